@@ -19,8 +19,7 @@ from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 WHERE = ("consumer_group", "topic", "broker_name", "client_id")
 """Fields that say which findings of the rule are meant; globs."""

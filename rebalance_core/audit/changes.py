@@ -19,7 +19,7 @@ from rebalance_core.audit.selection import is_open
 from rebalance_core.contracts.ledger.judged import BROKER, fingerprint_of
 from rebalance_core.ingest.collection.collected_file import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER
-from rebalance_core.model.severities import INFO
+from rebalance_core.model.statuses import INFO
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     COMPARISON_FAILED,

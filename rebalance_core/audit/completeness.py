@@ -17,7 +17,7 @@ from rebalance_core.audit.missing_files import (
     missing_name_servers,
     old_collection,
 )
-from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS
 
 CLUSTER_KINDS = (
     "COLLECTED",

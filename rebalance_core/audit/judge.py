@@ -36,7 +36,7 @@ from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
 from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
-from rebalance_core.model.severities import ERROR
+from rebalance_core.model.statuses import ERROR
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
     LOG_ENDED,

@@ -10,9 +10,8 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.ingest.parse.stores.store_forms import ROCKSDB_V2
 from rebalance_core.ingest.refusal import shown
-from rebalance_core.model.severities import ERROR
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS
+from rebalance_core.model.statuses import ERROR
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 from rebalance_core.model.verdicts import LOG_ENDED, NO_DUMP, STALE_DUMP
 
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")

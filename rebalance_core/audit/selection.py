@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.verdict import Count
-from rebalance_core.model.severities import ERROR, INFO, WORST_FIRST
+from rebalance_core.model.statuses import ERROR, INFO, WORST_FIRST
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
-from rebalance_core.model.severities import INFO, SEVERITIES
+from rebalance_core.model.statuses import INFO, SEVERITIES
 from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK, RunVerdict
 
 

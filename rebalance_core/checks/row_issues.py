@@ -24,7 +24,7 @@ from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
 from rebalance_core.contracts.technical_columns import READ_ISSUES
 from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model import events
-from rebalance_core.model.request_mode import parse_request_mode
+from rebalance_core.model.group_settings import parse_request_mode
 
 
 def row_issues(

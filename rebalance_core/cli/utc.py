@@ -1,6 +1,6 @@
 """Times in summaries, where there may be none."""
 
-from rebalance_core.model.time_text import utc as known_utc
+from rebalance_core.model.times import utc as known_utc
 
 
 def utc(time_ms: int | None) -> str:

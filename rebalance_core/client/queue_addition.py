@@ -9,7 +9,7 @@ from rebalance_core.client.broker_answers import BrokerAnswers
 from rebalance_core.client.pass_record import PassRecord
 from rebalance_core.client.process import ClientProcess, ProcessQueue
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import FIRST_PULL_DELAY_MS, REBALANCE_LATER_MS
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS, REBALANCE_LATER_MS
 from rebalance_core.protocol.start_offset import compute_pull_from_where_no_exception
 
 

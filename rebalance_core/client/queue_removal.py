@@ -10,7 +10,7 @@ from rebalance_core.client.broker_answers import BrokerAnswers
 from rebalance_core.client.pass_record import PassRecord
 from rebalance_core.client.process import ClientProcess, ProcessQueue
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import UNLOCK_DELAY_MS
+from rebalance_core.model.times import UNLOCK_DELAY_MS
 
 FORCED_UNLOCK = (5, 2, 0)  # ISSUE #7644: tryRemoveOrderMessageQueue
 

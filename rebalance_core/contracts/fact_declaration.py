@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 CLUSTER, GROUP, TOPIC, COMMIT = "cluster", "group", "topic", "commit"
 """What a fact is evidence on, and so who puts it together with what other files say."""

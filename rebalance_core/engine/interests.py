@@ -16,8 +16,7 @@ from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS
 from rebalance_core.model import events
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import InputRefused, did_you_mean
 
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]

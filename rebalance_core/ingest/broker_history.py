@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rebalance_core.ingest.evidence.broker_folders import MASTER_ID, BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.client_version import plain_version
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.versions import nearest_version
 
 _MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")

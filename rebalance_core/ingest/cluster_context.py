@@ -22,7 +22,7 @@ from rebalance_core.ingest.masters.replicas import Replicas
 from rebalance_core.ingest.masters.turn import MasterTurn
 from rebalance_core.ingest.name_servers.silences import heard
 from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
-from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.model.versions import nearest_version
 
 QueueOfGroup = tuple[str, str, str, int]

@@ -81,7 +81,7 @@ from rebalance_core.ingest.parse.text.log_line import (
 )
 from rebalance_core.ingest.parse.text.time_zones import ReadAt, zone_named
 from rebalance_core.ingest.refusal import WRONG_FILE, Unreadable, looks_like, unread
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]

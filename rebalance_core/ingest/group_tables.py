@@ -35,7 +35,7 @@ from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_st
 from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
-from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.running_info import library_of, tells_release
 

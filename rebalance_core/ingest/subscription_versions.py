@@ -20,7 +20,7 @@ from rebalance_core.ingest.events.subscription_table import (
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.rows import Row
 from rebalance_core.model.events import SUBSCRIBE
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 from rebalance_core.protocol.windows import ROUTE_MS
 
 RESETTLE_MS = ROUTE_MS

@@ -1,4 +1,11 @@
-"""One root of errors; each leaf carries the exit code a job ends with."""
+"""One root of errors; each leaf carries the exit code a job ends with. The near miss of an
+unknown name.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+# One root of errors; each leaf carries the exit code a job ends with.
 
 
 class RebalanceError(Exception):
@@ -43,3 +50,23 @@ class AllocationError(RebalanceError):
 
 class StartOffsetError(RebalanceError):
     """computePullFromWhere fails upstream; the message is upstream's."""
+
+
+# The near miss that goes with every unknown name.
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name`, whatever the case, or None if none is near.
+
+    >>> nearest("MAX_BAD_SHARES", ["max_bad_share", "limits"])
+    'max_bad_share'
+    """
+    by_upper = {candidate.upper(): candidate for candidate in known}
+    closest = get_close_matches(name.upper(), list(by_upper), n=1, cutoff=0.5)
+    return by_upper[closest[0]] if closest else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`nearest` as the end of a sentence, empty if there is none."""
+    meant = nearest(name, known)
+    return f"; did you mean {meant}?" if meant else ""

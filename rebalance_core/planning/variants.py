@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
-from rebalance_core.model.request_mode import RequestMode, parse_request_mode
+from rebalance_core.model.group_settings import RequestMode, parse_request_mode
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edited_rows import Edited
 from rebalance_core.planning.scenario.edits.edit import matches

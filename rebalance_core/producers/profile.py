@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rebalance_core.model.timers import (
+from rebalance_core.model.times import (
     OLD_ISOLATION_LATENCY_MS,
     OLD_LATENCY_MAX_MS,
     OLD_NOT_AVAILABLE_MS,

@@ -4,7 +4,7 @@
 Upstream: ``RemoteBrokerOffsetStore`` of the client, ``ConsumerOffsetManager`` of the broker.
 """
 
-from rebalance_core.model.timers import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
+from rebalance_core.model.times import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
 from rebalance_core.model.versions import Version, parse_version
 
 # Commits are one-way requests: the client logs them when they are sent. Two real owners started at

@@ -6,7 +6,7 @@ are not in these bounds.
 
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, Event
-from rebalance_core.model.timers import (
+from rebalance_core.model.times import (
     BROKER_LOCK_LIFE_MS,
     CHANNEL_SCAN_MS,
     HEARTBEAT_MS,

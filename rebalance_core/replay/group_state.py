@@ -11,10 +11,11 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
     PUSH,
     GroupSettings,
+    can_be_popped,
+    parse_request_mode,
 )
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
-from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.shared_topics import SharedTopic, shared_topics

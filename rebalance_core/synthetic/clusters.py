@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rebalance_core.model import events
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.history.numbered_rows import EventRows, Row

@@ -8,11 +8,12 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     PROXY_REBALANCE,
+    PULL_MODE,
     PUSH,
     GroupSettings,
+    RequestMode,
 )
-from rebalance_core.model.request_mode import PULL_MODE, RequestMode
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.draws import Draws, Mix
 
 PROXY_CHANCE = 0.03  # of push groups of 5.x

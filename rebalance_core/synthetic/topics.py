@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from rebalance_core.model import events
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan

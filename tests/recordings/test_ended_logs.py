@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.queue import is_system_topic
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 from tests.recordings.audited import audit_folder
 from tests.recordings.cut_logs import cut_collection
 from tests.recordings.tables import DATA, RECORDINGS, Row

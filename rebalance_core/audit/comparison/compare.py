@@ -35,7 +35,7 @@ from rebalance_core.audit.evidence.sharing import is_proxied, reach
 from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.evidence.subscriptions import all_known, assigned_members
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     DIFFERS,

@@ -13,7 +13,7 @@ from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 
 DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",

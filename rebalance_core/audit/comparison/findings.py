@@ -21,7 +21,7 @@ from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import BROKER_DOWN
-from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import REASONS, UNKNOWN, UNSTABLE
 
 _SEEN_BY = (

@@ -26,7 +26,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_queues
 
 COMMAND_MS = 5_000

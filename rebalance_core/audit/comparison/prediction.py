@@ -16,7 +16,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.model.timers import ROUTE_POLL_MS
+from rebalance_core.model.times import ROUTE_POLL_MS
 from rebalance_core.protocol.windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.formatting import plural
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 NOT_READ = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.model.events import OBSERVED
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 
 SEEN_BEFORE_LOGGED_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""

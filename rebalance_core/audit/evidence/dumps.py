@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.model.timers import REBALANCE_WAIT_MS
+from rebalance_core.model.times import REBALANCE_WAIT_MS
 from rebalance_core.protocol.running_info import GO, library_of
 
 EMPTY_LIST = ("0", "")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 LISTED = 20

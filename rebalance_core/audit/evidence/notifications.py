@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.evidence.causes import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.model import events
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.times import HEARTBEAT_MS
 from rebalance_core.protocol.windows import ROUTE_MS
 
 SECONDS_OF_ONE = 2

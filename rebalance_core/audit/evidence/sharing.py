@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.model.events import REQUEST_MODE
-from rebalance_core.model.group_settings import PROXY_REBALANCE, GroupSettings
-from rebalance_core.model.request_mode import PULL_MODE, can_be_popped, parse_request_mode
+from rebalance_core.model.group_settings import (
+    PROXY_REBALANCE,
+    PULL_MODE,
+    GroupSettings,
+    can_be_popped,
+    parse_request_mode,
+)
 from rebalance_core.protocol.asks_broker import asks_broker
 
 

@@ -13,7 +13,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
 from rebalance_core.model.statuses import EMPTY
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.times import HEARTBEAT_MS
 
 RETURN_MS = 3 * HEARTBEAT_MS
 """A client that brokers gave up and that reaches them is back by then; one that ended is silent."""

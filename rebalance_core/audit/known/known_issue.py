@@ -10,8 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 LIST_NAME = "known_issues.toml"
 LANGUAGES = (

@@ -16,8 +16,8 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 from rebalance_core.protocol.first_pull import first_pull_correction
 
 Place = tuple[str, str]

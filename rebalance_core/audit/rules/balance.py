@@ -11,8 +11,7 @@ from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasti
 from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.statuses import FROZEN, WARNING
 
 SKEW_TOPICS = 3
 SKEW_RATIO = 1.5

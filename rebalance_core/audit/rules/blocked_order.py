@@ -13,9 +13,8 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import configs, 
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:

@@ -20,9 +20,8 @@ from rebalance_core.audit.evidence.sharing import is_shared
 from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.model.times import MINUTE_MS, utc
 
 TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""

@@ -18,8 +18,8 @@ from rebalance_core.audit.evidence.formatting import lasting, listed, plural, qu
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.finding import BROKER, Finding, Rule
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 OWN_INSTANCE = (

@@ -10,9 +10,8 @@ from rebalance_core.audit.evidence.dumps import number
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import CHANNEL_EXPIRY_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, utc
 
 RARE_BEATS = (
     "Set heartbeatBrokerInterval of the client below 120 s (channelExpiredTimeout of the broker); "

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import HOUR_MS, utc
 
 FLAPS = 5
 """So many short stays in a row are no deployment that was repeated."""

@@ -8,7 +8,7 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.sharing import gave_up_asking, is_popped
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.statuses import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

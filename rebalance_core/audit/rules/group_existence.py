@@ -16,8 +16,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
 )
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

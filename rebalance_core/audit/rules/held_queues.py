@@ -15,10 +15,8 @@ from rebalance_core.audit.evidence.persistence import suspended_clients
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
-from rebalance_core.model.timers import PULL_MAX_IDLE_MS
+from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""

@@ -11,8 +11,7 @@ from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasti
 from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.statuses import FROZEN, WARNING
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""

@@ -17,8 +17,8 @@ from rebalance_core.audit.evidence.persistence import (
 from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

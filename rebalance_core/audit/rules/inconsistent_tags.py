@@ -10,9 +10,8 @@ from rebalance_core.audit.evidence.dumps import fresh
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.severities import ERROR, INFO
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.statuses import ERROR, INFO
+from rebalance_core.model.times import HEARTBEAT_MS, utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -11,9 +11,8 @@ from rebalance_core.audit.evidence.dumps import flag, number
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import SECOND_MS, utc
 
 MANY_SECONDS = 10
 """In fewer seconds than these a pause of one client (GC, a frozen host) may have done it."""

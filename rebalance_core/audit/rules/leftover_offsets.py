@@ -22,9 +22,8 @@ from rebalance_core.audit.evidence.unseen import unlisted_readers, unseen_readin
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS

@@ -16,8 +16,8 @@ from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.model.times import utc
 
 _BEHIND = "behind"
 

@@ -12,8 +12,8 @@ from rebalance_core.audit.evidence.persistence import subscribers
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import utc
 from rebalance_core.model.versions import parse_version
 
 

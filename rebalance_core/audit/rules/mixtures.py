@@ -18,8 +18,8 @@ from rebalance_core.audit.evidence.persistence import (
 from rebalance_core.audit.evidence.sharing import is_proxied
 from rebalance_core.audit.evidence.strategy import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.running_info import ALI_ONS, library_of
 

@@ -10,8 +10,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import is_system
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.statuses import INFO
+from rebalance_core.model.times import SECOND_MS
 from rebalance_core.protocol.windows import OWN_PASS_MS
 
 _SWITCH = "notify_consumer_ids_changed_enable"

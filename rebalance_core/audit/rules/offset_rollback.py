@@ -14,9 +14,8 @@ from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, utc
 from rebalance_core.protocol.windows import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 

@@ -12,9 +12,8 @@ from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import QUEUE, Finding, Rule
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import ERROR, INFO
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
+from rebalance_core.model.statuses import ERROR, INFO
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS

@@ -18,8 +18,8 @@ from rebalance_core.audit.evidence.persistence import (
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""

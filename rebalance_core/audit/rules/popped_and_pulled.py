@@ -9,8 +9,8 @@ from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.persistence import Span, is_persistent, mixed_spans
 from rebalance_core.audit.evidence.sharing import Readers, readers
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.model.times import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import ERROR, INFO
+from rebalance_core.model.statuses import ERROR, INFO
 from rebalance_core.protocol.windows import ROUTE_MS
 
 

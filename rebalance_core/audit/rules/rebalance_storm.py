@@ -10,9 +10,8 @@ from rebalance_core.audit.evidence.notifications import Notifications, notificat
 from rebalance_core.audit.evidence.persistence import spans_where
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import HEARTBEAT_MS, utc
 
 FEW = 4
 """So many seconds with CHANGE beyond those explained may be a late or a repeated one."""

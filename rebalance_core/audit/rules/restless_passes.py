@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
-from rebalance_core.model.severities import INFO
+from rebalance_core.model.statuses import INFO
 from rebalance_core.model.versions import parse_version
 
 

@@ -15,7 +15,7 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.queue import MessageQueue, retry_topic
-from rebalance_core.model.severities import INFO, WARNING
+from rebalance_core.model.statuses import INFO, WARNING
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:

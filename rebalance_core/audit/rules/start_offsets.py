@@ -25,8 +25,8 @@ from rebalance_core.model import statuses
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import utc
 
 JUMPED = ("MAX_OFFSET", "TIMESTAMP_SEARCH", "RETRY_MAX")
 """Rules without a commit that start behind what is stored; after a commit nothing is skipped."""

@@ -9,10 +9,8 @@ from rebalance_core.audit.case import Row
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
-from rebalance_core.model.timers import HEARTBEAT_MS, ROUTE_POLL_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 
 REQUEST_TIMEOUT_MS = 3_000
 """mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""

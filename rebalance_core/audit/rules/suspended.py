@@ -9,9 +9,8 @@ from rebalance_core.audit.evidence.formatting import lasting, listed, plural, qu
 from rebalance_core.audit.evidence.persistence import there_in
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import MINUTE_MS, utc
 
 SHORT_MS = MINUTE_MS
 """A pause shorter than this delays messages and harms no more."""

@@ -9,8 +9,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import is_delete
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from rebalance_core.audit.evidence.persistence import (
 )
 from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import INFO
+from rebalance_core.model.statuses import INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from rebalance_core.audit.evidence.orphans import orphans
 from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room import MachineRoom, java_split
 

@@ -13,7 +13,7 @@ from rebalance_core.audit.evidence.sharing import reach, readers, request_mode, 
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.severities import ERROR
+from rebalance_core.model.statuses import ERROR
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 

@@ -10,8 +10,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import is_system
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.unseen import Unlisted, unlisted_readers, unseen_reading
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, INFO, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.model.times import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -12,8 +12,8 @@ from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.evidence.sharing import shared_topics
 from rebalance_core.audit.evidence.subscriptions import Unsubscribed, unsubscribed
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.severities import ERROR, WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.model.times import utc
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

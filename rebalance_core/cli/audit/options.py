@@ -10,10 +10,9 @@ from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
 from rebalance_core.contracts.local_paths import is_local, local_path
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
-from rebalance_core.model.severities import ERROR, SEVERITIES
-from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.statuses import ERROR, SEVERITIES
+from rebalance_core.model.times import HOUR_MS
 
 PROPAGATION = "propagation"
 """The table of `propagate` that an audit may read."""

@@ -10,7 +10,7 @@ from rebalance_core.audit.known.matching import KNOWN
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
-from rebalance_core.model.severities import INFO, WORST_FIRST
+from rebalance_core.model.statuses import INFO, WORST_FIRST
 from rebalance_core.model.verdicts import RUN_VERDICTS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 
 
 def run_explain(options: ExplainOptions) -> JobReport:

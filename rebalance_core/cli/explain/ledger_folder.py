@@ -5,11 +5,9 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.explain.view import GroupRows, refuse_unknown
-from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.storage.locations import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

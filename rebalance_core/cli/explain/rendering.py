@@ -13,7 +13,7 @@ from rebalance_core.cli.terminal import joined
 from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.explain.start import start_lines
-from rebalance_core.model.time_text import utc_ms
+from rebalance_core.model.times import utc_ms
 
 
 def render_explanation(explanation: Explanation) -> str:

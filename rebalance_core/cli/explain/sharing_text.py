@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rebalance_core.cli.explain.paragraphs import LONGEST_LIST, reason_lines
 from rebalance_core.explain.answer import Lists
 from rebalance_core.explain.shared.answer import Sharing, Taker
-from rebalance_core.model.time_text import utc_ms
+from rebalance_core.model.times import utc_ms
 
 
 def takers_line(sharing: Sharing) -> str:

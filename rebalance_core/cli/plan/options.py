@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.option_values import group_mistakes, whole_number
 from rebalance_core.cli.run.input_files import INPUT_FORMATS
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from rebalance_core.planning.variants import Variants

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.option_values import group_mistakes, whole_number
 from rebalance_core.cli.run.input_files import INPUT_FORMATS
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 SEEDS, HANDOVER_SEEDS = 1_000, 10
 """Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""

@@ -13,8 +13,7 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.formats import format_of, untold_format
 from rebalance_core.contracts.local_paths import is_local, is_utf8, local_path, refuse_no_folder
 from rebalance_core.contracts.unreadable_file import wrong_head
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import InputRefused, did_you_mean
 
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 """What ``--input-format`` takes, and the format that it names."""

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.cli.settings.setting_keys import SETTING_KEYS
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.option_values import group_mistakes, instant, strategy_mistakes
 from rebalance_core.cli.run.input_files import INPUT_FORMATS
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
 ENGINES = ("vectorized", "reference")

@@ -16,7 +16,7 @@ from rebalance_core.clockwork.draws import DRAW_BITS, Timer
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.world import Broker, Client, OrderLock, World
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_core.model.timers import REBALANCE_MIN_INTERVAL_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.versions import Version
 
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644

@@ -15,7 +15,7 @@ from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.kernels.segments import Bools, Ints, pointers
-from rebalance_core.model.timers import OFFSET_PERSIST_MS
+from rebalance_core.model.times import OFFSET_PERSIST_MS
 from rebalance_core.replay.history import GroupHistory
 
 MILLI = 1_000

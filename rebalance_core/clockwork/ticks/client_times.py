@@ -28,9 +28,7 @@ from rebalance_core.clockwork.ticks.times import (
     POLL_US,
     Times,
 )
-from rebalance_core.model.timers import (
-    REBALANCE_WAIT_MS,
-)
+from rebalance_core.model.times import REBALANCE_WAIT_MS
 
 _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 

@@ -28,9 +28,7 @@ from rebalance_core.clockwork.ticks.times import (
     Times,
 )
 from rebalance_core.model.group_settings import LITE_PULL, PULL
-from rebalance_core.model.timers import (
-    CHANNEL_SCAN_MS,
-)
+from rebalance_core.model.times import CHANNEL_SCAN_MS
 from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
 
 _ADDRESS_BUCKETS = 16

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.options import MS_US, SECOND_US
-from rebalance_core.model.timers import HEARTBEAT_MS, LOCK_RENEWAL_MS, ROUTE_POLL_MS
+from rebalance_core.model.times import HEARTBEAT_MS, LOCK_RENEWAL_MS, ROUTE_POLL_MS
 
 Times = NDArray[np.int64]
 

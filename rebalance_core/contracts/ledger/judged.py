@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rebalance_core.contracts.table import Table, columns
-from rebalance_core.model.severities import SEVERITIES
+from rebalance_core.model.statuses import SEVERITIES
 from rebalance_core.model.verdicts import VERDICTS
 
 BROKER, QUEUE = "broker", "queue"

@@ -17,7 +17,7 @@ from rebalance_core.contracts.fact_declaration import (
     LogFact,
 )
 from rebalance_core.contracts.log_facts.shared_kinds import ALLOCATION_FAILED, CLIENT_TOPIC
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 CLIENT_LOG = (
     LogFact(

@@ -13,7 +13,7 @@ from rebalance_core.contracts.fact_declaration import (
     FactKind,
     LogFact,
 )
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 POP_FACTS = (
     LogFact(

@@ -1,7 +1,7 @@
 """Kinds of ``observed_facts`` that lines of more than one log become."""
 
 from rebalance_core.contracts.fact_declaration import EPISODES, FactKind
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",

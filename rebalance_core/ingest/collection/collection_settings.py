@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.ingest.parse.text.time_zones import UTC_NAME, known_zone
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import InputRefused, did_you_mean
 
 SETTINGS_NAME = "collection.toml"
 _KEYS = ("cluster", "admin_time_zone", "time_zones", "expected")

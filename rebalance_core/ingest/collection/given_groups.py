@@ -8,8 +8,7 @@ from typing import Any
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.refusal import BAD_ENTRY, UNPARSABLE_LINE, Unreadable, unread
-from rebalance_core.model.errors import RebalanceError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.strategies import parse_strategy
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

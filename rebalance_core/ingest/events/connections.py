@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rebalance_core.model.time_units import SECOND_MS
-from rebalance_core.model.timers import CHANNEL_SCAN_MS, HEARTBEAT_MS
+from rebalance_core.model.times import CHANNEL_SCAN_MS, HEARTBEAT_MS, SECOND_MS
 
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.rows import Row, event_order, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
-from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import WARNING
 
 
 def without_contradictions(group: str, events: Iterable[Row]) -> tuple[list[Row], list[Row]]:

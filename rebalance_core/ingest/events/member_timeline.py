@@ -34,7 +34,7 @@ from rebalance_core.model.events import (
     UNSUBSCRIBE,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.protocol.running_info import tells_start
 
 RECONNECT_MS = MINUTE_MS

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.times import HEARTBEAT_MS
 
 HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS

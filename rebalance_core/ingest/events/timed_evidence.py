@@ -11,7 +11,7 @@ from rebalance_core.ingest.events.listings.listed_connections import listed_conn
 from rebalance_core.ingest.events.listings.listed_tables import listed_tables
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.second_resolution import inside_second
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 LOGGED_BY_BROKERS = (
     "consumer_connected",

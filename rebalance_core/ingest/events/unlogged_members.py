@@ -17,8 +17,8 @@ from rebalance_core.ingest.proxies.proxy_members import BEHIND
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.running_info import tells_start
 
 DUMP_MS = 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.timers import HEARTBEAT_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 
 UNSUBSCRIBE_MARGIN_MS = 10_000
 UNSUBSCRIBE_KNOWN_MS = REBALANCE_WAIT_MS + HEARTBEAT_MS + UNSUBSCRIBE_MARGIN_MS

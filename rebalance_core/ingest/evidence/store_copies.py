@@ -27,7 +27,7 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.stores.store_forms import JSON, ROCKSDB_V2
 from rebalance_core.ingest.parse.text.json_tables import DATA_VERSION_KIND
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 EXPORT_MS = 10_000
 """The command has answered by then: the start of its JVM, and mqadmin's time-out of 5 s. A copy no

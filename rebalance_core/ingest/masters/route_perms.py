@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 PERM_WRITE = 2
 """PermName.PERM_WRITE."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.timers import REGISTRATION_MS
+from rebalance_core.model.times import REGISTRATION_MS
 
 HEARD_MS = 2 * REGISTRATION_MS
 """Every broker that lives has registered by then with a name server that started (60 s at most)."""

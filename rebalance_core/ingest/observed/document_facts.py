@@ -11,7 +11,7 @@ from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.parse.mqadmin.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.text.client_version import plain_version
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.timers import HEARTBEAT_MS
+from rebalance_core.model.times import HEARTBEAT_MS
 
 DocumentReader = Callable[[FactRows, Evidence, int], None]
 

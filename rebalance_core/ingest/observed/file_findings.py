@@ -24,7 +24,7 @@ from rebalance_core.ingest.observed.rocksdb_stores import rocksdb_findings
 from rebalance_core.ingest.parse.text.client_version import not_modelled
 from rebalance_core.ingest.refusal import shown as text_shown
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.severities import WARNING
+from rebalance_core.model.statuses import WARNING
 
 LISTED = 20
 """Files that a finding names at most."""

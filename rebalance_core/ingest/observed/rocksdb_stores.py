@@ -8,9 +8,8 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
 from rebalance_core.ingest.observed.fact_rows import FactRows
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.severities import INFO, WARNING
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.times import SECOND_MS, utc
 
 REMEDY = (
     "Run `mqadmin rocksDBConfigToJson -n <name servers> -b <broker address>` right before "

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 PROXY_KINDS = ("proxy_starting", "proxy_alive", "proxy_mode", "proxy_local")
 

@@ -20,7 +20,7 @@ from rebalance_core.ingest.events.timed_evidence import beat_ms
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.channels.proxied_channel import GRPC, REMOTING
 from rebalance_core.ingest.proxies.proxy_topics import GroupTopics
-from rebalance_core.model.time_units import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 MEMBER_LINES = (
     "consumer_connected", "consumer_left", "consumer_closed", "consumer_expired", "group_topic",

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 BROUGHT_MS = 2 * SECOND_MS
 """The lines on a member's topics follow that on the member; times have seconds."""

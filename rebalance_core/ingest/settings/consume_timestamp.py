@@ -9,7 +9,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.parse.text.time_zones import zone_named
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 DEFAULT_AGE_MS = 30 * MINUTE_MS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.model.request_mode import (
+from rebalance_core.model.group_settings import (
     PULL_MODE,
     RequestMode,
     can_be_popped,

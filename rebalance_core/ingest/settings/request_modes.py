@@ -25,12 +25,8 @@ from rebalance_core.ingest.settings.mode_statements import (
     without_differing,
 )
 from rebalance_core.model.events import REQUEST_MODE
-from rebalance_core.model.request_mode import (
-    DEFAULT_SHARE_QUEUE_NUM,
-    PULL_MODE,
-    RequestMode,
-)
-from rebalance_core.model.severities import WARNING
+from rebalance_core.model.group_settings import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
+from rebalance_core.model.statuses import WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
 

@@ -21,8 +21,8 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.running_info import tells_queues
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy

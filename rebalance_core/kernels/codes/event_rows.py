@@ -15,8 +15,8 @@ from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.model import events
 from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
+from rebalance_core.model.group_settings import parse_request_mode
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.model.request_mode import parse_request_mode
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.protocol.windows import window_ms
 

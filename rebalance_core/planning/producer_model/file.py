@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.producer_model.keys import TABLES, TOP
 from rebalance_core.planning.scenario.keys import Key
 from rebalance_core.planning.scenario.toml_lines import TomlLines

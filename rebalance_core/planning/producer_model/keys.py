@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
-from rebalance_core.model.timers import SEND_TIMEOUT_MS
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.planning.scenario.keys import Key, number, one_of, required, whole, words
 from rebalance_core.producers.sending.answers import CONNECT, TIMEOUT

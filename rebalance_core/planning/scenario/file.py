@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.scenario.edits import EDIT_KINDS, Edit
 from rebalance_core.planning.scenario.keys import words
 from rebalance_core.planning.scenario.scenario import Scenario

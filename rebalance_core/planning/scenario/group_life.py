@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
-from rebalance_core.model.request_mode import RequestMode
+from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, RequestMode
 from rebalance_core.planning.scenario.edited_rows import Row, RowLog, entity_of
 from rebalance_core.planning.scenario.ids import ProcessKey, newcomer, restarted
 from rebalance_core.planning.scenario.timeline import Timeline

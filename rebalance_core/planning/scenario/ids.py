@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from rebalance_core.model.time_units import DAY_MS
+from rebalance_core.model.times import DAY_MS
 from rebalance_core.planning.what_if.client_id_form import (
     MadeId,
     address_of,

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_core.model.errors import RebalanceError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.strategies import parse_strategy
 
 Reader = Callable[[Any], Any]

@@ -17,7 +17,7 @@ from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.model.request_mode import RequestMode
+from rebalance_core.model.group_settings import RequestMode
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.sweep.member_settings import Group
 from rebalance_core.planning.sweep.plan_options import SweepOptions

@@ -15,8 +15,12 @@ import pyarrow.compute as pc
 
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import BROKER_REBALANCE, BROKER_STRATEGIES
-from rebalance_core.model.request_mode import RequestMode, can_be_popped
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    BROKER_STRATEGIES,
+    RequestMode,
+    can_be_popped,
+)
 from rebalance_core.planning.scenario.edited_rows import (
     FIRST_SEQUENCE,
     ROWS_AN_INSTANT,

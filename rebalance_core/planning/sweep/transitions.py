@@ -24,7 +24,7 @@ from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.propagation.pieces import played
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.time_units import HOUR_MS, SECOND_MS
+from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 
 TRANSITIONS = "transitions"

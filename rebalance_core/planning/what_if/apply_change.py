@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import did_you_mean
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.what_if.change import Change

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.what_if.new_client_ids import DEFAULT_TEMPLATE, check_template
 from rebalance_core.planning.what_if.planned_group import Strategy, read_strategy, refuse
 from rebalance_core.planning.what_if.queue_numbers import check_queue_numbers

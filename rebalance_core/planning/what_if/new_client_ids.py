@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address
 from string import Formatter
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.what_if.client_id_form import (
     MadeId,
     address_of,

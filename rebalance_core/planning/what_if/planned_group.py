@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from rebalance_core.model.errors import RebalanceError, UsageError
+from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     CLIENT_REBALANCE,
     CLUSTERING,
     GroupSettings,
+    RequestMode,
 )
-from rebalance_core.model.nearest import did_you_mean
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic

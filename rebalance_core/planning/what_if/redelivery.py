@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rebalance_core.model.group_settings import PROXY_REBALANCE
-from rebalance_core.model.time_units import SECOND_MS
-from rebalance_core.model.timers import (
+from rebalance_core.model.times import (
     CHANNEL_SCAN_MS,
     GRPC_HEARTBEAT_MS,
     POP_INVISIBLE_MS,
     POP_REVIVE_WAIT_MS,
     PROXY_CHANNEL_EXPIRY_MS,
+    SECOND_MS,
 )
 
 REVIVE_ROUND_MS = 2_000

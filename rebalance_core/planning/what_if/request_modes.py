@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import REBALANCE_MODES
-from rebalance_core.model.nearest import did_you_mean
-from rebalance_core.model.request_mode import RequestMode, can_be_popped, parse_request_mode
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import (
+    REBALANCE_MODES,
+    RequestMode,
+    can_be_popped,
+    parse_request_mode,
+)
 
 RequestModes = Mapping[str, "str | RequestMode"]
 """Topic -> ``PULL`` or ``POP(share_queue_num=N)``."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from rebalance_core.model.timers import DETECT_INTERVAL_MS
+from rebalance_core.model.times import DETECT_INTERVAL_MS
 from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
 from rebalance_core.producers.counter import Counter
 

@@ -15,7 +15,7 @@ from rebalance_core.contracts.producers.statuses import (
     STORED,
     TIMEOUT,
 )
-from rebalance_core.model.timers import SLOW_SEND_MS
+from rebalance_core.model.times import SLOW_SEND_MS
 from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.sending import answers

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import RESPONSE_SCAN_MS
+from rebalance_core.model.times import RESPONSE_SCAN_MS
 from rebalance_core.producers.sending.answers import (
     BROKER_EXCEPTION,
     CLIENT_EXCEPTION,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol
 
-from rebalance_core.model.timers import SLOW_SEND_MS
+from rebalance_core.model.times import SLOW_SEND_MS
 
 _NORMAL = NormalDist()
 _P99 = _NORMAL.inv_cdf(0.99)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rebalance_core.model.timers import SEND_TIMEOUT_MS
+from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.routes.topic_route import BrokerData, QueueData, TopicRoute
 from rebalance_core.producers.sending.answers import CONNECT

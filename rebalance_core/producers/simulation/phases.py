@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.model.timers import BROKER_EXPIRY_MS, SLOW_SEND_MS
+from rebalance_core.model.times import BROKER_EXPIRY_MS, SLOW_SEND_MS
 from rebalance_core.producers.sending.answers import CODE_PREFIX, TIMEOUT, Answer
 from rebalance_core.producers.simulation.draws import draw
 from rebalance_core.producers.simulation.latency import Latency

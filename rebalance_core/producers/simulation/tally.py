@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.timers import SLOW_SEND_MS
+from rebalance_core.model.times import SLOW_SEND_MS
 from rebalance_core.producers.sending.producer import SendRecord
 
 Key = TypeVar("Key")

@@ -1,6 +1,6 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
-from rebalance_core.model.timers import DETECTOR_ROUND_MS, ROUTE_POLL_MS
+from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
 from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.routes.publish_list import publish_list

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from rebalance_core.model.events import REFUSED, SLAVE_READ, Event
-from rebalance_core.model.timers import SLAVE_COPY_MS
+from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.protocol.windows import MASTER_BACK_MS
 from rebalance_core.replay.changes import Change
 from rebalance_core.replay.masters import MasterOutage, MasterOutages

@@ -1,6 +1,6 @@
 """The first sentence of the page: what the verdict means."""
 
-from rebalance_core.model.severities import WORST_FIRST
+from rebalance_core.model.statuses import WORST_FIRST
 from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.sections import failing, severity_rank

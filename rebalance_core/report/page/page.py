@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from rebalance_core.model.severities import WORST_FIRST
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import WORST_FIRST
+from rebalance_core.model.times import utc
 from rebalance_core.report.audit_report import AuditReport
 from rebalance_core.report.page.bars import balance_line, group_bar
 from rebalance_core.report.page.group_timeline import draw_timeline

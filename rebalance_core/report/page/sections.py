@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rebalance_core.model.severities import WORST_FIRST
+from rebalance_core.model.statuses import WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 
 OPEN_FINDINGS = 10

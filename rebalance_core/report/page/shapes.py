@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 from markupsafe import Markup
 
-from rebalance_core.model.severities import ERROR, INFO, WARNING
+from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK
 from rebalance_core.report.page.svg import tag
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.steps import (
     BELOW_ONE,

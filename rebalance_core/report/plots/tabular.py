@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 Rows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from matplotlib.axes import Axes
 
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from rebalance_core.report.timeline.axis import Axis
 
 UNITS_PER_INCH = 100.0

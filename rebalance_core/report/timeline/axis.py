@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_core.model.time_text import utc
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, utc
 
 TICKS = 8
 STEPS_MS = (

@@ -2,8 +2,7 @@
 
 from markupsafe import Markup
 
-from rebalance_core.model.time_text import utc, utc_time
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, utc, utc_time
 
 
 def time_tag(time_ms: int | None) -> Markup:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.nearest import did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean
 
 
 def unknown_name(

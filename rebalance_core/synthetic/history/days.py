@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rebalance_core.model import events
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rebalance_core.model import events
-from rebalance_core.model.time_units import HOUR_MS, MINUTE_MS, SECOND_MS
-from rebalance_core.model.timers import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS
+from rebalance_core.model.times import (
+    CHANNEL_EXPIRY_MS,
+    CHANNEL_SCAN_MS,
+    HEARTBEAT_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+)
 from rebalance_core.synthetic.draws import Mix
 from rebalance_core.synthetic.groups import CLIENT_VERSIONS
 from rebalance_core.synthetic.history.life import Life

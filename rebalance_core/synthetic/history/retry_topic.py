@@ -8,7 +8,7 @@ import numpy as np
 
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PUSH
 from rebalance_core.model.queue import retry_topic
-from rebalance_core.model.time_units import DAY_MS
+from rebalance_core.model.times import DAY_MS
 from rebalance_core.synthetic.draws import Draws
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rebalance_core.model.group_settings import BROADCASTING, LITE_PULL
-from rebalance_core.model.time_units import DAY_MS
+from rebalance_core.model.times import DAY_MS
 from rebalance_core.synthetic.draws import Draws
 from rebalance_core.synthetic.groups import BY_INSTANCE, ONE_FOR_ALL, Group
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.draws import Draws, key_of, noise
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, group_of

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_core.model.time_units import HOUR_MS
+from rebalance_core.model.times import HOUR_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import key_of, noise
 from rebalance_core.synthetic.fleet import FleetPlan

@@ -11,7 +11,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Cluster, Outage
 
 Longs = npt.NDArray[np.int64]

@@ -3,10 +3,10 @@
 import pytest
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.model import group_settings, severities, statuses, verdicts
+from rebalance_core.model import group_settings, statuses, verdicts
 
 ALLOWED = {
-    ("findings", "severity"): severities.SEVERITIES,
+    ("findings", "severity"): statuses.SEVERITIES,
     ("group_verdicts", "verdict"): tuple(verdicts.VERDICTS),
     ("epochs", "status"): statuses.EPOCH_STATUSES,
     ("plan_steps", "status"): statuses.EPOCH_STATUSES,

@@ -3,8 +3,8 @@
 import pytest
 
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.group_settings import can_be_popped, parse_request_mode
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.model.time_text import utc, utc_ms, utc_time
+from rebalance_core.model.times import utc, utc_ms, utc_time
 
 
 def test_a_time_is_cut_to_the_second() -> None:

@@ -5,7 +5,7 @@ import importlib
 from collections import defaultdict
 from pathlib import Path
 
-from rebalance_core.model import timers
+from rebalance_core.model import times
 from rebalance_core.protocol import windows
 
 TREE = Path(__file__).resolve().parents[3]
@@ -33,9 +33,9 @@ def test_no_two_constants_of_one_name_differ() -> None:
 
 
 def test_a_timer_of_rocketmq_stands_in_one_file() -> None:
-    own = {name for name in vars(timers) if name.endswith("_MS")}
+    own = {name for name in vars(times) if name.endswith("_MS")}
     where = {name: list(of) for name, of in spans().items() if name in own}
-    assert where == {name: [timers.__name__] for name in own}
+    assert where == {name: [times.__name__] for name in own}
 
 
 def test_the_windows_that_derive_from_them() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.time_units import DAY_MS, HOUR_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Outage, cluster_of
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.model.time_units import DAY_MS
+from rebalance_core.model.times import DAY_MS
 from rebalance_core.synthetic import clusters, topics
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.history import retry_topic

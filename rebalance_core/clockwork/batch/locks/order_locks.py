@@ -22,7 +22,7 @@ from rebalance_core.clockwork.ticks import (
     NEVER,
     Times,
 )
-from rebalance_core.model.timers import BROKER_LOCK_LIFE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS
 
 Ints = NDArray[np.int64]
 

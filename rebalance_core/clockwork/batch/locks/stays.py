@@ -11,7 +11,7 @@ from rebalance_core.clockwork.delays import LISTENER
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of, uniforms
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
-from rebalance_core.model.timers import UNLOCK_DELAY_MS
+from rebalance_core.model.times import UNLOCK_DELAY_MS
 
 Ints = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from rebalance_core.clockwork.batch.shares import QueueSets
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.clockwork.ticks import NEVER, Times
-from rebalance_core.model.timers import REBALANCE_LATER_MS
+from rebalance_core.model.times import REBALANCE_LATER_MS
 
 Ints = NDArray[np.int64]
 

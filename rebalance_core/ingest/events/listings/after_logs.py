@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.severities import WARNING
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.times import utc
 
 SHOWN = 20
 """Events that the finding names at most."""

@@ -20,7 +20,7 @@ from rebalance_core.ingest.events.listings.listed_connections import (
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 AFTER_ALL = 2**62
 """Position of what comes after all else of its time and place."""

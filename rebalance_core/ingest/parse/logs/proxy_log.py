@@ -15,7 +15,7 @@ from rebalance_core.ingest.parse.text.templates import (
     not_read,
     read_message,
 )
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="

@@ -13,7 +13,7 @@ from rebalance_core.ingest.parse.text.json_tables import (
     object_of,
 )
 from rebalance_core.ingest.refusal import BAD_ENTRY, BAD_NUMBER, Unreadable, shown
-from rebalance_core.model.request_mode import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
+from rebalance_core.model.group_settings import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
 
 KINDS = {
     "request_mode": (

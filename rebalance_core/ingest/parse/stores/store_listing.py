@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.stores.store_forms import FORM_OF_FOLDER, JSON
 from rebalance_core.ingest.refusal import WRONG_FILE, Unreadable, unread
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 DIGITS = 20
 """A longer number is neither a size nor a time."""

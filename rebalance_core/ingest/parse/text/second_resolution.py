@@ -8,7 +8,7 @@ or loss.
 
 from bisect import bisect_left
 
-from rebalance_core.model.time_units import SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 MIDDLE_MS = 500
 DELIVERY_MS = 100

@@ -23,7 +23,7 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.kernels.state.masters import MasterOutages, find_outages
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, pick
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
-from rebalance_core.model.timers import SLAVE_COPY_MS
+from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.protocol.windows import MASTER_BACK_MS
 
 _WITHOUT_END = [MASTER_MODES.index(mode) for mode in (REFUSED, SLAVE_READ)]

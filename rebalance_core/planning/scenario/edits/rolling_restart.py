@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, Member
 from rebalance_core.planning.scenario.keys import Key, number, one_of, patterns, required

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
-from rebalance_core.model.request_mode import (
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
     DEFAULT_SHARE_QUEUE_NUM,
     PULL_MODE,
     RequestMode,

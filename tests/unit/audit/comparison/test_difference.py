@@ -17,7 +17,7 @@ from rebalance_core.audit.comparison.findings import comparison_findings
 from rebalance_core.audit.comparison.observations import ClientObservation, observations
 from rebalance_core.audit.comparison.prediction import Prediction
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EQUAL
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import (

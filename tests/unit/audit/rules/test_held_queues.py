@@ -1,7 +1,7 @@
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, ms, severities, topic
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"

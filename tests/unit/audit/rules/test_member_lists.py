@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, Event
-from rebalance_core.model.time_text import utc
+from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
     Row,
     case_of,

@@ -4,7 +4,7 @@ from typing import Any
 
 from rebalance_core.audit.judge import judge_cluster
 from rebalance_core.audit.rules.starved_timers import starved_timers
-from rebalance_core.model.time_units import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS
 from tests.unit.audit.comparison.group_rows import fact
 
 Row = dict[str, Any]

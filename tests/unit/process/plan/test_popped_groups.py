@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.model.request_mode import RequestMode
+from rebalance_core.model.group_settings import RequestMode
 from rebalance_core.planning.recommendation import best_of
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.popped_groups import popped_groups

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.time_units import DAY_MS
+from rebalance_core.model.times import DAY_MS
 from rebalance_core.replay.history import replay_history
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.synthetic.fleet import FleetPlan
