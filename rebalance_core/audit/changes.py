@@ -16,7 +16,7 @@ from rebalance_core.audit.comparison.findings import COMPARISON_RULES
 from rebalance_core.audit.judge import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
 from rebalance_core.audit.selection import is_open
-from rebalance_core.contracts.ledger.judged import BROKER, fingerprint_of
+from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection.collected_file import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.statuses import INFO

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.contracts.ledger.judged import BROKER, QUEUE
+from rebalance_core.contracts.ledger import BROKER, QUEUE
 
 __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 

@@ -20,9 +20,8 @@ from rebalance_core.checks.issue_arrays import (
     joined_issues,
 )
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.table import Column, arrow_type
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
-from rebalance_core.contracts.times import TIME_RANGES
+from rebalance_core.contracts.inputs import TIME_RANGES
+from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, TECHNICAL, Column, arrow_type
 from rebalance_core.model.errors import InputRefused
 
 MOST_NAMES = 20

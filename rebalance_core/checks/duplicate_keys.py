@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.casts.to_json import json_of_values
 from rebalance_core.checks.issue_arrays import Found
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
 
 _MOST_CODES = 2**62
 

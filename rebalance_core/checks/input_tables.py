@@ -18,7 +18,7 @@ from rebalance_core.checks.reading.locations import (
 )
 from rebalance_core.checks.reading.tables import read_table, stored_table
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import RAW, TECHNICAL
+from rebalance_core.contracts.table import RAW, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.place import Place
 

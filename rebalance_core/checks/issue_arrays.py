@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.table import ISSUES_TYPE, arrow_type
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, arrow_type
 
 SHOWN_CHARACTERS = 200
 """Of a bad value in a message; the whole row is in `rejected.raw`."""

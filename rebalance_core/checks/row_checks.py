@@ -18,8 +18,7 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_issues import row_issues
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, REJECTED, Table
-from rebalance_core.contracts.table import ISSUES_TYPE, arrow_type
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, arrow_type
 
 ISSUES = "issues"
 """The column of what is wrong with each row."""

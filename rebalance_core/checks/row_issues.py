@@ -21,8 +21,8 @@ from rebalance_core.checks.rules import (
     unparsed,
 )
 from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
-from rebalance_core.contracts.technical_columns import READ_ISSUES
-from rebalance_core.contracts.times import TIME_RANGES
+from rebalance_core.contracts.inputs import TIME_RANGES
+from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import parse_request_mode
 

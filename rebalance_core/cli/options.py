@@ -11,7 +11,7 @@ from typing import NoReturn
 from rebalance_core.cli.job import Job, JobOptions
 from rebalance_core.cli.option_values import master_mistakes
 from rebalance_core.cli.run_on import AUTO, RUN_ON, run_on_mistakes
-from rebalance_core.contracts.local_paths import is_utf8
+from rebalance_core.contracts.paths import is_utf8
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from rebalance_core.cli.run.output_folder import OutputFolder
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.model.errors import OutputExists
 
 READ = (

@@ -131,3 +131,19 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
             raise ValueError(f"{name} is declared twice")
         declared[name] = one
     return declared
+
+
+# Kinds of ``observed_facts`` that lines of more than one log become.
+
+CLIENT_TOPIC = FactKind(
+    "CLIENT_TOPIC",
+    "a client's own subscription, as it or a broker that it told says: expression; retry topics "
+    "are left out",
+)
+ALLOCATION_FAILED = FactKind(
+    "ALLOCATION_FAILED",
+    "a strategy threw: strategy, message, log, pid; a client's line names no group or client, a "
+    "broker's (QueryAssignment) group and topic; times are minutes",
+    EPISODES,
+    MINUTE_MS,
+)

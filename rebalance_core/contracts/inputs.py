@@ -1,4 +1,6 @@
-"""The tables a simulation reads."""
+"""The tables a simulation reads, the formats of their files, and which times they may name."""
+
+from typing import NamedTuple
 
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.events import EVENT_TYPES
@@ -8,6 +10,68 @@ from rebalance_core.model.group_settings import (
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
+
+# Which times an input table may name: others are surely in another unit.
+
+YEAR_2000_MS = 946_684_800_000
+"""2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
+YEAR_2201_MS = 7_289_654_400_000
+"""2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
+YEAR_10000_MS = 253_402_387_200_000
+"""10000-01-02T00:00:00Z: later than 9999-12-31 in every time zone."""
+
+
+class TimeRange(NamedTuple):
+    """Good times, in epoch ms, and what to say of others."""
+
+    first_ms: int
+    end_ms: int
+    """The first one after them."""
+    too_early: str
+    too_late: str
+
+
+_LATE = "after the year 2200; in microseconds?"
+_MOMENT = TimeRange(YEAR_2000_MS, YEAR_2201_MS, "before the year 2000; in seconds?", _LATE)
+_SINCE = TimeRange(0, YEAR_2201_MS, "before 1970;", _LATE)
+_TIMESTAMP = TimeRange(0, YEAR_10000_MS, "before 1970;", "after the year 9999; in microseconds?")
+
+TIME_RANGES = {
+    **dict.fromkeys(("event_ms", "observed_ms", "first_ms", "last_ms", "to_ms"), _MOMENT),
+    "from_ms": _SINCE,
+    "consume_timestamp_ms": _TIMESTAMP,
+}
+"""By column of an input table.
+
+For two columns 0 and 1970 are good and mean "from the beginning": where a queue rate starts, and
+the timestamp of CONSUME_FROM_TIMESTAMP, which clients write as yyyyMMddHHmmss (rocketmq.md §5.1).
+"""
+
+
+# The formats of input tables, by the suffix of their files.
+
+FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
+
+
+def format_of(name: str) -> str | None:
+    """The format that a file's or folder's name tells, None if it tells none.
+
+    >>> format_of("cluster_events.jsonl.gz"), format_of("cluster_events")
+    ('json', None)
+    """
+    plain = name.rstrip("/").removesuffix(".gz")
+    return next((kind for suffix, kind in FORMATS.items() if plain.endswith(suffix)), None)
+
+
+def untold_format(path: str) -> str:
+    """What to say of a table whose format no name tells."""
+    return (
+        f"the format of {path} cannot be told from its name; name the input format "
+        f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"
+    )
+
+
+# The tables a simulation reads.
 
 CLUSTER_EVENTS = Table(
     "cluster_events",

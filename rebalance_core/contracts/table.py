@@ -1,14 +1,19 @@
-"""The declaration of a table, and the schemas that derive from it."""
+"""The declaration of a table, the schemas that derive from it, and rows as dicts to Arrow and
+back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+# The declaration of a table, and the schemas that derive from it.
 
 ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
@@ -123,3 +128,74 @@ _TYPES = (
     "DOUBLE",
     "INT",
 )
+
+
+# Rows as dicts to Arrow and back; a map is a dict.
+
+Row = Mapping[str, Any]
+
+
+def batch_of_rows(table: Table, rows: Sequence[Row]) -> pa.RecordBatch:
+    """The rows with all columns of the table; those that a row lacks are null."""
+    return batch_of_columns(
+        table, {c.name: [row.get(c.name) for row in rows] for c in table.columns}
+    )
+
+
+def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
+    """Lists or arrays of equal length by column, with all columns of the table; others are null."""
+    import pyarrow as pa
+
+    length = max(map(len, values.values()), default=0)
+    arrays = [_array(column, values.get(column.name), length) for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.arrow_schema())
+
+
+def rows_of_arrow(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows as dicts."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if pa.types.is_map(field.type):
+            for row in rows:
+                if row[field.name] is not None:
+                    row[field.name] = dict(row[field.name])
+    return rows
+
+
+def _array(column: Column, values: Any, length: int) -> pa.Array:
+    import pyarrow as pa
+
+    kind = arrow_type(column.type)
+    if values is None:
+        return pa.nulls(length, kind)
+    if pa.types.is_map(kind):
+        values = [None if value is None else list(value.items()) for value in values]
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can escape and UTF-8 has not
+        return pa.array(list(map(_encodable, values)), kind)
+
+
+def _encodable(value: Any) -> Any:
+    """The value with a question mark for each lone surrogate, as the JVM encodes it."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_encodable(key): _encodable(one) for key, one in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return type(value)(map(_encodable, value))  # type: ignore[call-arg]  # a list or a tuple
+    return value
+
+
+# Columns that rows carry beside those of their contract, on their way through a run.
+
+SOURCE = "_source"
+RAW = "_raw"
+READ_ISSUES = "_read_issues"
+TECHNICAL = (SOURCE, RAW, READ_ISSUES)
+"""Where a row came from, the row as it was read, and what of it could not be read."""
+
+TABLE = "_table"
+"""Which input table a row of several tables' rows comes from."""

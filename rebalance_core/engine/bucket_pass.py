@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import WHOLE, Rows, reference_pass, rows_of
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.kernels.codes.codes import encode
 from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges

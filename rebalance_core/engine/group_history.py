@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue

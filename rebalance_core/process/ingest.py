@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import IngestWritten
 from rebalance_core.ingest.collection.assumptions import Assumptions

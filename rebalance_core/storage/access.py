@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rebalance_core.contracts.local_paths import without_user
+from rebalance_core.contracts.paths import without_user
 from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:

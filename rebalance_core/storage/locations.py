@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from os import PathLike, fspath
 
-from rebalance_core.contracts.local_paths import is_local, local_path, without_user
+from rebalance_core.contracts.paths import is_local, local_path, without_user
 from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.access import (
     HadoopAccess,

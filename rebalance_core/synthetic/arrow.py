@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.arrow_rows import batch_of_columns, batch_of_rows
+from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part, Piece
 

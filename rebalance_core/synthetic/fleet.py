@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.contracts.times import YEAR_2000_MS
+from rebalance_core.contracts.inputs import YEAR_2000_MS
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.times import DAY_MS, HOUR_MS
 

@@ -6,7 +6,7 @@ from functools import cache
 import pyarrow as pa
 
 from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA, Row
 

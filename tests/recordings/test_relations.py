@@ -11,7 +11,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.events import (
     BROKER_DOWN,

@@ -15,8 +15,8 @@ from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.selection import capped
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.units import GROUP

@@ -9,7 +9,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import Row, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import TECHNICAL
+from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.sources import conform, source_of

@@ -18,7 +18,7 @@ from rebalance_core.checks.issue_arrays import issues_array
 from rebalance_core.checks.reading.csv_text import cells_of_line
 from rebalance_core.checks.reading.json_rows import unparsable_lines
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
 
 _REGULAR_CELL = r'(?:[^",\x00]*|"(?:[^"\x00]|"")*")'
 _LONGEST_LINE = 1 << 19  # bytes

@@ -21,7 +21,7 @@ from rebalance_core.checks.conform import conform
 from rebalance_core.checks.issue_arrays import Found, conformed_schema, issues_array, without_issues
 from rebalance_core.checks.reading.json_text import names_of_line, object_of_line
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
 
 NO_UTF8 = "the line is not UTF-8"
 FEW_LINES = 32

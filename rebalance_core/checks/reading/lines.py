@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model.errors import InputRefused
 
 UTF8 = "_utf8"

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.formats import FORMATS, format_of, untold_format
+from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
 from rebalance_core.model.errors import InputRefused, UsageError
 
 _MOST_NAMES = 20

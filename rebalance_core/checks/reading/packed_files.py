@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from rebalance_core.contracts.unreadable_file import CODECS
+from rebalance_core.contracts.paths import CODECS
 from rebalance_core.model.errors import InputRefused
 
 _CHECKSUM = "damaged gzip (gzip stream CRC failure)"

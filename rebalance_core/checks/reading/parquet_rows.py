@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rebalance_core.checks.conform import refuse_repeated_columns
-from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
+from rebalance_core.contracts.table import SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.locations import Location, place_of
 from rebalance_core.storage.place import Place

@@ -12,7 +12,7 @@ from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.local_paths import local_path
+from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 
 

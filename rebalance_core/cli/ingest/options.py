@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 from rebalance_core.cli.job import JobOptions, common_values
-from rebalance_core.contracts.local_paths import is_local
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.model.errors import UsageError
 
 

@@ -13,7 +13,7 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.local_paths import local_path
+from rebalance_core.contracts.paths import local_path
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult

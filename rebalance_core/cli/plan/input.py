@@ -2,7 +2,7 @@
 
 from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.input_files import check_readable, tables_in
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 
 
 def plan_inputs(options: PlanOptions) -> dict[str, str]:

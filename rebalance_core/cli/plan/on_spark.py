@@ -10,7 +10,7 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.contracts.local_paths import is_local
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.plan_result import PlanResult

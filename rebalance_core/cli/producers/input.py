@@ -5,7 +5,7 @@ from pathlib import Path
 from rebalance_core.cli.producers.options import ProducersOptions
 from rebalance_core.cli.run.input_files import tables_in
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.contracts.producers import SEND_RESULTS
 
 READ = {

@@ -11,7 +11,7 @@ from rebalance_core.cli.run_on import SPARK, run_on_of
 from rebalance_core.cli.settings.settings import resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.engine.written import PropagationForecast
 

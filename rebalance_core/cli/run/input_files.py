@@ -10,9 +10,14 @@ from typing import Any
 from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.formats import format_of, untold_format
-from rebalance_core.contracts.local_paths import is_local, is_utf8, local_path, refuse_no_folder
-from rebalance_core.contracts.unreadable_file import wrong_head
+from rebalance_core.contracts.inputs import format_of, untold_format
+from rebalance_core.contracts.paths import (
+    is_local,
+    is_utf8,
+    local_path,
+    refuse_no_folder,
+    wrong_head,
+)
 from rebalance_core.model.errors import InputRefused, did_you_mean
 
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.storage.place import Place
 
 SETTLE_SECONDS = 0.5

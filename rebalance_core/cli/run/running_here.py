@@ -11,7 +11,7 @@ from rebalance_core.cli.run.output_run import OutputRun, check_output, output_er
 from rebalance_core.cli.run_on import PROCESS
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
-from rebalance_core.contracts.local_paths import is_local, is_utf8, local_path
+from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.locations import place_of
 

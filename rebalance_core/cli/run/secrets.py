@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebalance_core.contracts.local_paths import without_user
+from rebalance_core.contracts.paths import without_user
 
 REDACTED = "***"
 

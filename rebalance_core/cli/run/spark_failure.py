@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.contracts.unreadable_file import unreadable_file
+from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.model import errors
 
 _PYTHON_CAUSE = re.compile(r"^(?:[\w]+\.)*(\w+(?:Error|Exception|Refused|Exists)): ?(.*)$")

@@ -15,7 +15,7 @@ from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.cli.terminal import joined, warn_of_nothing
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.local_paths import is_local, local_path
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.engine.options import SimulationOptions
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))

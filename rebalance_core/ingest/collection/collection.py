@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rebalance_core.contracts.local_paths import refuse_no_folder
+from rebalance_core.contracts.paths import refuse_no_folder
 from rebalance_core.ingest.collection.collected_file import (
     OLDER,
     PROXIES,

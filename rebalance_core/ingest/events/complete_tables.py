@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance_core.contracts.ledger import FINDINGS
-from rebalance_core.contracts.ledger.judged import BROKER, fingerprint_of
+from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order
 

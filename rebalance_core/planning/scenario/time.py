@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from rebalance_core.contracts.times import YEAR_2000_MS, YEAR_2201_MS
+from rebalance_core.contracts.inputs import YEAR_2000_MS, YEAR_2201_MS
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.units import GROUP, group_starts
 from rebalance_core.planning.variants import HistoryEdits
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables
-from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.units import GROUP
 from rebalance_core.planning.scenario.edits.edit import matches

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.process.audit.audit_result import Row

@@ -12,7 +12,7 @@ from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.selection import capped, count_findings
 from rebalance_core.audit.verdict import Count
 from rebalance_core.contracts import AUDITED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.written import LedgerWritten
 
 Row = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 from rebalance_core.audit import selection
 from rebalance_core.audit.changes import Changes, Files, Looked
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model.statuses import INFO
 from rebalance_core.process.audit import report_data
 from rebalance_core.process.audit.audit_result import AuditResult

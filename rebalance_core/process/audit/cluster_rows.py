@@ -12,7 +12,7 @@ from rebalance_core.audit.clusters import BROKER_EVENT_COLUMNS, ClusterRows, clu
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events
 
 _NAME, _MS = pa.string(), pa.int64()

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import OBSERVED_TABLES, SIMULATED_TABLES
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
 from rebalance_core.contracts.propagation import PROPAGATION
-from rebalance_core.contracts.technical_columns import TECHNICAL
+from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GroupedRows
 from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.codes import encode

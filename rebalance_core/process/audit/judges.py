@@ -10,7 +10,7 @@ from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.clusters import JudgedClusters, judge_clusters
 from rebalance_core.audit.group_judge import GroupJudge
 from rebalance_core.contracts import AUDITED_TABLES
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.process.audit.audit_result import AuditResult, Row
 from rebalance_core.process.audit.cluster_rows import ClusterTables
 from rebalance_core.process.audit.group_cases import Case

@@ -18,7 +18,7 @@ from rebalance_core.audit.changes import (
     truncated_rules,
 )
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.process.audit.report_data import shown_findings
 from rebalance_core.process.written_tables import ReadWritten
 from rebalance_core.report.audit_report import Previous

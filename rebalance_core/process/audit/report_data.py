@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.selection import shown_first
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.units import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.report.audit_report import ShownFinding

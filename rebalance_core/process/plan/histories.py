@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE, TABLE
+from rebalance_core.contracts.table import RAW, SOURCE, TABLE
 from rebalance_core.engine.units import GROUP, chunks
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.event_facts import is_type

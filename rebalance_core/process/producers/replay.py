@@ -16,7 +16,7 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import ProducersWritten

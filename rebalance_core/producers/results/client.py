@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rebalance_core.contracts.producers.statuses import (
+from rebalance_core.contracts.producers import (
     BROKER_ERROR,
     CONNECT_FAILED,
     INTERRUPTED,

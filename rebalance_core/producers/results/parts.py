@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES, SEND_RESULTS
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.producers.results.client import ClientReplay, Result, replay_client
 from rebalance_core.producers.results.order import Row, checked_rows
 from rebalance_core.producers.simulation.model import Variant

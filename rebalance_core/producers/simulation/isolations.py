@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from rebalance_core.contracts.producers.statuses import BY_FAILURE, BY_LATENCY
+from rebalance_core.contracts.producers import BY_FAILURE, BY_LATENCY
 from rebalance_core.producers.faults.fault_table import FaultTable
 from rebalance_core.producers.sending.producer import Report
 from rebalance_core.producers.simulation.tally import Isolation

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest.assemble import tables_of
 from rebalance_core.ingest.clock_zones import Shifts, corrected
 from rebalance_core.ingest.cluster_context import ClusterContext

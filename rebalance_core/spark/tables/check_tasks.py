@@ -20,7 +20,7 @@ from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.row_checks import Checked, by_keys, with_issues
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 
 Batches = Iterable[pa.RecordBatch]
 

@@ -15,7 +15,7 @@ from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, pieces_of
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import TECHNICAL
+from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.spark.tables.sources import Batches, Source
 from rebalance_core.spark.task_count import cores_of
 

@@ -14,7 +14,7 @@ from rebalance_core.checks.conform import conform, refuse_missing_columns
 from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import SOURCE, TECHNICAL
+from rebalance_core.contracts.table import SOURCE, TECHNICAL
 from rebalance_core.spark.tables.sources import Batches, Source
 
 _FILE, _ROW = "_source_file", "_source_row"

@@ -19,7 +19,7 @@ from rebalance_core.checks.reading.locations import (
     not_found,
 )
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.contracts.unreadable_file import unreadable_file
+from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.local_files import parquet_source

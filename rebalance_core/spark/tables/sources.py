@@ -20,8 +20,7 @@ from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.json_text import names_of_line
 from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.table import ISSUES_TYPE
-from rebalance_core.contracts.technical_columns import RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, TECHNICAL
 from rebalance_core.spark.driver_rows import rows_of
 
 Batches = Iterable[pa.RecordBatch]

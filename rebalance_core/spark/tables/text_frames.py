@@ -14,7 +14,7 @@ from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
 from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
 from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.technical_columns import RAW, SOURCE, TECHNICAL
+from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.spark.tables.sources import Batches, Read, Source
 
 Parse = Callable[[pa.Array, pa.Array, pa.Array], ReadRows]

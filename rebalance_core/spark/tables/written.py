@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.technical_columns import SOURCE
+from rebalance_core.contracts.table import SOURCE
 from rebalance_core.engine.units import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.process.written_tables import reader_of as reader_here

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
-from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.bucket_pass import with_events
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import reference_pass, rows_of

@@ -12,7 +12,7 @@ from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.reading.parquet_rows import ParquetTable, pieces_of
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import READ_ISSUES, SOURCE
+from rebalance_core.contracts.table import READ_ISSUES, SOURCE
 from rebalance_core.model.errors import InputRefused
 
 TOPICS = [f"T{n}" for n in range(10)]

@@ -11,7 +11,7 @@ from rebalance_core.checks.conform import conform
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.checks.issue_arrays import conformed_schema
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import TECHNICAL
+from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 from tests.unit.checks.files import BIG, EVENT, issues_of, line, read_events, write

@@ -15,8 +15,8 @@ from rebalance_core.checks.row_checks import check_table, check_tables, complain
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.rules import ISSUE_CODES, unparsed
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, OBSERVED_TABLES, REJECTED
+from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.contracts.times import TIME_RANGES
 from rebalance_core.model.errors import InputRefused, UsageError
 from tests.row_cases import COMMITS, CONFIG, DEFAULTS, EVENTS, NOW_MS, rows_by_table
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from rebalance_core.contracts import OBSERVED_TABLES, REJECTED
-from rebalance_core.contracts.arrow_rows import batch_of_columns, batch_of_rows, rows_of_arrow
 from rebalance_core.contracts.observed import OBSERVED_FACTS
+from rebalance_core.contracts.table import batch_of_columns, batch_of_rows, rows_of_arrow
 
 
 def test_rows_come_back_with_all_columns() -> None:

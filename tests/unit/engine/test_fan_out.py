@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.contracts.arrow_rows import rows_of_arrow
+from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.observed import READ_TABLES, read_observed
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.assemble import assemble
 from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import open_collection

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.contracts.times import TIME_RANGES
+from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.settings.consume_timestamp import (

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import TABLE
+from rebalance_core.contracts.table import TABLE
 from rebalance_core.planning.sweep.history_rows import (
     CLUSTER,
     EVENTS,

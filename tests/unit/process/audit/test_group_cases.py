@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABLES
-from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.process.audit import group_cases as module

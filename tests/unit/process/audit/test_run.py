@@ -15,8 +15,8 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
-from rebalance_core.contracts.arrow_rows import batch_of_rows, rows_of_arrow
 from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import LedgerWritten

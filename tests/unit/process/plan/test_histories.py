@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.contracts.technical_columns import RAW, SOURCE
+from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model import events
 from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.event_facts import EventFacts, is_type

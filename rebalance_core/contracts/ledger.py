@@ -1,8 +1,140 @@
-"""What a simulation says of each group: epochs, owners, moves, first offsets, load."""
+"""The tables a simulation and an audit write."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
 
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
-from rebalance_core.model.statuses import EPOCH_STATUSES, START_STATUSES
+from rebalance_core.model.statuses import EPOCH_STATUSES, SEVERITIES, START_STATUSES
+from rebalance_core.model.verdicts import VERDICTS
+
+# What ingest and the audit find, and the verdicts on groups.
+
+BROKER, QUEUE = "broker", "queue"
+"""What a rule may be about, beside a group and a topic."""
+
+FINDINGS = Table(
+    "findings",
+    "Something a person should know: of a collection's files, of a group's settings, of an audit.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        rule_id STRING which rule found it
+        severity STRING {allowed}
+        consumer_group? STRING the group concerned
+        topic? STRING the topic concerned
+        broker_name? STRING the broker concerned
+        queue_id? INT the queue concerned
+        client_id? STRING the client concerned
+        first_ms? BIGINT since when, epoch ms UTC
+        last_ms? BIGINT until when, epoch ms UTC
+        summary STRING one sentence
+        evidence MAP<STRING, STRING> what it was seen by
+        remedy STRING what to do
+        accepted? STRING why it is accepted; null: it is not
+        fingerprint? STRING the same in every run (of what: audit-rules.md); null: of contract 2
+        """,
+        severity=SEVERITIES,
+    ),
+)
+
+GROUP_VERDICTS = Table(
+    "group_verdicts",
+    "What came of comparing predicted and live ownership of a group.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        verdict STRING {allowed}
+        reason STRING of UNKNOWN why (audit-rules.md), of UNSTABLE what changed; else empty
+        looks INT observations of clients and queues that were compared
+        differences INT queues that differ outside every window
+        members INT processes that are members at the end
+        dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
+        unasked ARRAY<STRING> brokers that were not asked for the group's members
+        """,
+        verdict=tuple(VERDICTS),
+    ),
+    key=("cluster", "consumer_group"),
+)
+
+
+def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
+    """The fingerprint of a row of ``findings``; of earlier contracts' rows, which have none, too.
+
+    Clients are no part of it: one that restarts has a new id.
+
+    Args:
+        finding: a row.
+        about: `BROKER` or `QUEUE` if its rule is about one, else empty.
+
+    >>> row = {"cluster": "c", "rule_id": "R", "broker_name": "a", "queue_id": 1}
+    >>> fingerprint_of(row, "queue"), fingerprint_of(row, "") == fingerprint_of(row, "broker")
+    ('7a568a93724fbee5', False)
+    """
+    names = ["cluster", "rule_id", "consumer_group", "topic"]
+    names += {BROKER: ["broker_name"], QUEUE: ["broker_name", "queue_id"]}.get(about, [])
+    text = json.dumps([finding.get(name) for name in names])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# What a simulation says of queues that members share.
+
+POP_REACH = Table(
+    "pop_reach",
+    "Which queues a client may take messages from, of topics whose queues members share.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker; -1: any readable queue of the broker
+        client_id STRING who may take messages
+        from_epoch INT first epoch
+        to_epoch? INT first epoch after it; null: open
+        from_ms BIGINT start of from_epoch, epoch ms UTC
+        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        """
+    ),
+    key=(
+        "cluster",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+        "from_epoch",
+    ),
+    since=2,
+)
+
+POP_METRICS = Table(
+    "pop_metrics",
+    "How clients and queues of a shared topic meet, per epoch.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        epoch INT the epoch
+        topic STRING the topic
+        clients INT distinct ids that subscribe it
+        queues INT its readable queues
+        min_clients_per_queue INT fewest clients that may take from one queue; 0 without queues
+        max_clients_per_queue INT most of them
+        min_queues_per_client INT fewest queues that one client may take from; 0 without clients
+        max_queues_per_client INT most of them
+        unreached INT readable queues that surely no client may take from
+        """
+    ),
+    key=("cluster", "consumer_group", "epoch", "topic"),
+    since=2,
+)
+
+
+# What a simulation says of each group: epochs, owners, moves, first offsets, load.
 
 EPOCHS = Table(
     "epochs",
@@ -215,3 +347,42 @@ REJECTED = Table(
         """
     ),
 )
+
+
+# The tables a simulation and an audit write. Begin with `simulated`.
+
+SIMULATED_TABLES = {
+    table.name: table
+    for table in (
+        EPOCHS,
+        OWNERSHIP,
+        DIFFS,
+        PULL_STARTS,
+        MEMBERSHIPS,
+        CONSUMER_LOAD,
+        GROUP_METRICS,
+        POP_REACH,
+        POP_METRICS,
+    )
+}
+"""What the replay of a group yields."""
+
+LEDGER_TABLES = SIMULATED_TABLES | {REJECTED.name: REJECTED}
+"""Everything `simulate` writes."""
+
+__all__ = [
+    "CONSUMER_LOAD",
+    "DIFFS",
+    "EPOCHS",
+    "FINDINGS",
+    "GROUP_METRICS",
+    "GROUP_VERDICTS",
+    "LEDGER_TABLES",
+    "MEMBERSHIPS",
+    "OWNERSHIP",
+    "POP_METRICS",
+    "POP_REACH",
+    "PULL_STARTS",
+    "REJECTED",
+    "SIMULATED_TABLES",
+]

@@ -1,8 +1,31 @@
-"""The tables of producers: results of sends as recorded, and what a simulation makes of them."""
+"""The tables of producers, and the words they hold."""
 
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.contracts.producers.statuses import ISOLATION_REASONS, SEND_STATUSES
 from rebalance_core.contracts.table import Table, columns
+
+# How an attempt to send ended, in words, and why a broker is avoided.
+
+SEND_OK = "SEND_OK"
+STORED = (SEND_OK, "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+"""SendStatus: the broker answered and has the message."""
+CONNECT_FAILED, SEND_FAILED, TIMEOUT, BROKER_ERROR, NO_ADDRESS, INTERRUPTED = FAILED = (
+    "CONNECT_FAILED",
+    "SEND_FAILED",
+    "TIMEOUT",
+    "BROKER_ERROR",
+    "NO_ADDRESS",
+    "INTERRUPTED",
+)
+"""RemotingConnectException, RemotingSendRequestException, RemotingTimeoutException,
+MQBrokerException, MQClientException (the client has no address of the broker), interruption.
+"""
+SEND_STATUSES = (*STORED, *FAILED)
+
+BY_LATENCY, BY_FAILURE = ISOLATION_REASONS = ("LATENCY", "FAILURE")
+"""Slow results alone, or a failed one among them."""
+
+
+# The tables of producers: results of sends as recorded, and what a simulation makes of them.
 
 SEND_RESULTS = Table(
     "send_results",
@@ -132,3 +155,17 @@ PRODUCER_OUTPUT_TABLES = {
 """What `producers` writes, beside ``queue_rates`` and ``rejected``."""
 
 PRODUCER_WRITTEN = (*PRODUCER_OUTPUT_TABLES, QUEUE_RATES.name)
+
+
+# The tables of producers, and the words they hold: begin with `tables`.
+
+__all__ = [
+    "BROKER_ISOLATIONS",
+    "PRODUCER_INPUT_TABLES",
+    "PRODUCER_OUTCOMES",
+    "PRODUCER_OUTPUT_TABLES",
+    "PRODUCER_SHARES",
+    "PRODUCER_WRITTEN",
+    "PUBLISH_CHOICES",
+    "SEND_RESULTS",
+]

@@ -1,7 +1,9 @@
-"""Facts that a broker's broker.log and lock.log state."""
+"""Facts that logs of brokers, name servers and proxies state."""
 
 from rebalance_core.contracts.fact_declaration import (
+    ALLOCATION_FAILED,
     BROKER,
+    CLIENT_TOPIC,
     CLUSTER,
     COMMIT,
     EPISODES,
@@ -9,14 +11,18 @@ from rebalance_core.contracts.fact_declaration import (
     LOCK,
     LOG_FOLDER,
     MOMENTS,
+    NAME_SERVER,
     ONE_A_MINUTE,
+    ONE_A_PLACE,
     ONE_A_SECOND,
     PROCESS_ID,
+    PROXY,
     TOPIC,
     FactKind,
     LogFact,
 )
-from rebalance_core.contracts.log_facts.shared_kinds import ALLOCATION_FAILED, CLIENT_TOPIC
+
+# Facts that a broker's broker.log and lock.log state.
 
 BROKER_LOG = (
     LogFact(
@@ -252,5 +258,69 @@ LOCK_LOG = (
             ),
         ),
         details=("owner",),
+    ),
+)  # fmt: skip
+
+
+# Facts that a name server's namesrv.log states.
+
+NAME_SERVER_LOG = (
+    LogFact(
+        "broker_registered", NAME_SERVER, CLUSTER, "",
+        "address; a replica that was not there before",
+    ),
+    LogFact(
+        "broker_address", NAME_SERVER, CLUSTER, "",
+        "broker, address: the name of a master's new address (4.9)",
+    ),
+    LogFact(
+        "broker_known", NAME_SERVER, CLUSTER, "",
+        "broker, address: the same, repeated at every registration of a master (4.9)",
+        thinning=ONE_A_PLACE,
+    ),
+    LogFact(
+        "broker_removed", NAME_SERVER, CLUSTER, "",
+        "broker: no replica of that name is left here",
+    ),
+    LogFact(
+        "replica_removed", NAME_SERVER, CLUSTER, "",
+        "address: one process of a broker is out of the route here",
+    ),
+    LogFact(
+        "topic_registered", NAME_SERVER, TOPIC, "topic",
+        "topic, broker_name, read, write, perm: the first queues of a topic",
+    ),
+    LogFact(
+        "topic_route", NAME_SERVER, TOPIC, "topic",
+        "topic, broker_name, read, write, perm, and old: the same before",
+    ),
+    LogFact(
+        "broker_channel_closed", NAME_SERVER, CLUSTER, "",
+        "no field: a broker's channel was seen closing",
+    ),
+    LogFact(
+        "name_server_property", NAME_SERVER, CLUSTER, "",
+        "name (supportActingMaster) and value, at the start (5.x)",
+    ),
+    LogFact(
+        "name_server_starting", NAME_SERVER, CLUSTER, "",
+        "no field: a name server starts, and knows no broker yet",
+    ),
+    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "", "no field: it shuts down"),
+    LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
+)  # fmt: skip
+
+
+# Facts that a proxy's broker.log and proxy.log state beside those of a broker's.
+
+PROXY_LOG = (
+    LogFact(
+        "proxy_starting", PROXY, CLUSTER, "",
+        "no field: the proxy starts; its consumer table is empty",
+    ),
+    LogFact("proxy_mode", PROXY, CLUSTER, "", "mode (CLUSTER, LOCAL), as it starts"),
+    LogFact(
+        "proxy_alive", PROXY, CLUSTER, "",
+        "no field: it logged of a member; one fact a minute",
     ),
 )  # fmt: skip
