@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.broker_reply import broker_offset_reply
-from rebalance_core.protocol.start_offset import compute_pull_from_where
+from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
 from rebalance_core.version import LIBRARY_VERSION
 

@@ -1,18 +1,238 @@
-"""One client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4.4).
+"""One client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4)."""
 
-Upstream: ``RebalanceImpl.doRebalance``. The oracle: written to be checked against docs/rocketmq.md
-line by line, not to be fast.
-"""
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field
 
 from rebalance_core.client.broker_answers import BrokerAnswers
-from rebalance_core.client.pass_record import Changed, PassRecord, PassView
-from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.queue_addition import add_assigned
-from rebalance_core.client.queue_removal import drop_unassigned, truncate_unsubscribed
+from rebalance_core.client.process import ClientProcess, ProcessQueue
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
-from rebalance_core.protocol.thresholds import pull_threshold_per_queue
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS, REBALANCE_LATER_MS, UNLOCK_DELAY_MS
+from rebalance_core.protocol.members import pull_threshold_per_queue
+from rebalance_core.protocol.start_offset import compute_pull_from_where_no_exception
+
+# What one client sees when a pass begins, and what the pass did.
+
+
+@dataclass(frozen=True, slots=True)
+class PassView:
+    """A client's own view at the start of a pass; nothing in it is agreed with anybody.
+
+    Attributes:
+        queues: per subscribed topic, in the order the pass takes them: the queues of the client's
+            route, None while it knows no route.
+        members: per subscribed topic: client ids as the sampled broker returned them (unsorted,
+            duplicates kept), None when the query failed.
+    """
+
+    queues: Mapping[str, tuple[MessageQueue, ...] | None]
+    members: Mapping[str, tuple[str, ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Arguments of ``messageQueueChanged``: size of mqAll and the set of own queues."""
+
+    mq_all_size: int
+    mq_divided: frozenset[MessageQueue]
+
+
+@dataclass(slots=True)
+class PassRecord:
+    """What a pass did, in the order it did it.
+
+    Attributes:
+        added: start offset of each queue added.
+        removed: queues dropped and removed.
+        removal_failed: queues dropped that stay, as zombies, until a later pass removes them.
+        truncated: queues (zombies too) of topics no longer subscribed.
+        persisted: last offset committed to a broker, per queue.
+        locks: order locks asked for, and whether they were granted.
+        delayed_unlocks: delay in ms of an unlock that a timer will do.
+        changed: per topic whose pass called ``messageQueueChanged``.
+        heartbeats: rounds of heartbeats sent.
+        rebalance_later_ms: extra passes asked for.
+        first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
+        balanced: what doRebalance returns; None for 4.9, which returns nothing.
+    """
+
+    added: dict[MessageQueue, int] = field(default_factory=dict)
+    removed: list[MessageQueue] = field(default_factory=list)
+    removal_failed: list[MessageQueue] = field(default_factory=list)
+    truncated: list[MessageQueue] = field(default_factory=list)
+    persisted: dict[MessageQueue, int] = field(default_factory=dict)
+    locks: list[tuple[MessageQueue, bool]] = field(default_factory=list)
+    delayed_unlocks: dict[MessageQueue, int] = field(default_factory=dict)
+    changed: dict[str, Changed] = field(default_factory=dict)
+    heartbeats: int = 0
+    rebalance_later_ms: list[int] = field(default_factory=list)
+    first_pull_delay_ms: int | None = None
+    balanced: bool | None = None
+
+
+# How a pass gives up queues: the drop phase and truncation (rocketmq.md §3.2, §4.1, §4.2).
+#
+# Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance`` (first half),
+# ``truncateMessageQueueNotMyTopic`` and ``removeUnnecessaryMessageQueue`` of the consumers.
+
+FORCED_UNLOCK = (5, 2, 0)  # ISSUE #7644: tryRemoveOrderMessageQueue
+
+
+def drop_unassigned(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    topic: str,
+    assigned: Set[MessageQueue],
+    record: PassRecord,
+) -> bool:
+    """Drops the topic's queues that are not ``assigned``; True if one was removed.
+
+    An assigned queue whose pull expired is removed too, by push consumers: the add phase of the
+    same pass takes it again. A zombie that is assigned again stays dead: only its expiry, not its
+    being a zombie, leads here. 5.x marks all before it removes, 4.9 does both queue by queue,
+    which only differs for listeners that run meanwhile.
+    """
+    unnecessary = [
+        (queue, state)
+        for queue, state in process.table.items()
+        if queue.topic == topic
+        and (queue not in assigned or (state.pull_expired and process.is_push))
+    ]
+    changed = False
+    for queue, state in unnecessary:
+        state.dropped = True
+        if _remove(process, brokers, queue, state, record):
+            del process.table[queue]
+            record.removed.append(queue)
+            changed = True
+        else:
+            record.removal_failed.append(queue)
+    return changed
+
+
+def truncate_unsubscribed(
+    process: ClientProcess, subscribed: Collection[str], record: PassRecord
+) -> None:
+    """Removes queues of topics not subscribed: no persist, no unlock, no messageQueueChanged."""
+    for queue in [q for q in process.table if q.topic not in subscribed]:
+        process.table.pop(queue).dropped = True
+        record.truncated.append(queue)
+
+
+def _remove(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    queue: MessageQueue,
+    state: ProcessQueue,
+    record: PassRecord,
+) -> bool:
+    """``removeUnnecessaryMessageQueue``: False leaves a zombie."""
+    _persist(process, brokers, queue, record)
+    if not process.unlocks_on_removal:
+        process.store.remove(queue)
+        return True
+    if process.version >= FORCED_UNLOCK:
+        return _remove_orderly_forced(process, brokers, queue, state)
+    return _remove_orderly(process, brokers, queue, state, record)
+
+
+def _remove_orderly_forced(
+    process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, state: ProcessQueue
+) -> bool:
+    """5.2+: the offset is kept until the listener lets go or the last renewal is 20 s old."""
+    if state.listener_busy and state.lock_age_ms <= UNLOCK_DELAY_MS:
+        return False
+    # Upstream persists a second time here; the offset in memory is the one just sent.
+    process.store.remove(queue)
+    brokers.unlock(queue, process.client_id)
+    return True
+
+
+def _remove_orderly(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    queue: MessageQueue,
+    state: ProcessQueue,
+    record: PassRecord,
+) -> bool:
+    """To 5.1.4: the offset goes first, then the consume lock is tried, then the unlock waits."""
+    process.store.remove(queue)
+    if state.listener_busy:
+        return False
+    if state.holds_messages:
+        record.delayed_unlocks[queue] = UNLOCK_DELAY_MS
+    else:
+        brokers.unlock(queue, process.client_id)
+    return True
+
+
+def _persist(
+    process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, record: PassRecord
+) -> None:
+    sent = process.store.persist(queue, brokers)
+    if sent is not None:
+        record.persisted[queue] = sent
+
+
+# How a pass takes queues: the add phase (rocketmq.md §4.3).
+#
+# Upstream: ``RebalanceImpl.updateProcessQueueTableInRebalance``, second half.
+
+
+def add_assigned(
+    process: ClientProcess,
+    brokers: BrokerAnswers,
+    assigned: Iterable[MessageQueue],
+    record: PassRecord,
+) -> bool:
+    """Adds every assigned queue that is not in the table; True if one was added.
+
+    Not in the table: a zombie blocks its queue. Nothing here looks at the topic: CONFIG's queues
+    of other topics are added too. Upstream's order (a HashSet's) shows nowhere; any order will do.
+    """
+    all_locked = True
+    added = False
+    for queue in assigned:
+        if queue in process.table:
+            continue
+        if process.locks_on_addition:
+            granted = brokers.lock(queue, process.client_id)
+            record.locks.append((queue, granted))
+            if not granted:
+                all_locked = False
+                continue
+        process.store.remove(queue)  # removeDirtyOffset
+        offset = _start_offset(process, brokers, queue)
+        if offset >= 0:
+            process.table[queue] = ProcessQueue(offset)
+            record.added[queue] = offset
+            added = True
+    if not process.version.is_v4:
+        if not all_locked:
+            record.rebalance_later_ms.append(REBALANCE_LATER_MS)
+        if added:
+            record.first_pull_delay_ms = FIRST_PULL_DELAY_MS
+    return added
+
+
+def _start_offset(process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue) -> int:
+    """The start offset; negative: the queue is not added in this pass."""
+    return compute_pull_from_where_no_exception(
+        consumer_type=process.settings.consumer_type,
+        consume_from_where=process.settings.consume_from_where,
+        topic=queue.topic,
+        stored_offset=process.store.read(queue, brokers, memory_first=process.is_lite_pull),
+        max_offset=brokers.max_offset(queue),
+        timestamp_offset=brokers.timestamp_offset(queue),
+        version=process.version,
+    )
+
+
+# One client's rebalance pass, as upstream runs it (rocketmq.md §3.2, §3.3, §4.4).
+#
+# Upstream: ``RebalanceImpl.doRebalance``. The oracle: written to be checked against
+# docs/rocketmq.md line by line, not to be fast.
 
 # RebalanceImpl.rebalanceByTopic: 5.4.0 still leaves both to the strategy, which throws.
 EMPTY_IS_UNKNOWN = (5, 5, 0)

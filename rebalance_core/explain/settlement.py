@@ -24,8 +24,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.asks_broker import asks_broker
-from rebalance_core.protocol.order_locks import locks_on_addition
+from rebalance_core.protocol.members import asks_broker, locks_on_addition
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.strategies import AllocationStrategy
 

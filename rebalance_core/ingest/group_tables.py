@@ -37,7 +37,7 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.versions import nearest_version
-from rebalance_core.protocol.running_info import library_of, tells_release
+from rebalance_core.protocol.members import library_of, tells_release
 
 LISTED = 20
 """Clients that a finding names at most."""

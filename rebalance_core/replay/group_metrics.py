@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.protocol.minimum_moves import minimum_moves
+from rebalance_core.protocol.routes import minimum_moves
 from rebalance_core.replay.changes import ADD, VOLUNTARY, Change
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_reach import client_reaches

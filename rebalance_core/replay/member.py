@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 
 ProcessKey: TypeAlias = tuple[str, str | None]
 """(client_id, channel_id): one process as the brokers see it."""

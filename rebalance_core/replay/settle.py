@@ -14,7 +14,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.order_locks import locks_on_addition
+from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.shared_topics import SharedTopic

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.arguments import check_every_member, is_member
-from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member
 
 
 def average_slice(index: int, queues: int, members: int) -> slice:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy, escape
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from functools import lru_cache
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.arguments import is_member
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
 
 
 def java_split(text: str, separator: str) -> list[str]:

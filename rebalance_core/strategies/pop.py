@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.arguments import is_member
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form.escapes import escape
+from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
 
 WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
 DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum

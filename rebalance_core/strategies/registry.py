@@ -1,29 +1,117 @@
-"""Strategies by name: the literal table of what exists and which parameters each takes."""
+"""Strategies by name: the literal table of what exists, which parameters each takes, and their
+checks.
+"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
-from rebalance_core.strategies.charsets import UTF_8
 from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, ConsistentHash
+from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom
-from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
-from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
-from rebalance_core.strategies.rooms import DEFAULT_ROOM_SEPARATOR, RoomResolver
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form.parameters import (
-    optional_names,
-    optional_queues,
-    prefixes,
-    text,
-    whole_number,
+from rebalance_core.strategies.machine_room_nearby import (
+    DEFAULT_ROOM_SEPARATOR,
+    NEARBY,
+    MachineRoomNearby,
+    RoomResolver,
 )
-from rebalance_core.strategies.text_form.unknown_name import unknown_name
+from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
+from rebalance_core.strategies.spi import AllocationStrategy
+
+# The error for an unknown name: the known ones, and which of them was probably meant.
+
+
+def unknown_name(
+    kind: str,
+    name: str,
+    known: Sequence[str],
+    listed: Sequence[str] | None = None,
+    meant: str | None = None,
+) -> UsageError:
+    """An error that lists the known names (``listed`` if given) and the one ``meant``.
+
+    That is the nearest of ``known`` where the caller does not know better.
+    """
+    names = ", ".join(listed or known) or "none"
+    near = f"; did you mean {meant}?" if meant else did_you_mean(name, known)
+    return UsageError(f"unknown {kind}: {name!r}; known: {names}{near}")
+
+
+# The values of strategy parameters, checked and frozen: wrong types raise `UsageError`.
+
+JAVA_INT_MIN, JAVA_INT_MAX = -(2**31), 2**31 - 1
+
+
+def text(key: str, value: Any) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise UsageError(f"{key} must be a string, not {value!r}")
+    return value
+
+
+def whole_number(key: str, value: Any) -> int:
+    """A Java int."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{key} must be an integer, not {value!r}")
+    if not JAVA_INT_MIN <= value <= JAVA_INT_MAX:
+        raise UsageError(f"{key} {value} is outside Java's int")
+    return value
+
+
+def optional_names(key: str, value: Any) -> tuple[str, ...] | None:
+    """A list of strings, or None."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset):
+        raise UsageError(f"{key} must be a list of strings, not {value!r}")
+    names = sorted(value) if isinstance(value, set | frozenset) else value
+    return tuple(text(f"an item of {key}", item) for item in names)
+
+
+def optional_queues(key: str, value: Any) -> tuple[MessageQueue, ...] | None:
+    """A list of ``topic|broker|qid`` strings or `MessageQueue`, or None."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise UsageError(f"{key} must be a list of 'topic|broker|qid', not {value!r}")
+    return tuple(
+        item if isinstance(item, MessageQueue) else _queue(key, text(f"an item of {key}", item))
+        for item in value
+    )
+
+
+def prefixes(key: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """A mapping from prefix to room, None being empty."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{key} must map prefixes to rooms, not {value!r}")
+    return tuple(
+        (text(f"a prefix of {key}", p), text(f"a room of {key}", r)) for p, r in value.items()
+    )
+
+
+def _queue(key: str, item: str) -> MessageQueue:
+    # Topics may contain '|' (TopicValidator), broker names and ids do not.
+    parts = item.rsplit("|", 2)
+    if len(parts) != 3:
+        raise UsageError(f"{key}: {item!r} is not 'topic|broker|qid'")
+    return MessageQueue(parts[0], parts[1], queue_id(key, parts[2]))
+
+
+def queue_id(key: str, digits: str) -> int:
+    """A queue id written in decimal."""
+    if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
+        raise UsageError(f"{key}: queue id {digits!r} is not an integer")
+    return whole_number(f"{key}: queue id", int(digits))
+
+
+# Strategies by name: the literal table of what exists and which parameters each takes.
 
 DEFAULT_VERSION = "5.3.3"
 CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: MACHINE_ROOM takes a blank client id for an empty one

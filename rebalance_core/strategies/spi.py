@@ -1,11 +1,54 @@
-"""What a strategy is: a frozen value with a name, a text and one question to answer."""
+"""What a strategy is: a frozen value with a name, a text and one question to answer; its
+argument checks.
+"""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
+
+# %XX escapes of the strategy text: how a value writes what it must not contain.
+
+_SPECIAL = "%|,:()="
+_ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+def escape(text: str, also: str = "") -> str:
+    """``text`` as it stands inside a value; ``also`` names further characters to escape.
+
+    Spaces at the edges are escaped too, because the parser trims around keys and values.
+
+    >>> escape("[2001:db8::5]")
+    '[2001%3Adb8%3A%3A5]'
+    """
+    special = _SPECIAL + also
+    body = "".join(f"%{ord(c):02X}" if c in special else c for c in text)
+    inner = body.strip(" ")
+    left = len(body) - len(body.lstrip(" "))
+    right = len(body) - left - len(inner)
+    return "%20" * left + inner + "%20" * right
+
+
+def unescape(text: str) -> str:
+    """Undoes `escape`; several %XX in a row are UTF-8.
+
+    Raises `UsageError` for a ``%`` that starts no escape, and for bytes that are not UTF-8.
+
+    >>> unescape("%25RETRY%25group")
+    '%RETRY%group'
+    """
+    if "%" in _ESCAPED.sub("", text):
+        raise UsageError(f"{text!r} has a '%' that starts no %XX escape; write %25 for '%'")
+    try:
+        return _ESCAPED.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode("utf-8"), text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the %XX escapes of {text!r} are not UTF-8") from error
+
+
+# What a strategy is: a frozen value with a name, a text and one question to answer.
 
 
 class StrategyRefusedError(AllocationError, UsageError):
@@ -62,3 +105,52 @@ class AllocationStrategy(ABC):
         """The strategy text; `parse_strategy` of the same version gives an equal strategy."""
         settings = ", ".join(f"{key}={value}" for key, value in self.settings())
         return f"{self.name}({settings})" if settings else self.name
+
+
+# The argument checks all strategies but CONFIG share.
+#
+# ``AbstractAllocateMessageQueueStrategy.check`` (4.9.4 and later; the same checks stand inside
+# each class before). rocketmq.md §2.1.
+
+# str.isspace() takes these for white space, Character.isWhitespace() does not.
+_NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
+
+
+def is_java_blank(text: str) -> bool:
+    """``StringUtils.isBlank``."""
+    return all(c.isspace() and c not in _NOT_JAVA_WHITESPACE for c in text)
+
+
+def is_member(
+    client_id: str,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    *,
+    blank_is_empty: bool = False,
+) -> bool:
+    """True if the client may allocate, False if it is not listed (upstream: an empty list).
+
+    Args:
+        client_id: Who asks.
+        queues: mqAll.
+        client_ids: cidAll.
+        blank_is_empty: isBlank instead of isEmpty (MACHINE_ROOM up to 4.9.3, POP).
+
+    Raises:
+        AllocationError: An argument is empty; the first of client, queues, members counts.
+    """
+    if not client_id or (blank_is_empty and is_java_blank(client_id)):
+        raise AllocationError("IllegalArgumentException", "currentCID is empty")
+    if not queues:
+        raise AllocationError("IllegalArgumentException", "mqAll is null or mqAll empty")
+    if not client_ids:
+        raise AllocationError("IllegalArgumentException", "cidAll is null or cidAll empty")
+    return client_id in client_ids
+
+
+def check_every_member(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> None:
+    """Raises what asking the members one after the other raises first; cost O(members)."""
+    if client_ids and not queues:
+        is_member(client_ids[0], queues, client_ids)
+    if "" in client_ids:
+        is_member("", queues, client_ids)

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.client.pass_record import PassRecord
 from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.rebalance_pass import run_pass
+from rebalance_core.client.rebalance_pass import PassRecord, run_pass
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 from tests.conformance.replay_world import Json, ReplayWorld

@@ -9,7 +9,7 @@ from rebalance_core.client.broker_answers import (
     BrokerUnreachableError,
     QueueAnswers,
 )
-from rebalance_core.client.offset_stores import LocalOffsetStore, OffsetStore, RemoteOffsetStore
+from rebalance_core.client.process import LocalOffsetStore, OffsetStore, RemoteOffsetStore
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version

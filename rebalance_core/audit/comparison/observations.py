@@ -27,7 +27,7 @@ from rebalance_core.audit.evidence.subscriptions import assigned_members
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.protocol.running_info import tells_queues
+from rebalance_core.protocol.members import tells_queues
 
 COMMAND_MS = 5_000
 """A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""

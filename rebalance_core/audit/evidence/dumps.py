@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.model.times import REBALANCE_WAIT_MS
-from rebalance_core.protocol.running_info import GO, library_of
+from rebalance_core.protocol.members import GO, library_of
 
 EMPTY_LIST = ("0", "")
 """A number of members, in a fact's details."""

@@ -14,7 +14,7 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 
 
 @dataclass(frozen=True, slots=True)

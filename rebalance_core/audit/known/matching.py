@@ -8,7 +8,7 @@ from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
-from rebalance_core.protocol.running_info import library_of
+from rebalance_core.protocol.members import library_of
 
 KNOWN = "known"
 """Key of a finding's evidence: the issues that fit it, and by which versions."""

@@ -18,7 +18,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
-from rebalance_core.protocol.first_pull import first_pull_correction
+from rebalance_core.protocol.start_offset import first_pull_correction
 
 Place = tuple[str, str]
 """Topic and broker."""

@@ -24,7 +24,7 @@ from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import ERROR, FROZEN, INFO
 from rebalance_core.model.times import utc
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 

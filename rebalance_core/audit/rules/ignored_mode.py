@@ -18,7 +18,7 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.asks_broker import QUERY_ASSIGNMENT
+from rebalance_core.protocol.members import QUERY_ASSIGNMENT
 from rebalance_core.protocol.windows import OWN_PASS_MS
 
 

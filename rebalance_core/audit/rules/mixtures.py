@@ -21,7 +21,7 @@ from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.running_info import ALI_ONS, library_of
+from rebalance_core.protocol.members import ALI_ONS, library_of
 
 CONFIG = "CONFIG"
 AGREEING = {

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Set
 from functools import partial
 
 from rebalance_core.client.broker_answers import BrokerAnswers
-from rebalance_core.client.pass_record import PassRecord
-from rebalance_core.client.queue_removal import FORCED_UNLOCK
+from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
 from rebalance_core.clockwork.delays import LISTENER
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer
 from rebalance_core.clockwork.loop.agenda import Kind

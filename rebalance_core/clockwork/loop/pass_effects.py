@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from rebalance_core.client.pass_record import PassRecord, PassView
-from rebalance_core.client.rebalance_pass import run_pass
+from rebalance_core.client.rebalance_pass import PassRecord, PassView, run_pass
 from rebalance_core.clockwork.delays import (
     ADD_AFTER,
     COLD_ADD_AFTER,

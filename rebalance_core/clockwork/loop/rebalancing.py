@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from rebalance_core.client.pass_record import PassView
 from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, PassView, run_pass
 from rebalance_core.clockwork.draws import Timer, below
 from rebalance_core.clockwork.loop.agenda import Kind
 from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US, hears

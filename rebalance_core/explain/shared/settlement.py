@@ -32,7 +32,7 @@ from rebalance_core.model.group_settings import (
     PUSH,
 )
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"

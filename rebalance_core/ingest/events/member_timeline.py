@@ -35,7 +35,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from rebalance_core.protocol.running_info import tells_start
+from rebalance_core.protocol.members import tells_start
 
 RECONNECT_MS = MINUTE_MS
 """A client that subscribed so long before it registered was there before: it reconnects."""

@@ -19,7 +19,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.protocol.running_info import tells_start
+from rebalance_core.protocol.members import tells_start
 
 DUMP_MS = 10_000
 """A dump's time is its command's start; member changes so near to it are no contradiction."""

@@ -21,7 +21,7 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.versions import nearest_version, parse_version
-from rebalance_core.protocol.running_info import consumer_type_of
+from rebalance_core.protocol.members import consumer_type_of
 
 _THRESHOLDS = (
     "pull_threshold_for_queue",

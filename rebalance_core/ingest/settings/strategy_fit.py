@@ -24,7 +24,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.versions import nearest_version
-from rebalance_core.protocol.running_info import tells_queues
+from rebalance_core.protocol.members import tells_queues
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 

@@ -26,10 +26,12 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.asks_broker import asks_broker
-from rebalance_core.protocol.broker_reply import PAGE_CACHE_CHECK
-from rebalance_core.protocol.first_pull import OVERFLOW_ALWAYS_TO_MAX
-from rebalance_core.protocol.timestamp_search import EXACT_LOWER_BOUND
+from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.start_offset import (
+    EXACT_LOWER_BOUND,
+    OVERFLOW_ALWAYS_TO_MAX,
+    PAGE_CACHE_CHECK,
+)
 from rebalance_core.strategies import AllocationStrategy
 
 StrategyFor = Callable[[tuple[str, str]], AllocationStrategy]

@@ -14,7 +14,7 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, bisect, pair, ranges
 from rebalance_core.kernels.state.routes import TopicBrokers
 from rebalance_core.model.events import TOPIC_DELETED
-from rebalance_core.protocol.commits import deletes_offsets
+from rebalance_core.protocol.start_offset import deletes_offsets
 
 
 @dataclass(frozen=True, slots=True)

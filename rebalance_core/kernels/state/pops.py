@@ -24,7 +24,7 @@ from rebalance_core.kernels.state.activity import TopicPeriods, subscribed_perio
 from rebalance_core.kernels.state.membership import Membership
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import PROXY_REBALANCE, PUSH
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rebalance_core.kernels.tables.output import group_columns, span_columns, ta
 from rebalance_core.kernels.tables.process_loads import ProcessLoads
 from rebalance_core.kernels.tables.sharing import Sharing
 from rebalance_core.kernels.tables.topic_members import ManyHolders, add_block, topic_members_of
-from rebalance_core.protocol.thresholds import THRESHOLD_OFF
+from rebalance_core.protocol.members import THRESHOLD_OFF
 
 
 def load_rows(

@@ -14,9 +14,9 @@ from math import isfinite
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.strategies.planning_strategy import HypotheticalStrategy, Previous
-from rebalance_core.strategies.charsets import UTF_8
 from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,
+    UTF_8,
     build_ring,
     ring_point,
 )

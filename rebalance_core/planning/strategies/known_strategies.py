@@ -16,9 +16,8 @@ from rebalance_core.planning.strategies.planning_strategy import (
 from rebalance_core.planning.strategies.sticky_balanced import StickyBalanced
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
-from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES
-from rebalance_core.strategies.text_form.parser import settings_of, whole_number
-from rebalance_core.strategies.text_form.unknown_name import unknown_name
+from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
+from rebalance_core.strategies.text_form import number_in_text, settings_of
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ _HYPOTHETICAL: dict[str, tuple[Callable[..., HypotheticalStrategy], _Readers]] =
     "STICKY_BALANCED": (StickyBalanced, {}),
     "CONSISTENT_HASH_BOUNDED": (
         ConsistentHashBounded,
-        {"epsilon": _epsilon, "virtual_nodes": whole_number},
+        {"epsilon": _epsilon, "virtual_nodes": number_in_text},
     ),
 }
 

@@ -19,7 +19,7 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 
 Group = tuple[str, str]
 """Cluster and name."""

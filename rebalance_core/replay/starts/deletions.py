@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from rebalance_core.model.events import BROKER_UP, TOPIC_DELETED, Event
 from rebalance_core.model.queue import MessageQueue, retry_topic
-from rebalance_core.protocol.commits import deletes_offsets
+from rebalance_core.protocol.start_offset import deletes_offsets
 from rebalance_core.replay.history import GroupHistory
 
 BEFORE_ALL_MS = -1

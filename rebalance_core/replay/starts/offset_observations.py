@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
 from rebalance_core.replay.history import CommittedOffset, QueueOffset
 from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
 from rebalance_core.replay.starts.outages import Outages

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from rebalance_core.model.events import BROKER_DOWN, BROKER_EVENTS, Event
-from rebalance_core.protocol.commits import FINAL_COMMIT_STORED_MS
+from rebalance_core.protocol.start_offset import FINAL_COMMIT_STORED_MS
 
 
 class Outages:

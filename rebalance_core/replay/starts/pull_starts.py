@@ -10,8 +10,7 @@ from typing import Any
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import FAILED, UNKNOWN
-from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
-from rebalance_core.protocol.first_pull import first_pull_correction
+from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
 from rebalance_core.replay.member import Member

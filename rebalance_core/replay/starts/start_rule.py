@@ -9,14 +9,14 @@ from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import FAILED, OK, UNKNOWN
-from rebalance_core.protocol.broker_reply import broker_offset_reply
 from rebalance_core.protocol.start_offset import (
     FIRST_OFFSET,
     NO_STORED_OFFSET,
     TIMESTAMP,
+    broker_offset_reply,
     compute_pull_from_where,
+    timestamp_search_bounds,
 )
-from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 from rebalance_core.replay.changes import Change
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.replay.member import Member

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import OK, UNKNOWN
-from rebalance_core.protocol.commits import (
+from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,

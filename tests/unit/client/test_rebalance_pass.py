@@ -12,8 +12,7 @@ from rebalance_core.client.broker_answers import (
     BrokerUnreachableError,
     QueueAnswers,
 )
-from rebalance_core.client.pass_record import Changed, PassRecord
-from rebalance_core.client.rebalance_pass import run_pass
+from rebalance_core.client.rebalance_pass import Changed, PassRecord, run_pass
 from rebalance_core.model.queue import MessageQueue
 from tests.unit.replay.one_process import (
     ALL,

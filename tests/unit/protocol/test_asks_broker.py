@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.protocol.broker_reply import broker_offset_reply
+from rebalance_core.protocol.start_offset import broker_offset_reply
 
 pytestmark = pytest.mark.unit
 

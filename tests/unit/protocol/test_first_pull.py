@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.protocol.first_pull import first_pull_correction
+from rebalance_core.protocol.start_offset import first_pull_correction
 
 pytestmark = pytest.mark.unit
 

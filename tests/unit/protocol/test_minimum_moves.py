@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from rebalance_core.protocol.minimum_moves import minimum_moves
+from rebalance_core.protocol.routes import minimum_moves
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rebalance_core.protocol.minimum_moves import minimum_moves
+from rebalance_core.protocol.routes import minimum_moves
 
 UNOWNED, DEPARTED = -1, -2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.protocol.thresholds import pull_threshold_per_queue
+from rebalance_core.protocol.members import pull_threshold_per_queue
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
+from rebalance_core.protocol.start_offset import timestamp_search_bounds
 
 pytestmark = pytest.mark.unit
 

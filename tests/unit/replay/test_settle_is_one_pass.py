@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
-from rebalance_core.client.pass_record import PassView
 from rebalance_core.client.process import ProcessQueue, start_process
-from rebalance_core.client.rebalance_pass import run_pass
+from rebalance_core.client.rebalance_pass import PassView, run_pass
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.asks_broker import asks_broker
+from rebalance_core.protocol.members import asks_broker
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key

@@ -2,7 +2,7 @@ import pytest
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.strategies import make_strategy
-from rebalance_core.strategies.arguments import is_java_blank
+from rebalance_core.strategies.spi import is_java_blank
 from tests.unit.strategies.groups import EIGHT, MEMBERS
 
 pytestmark = pytest.mark.unit

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.strategies import make_strategy
-from rebalance_core.strategies.charsets import java_bytes
-from rebalance_core.strategies.consistent_hash import build_ring
+from rebalance_core.strategies.consistent_hash import build_ring, java_bytes
 from tests.unit.strategies.groups import EIGHT, MEMBERS
 
 pytestmark = pytest.mark.unit

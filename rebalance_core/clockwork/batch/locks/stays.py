@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.client.queue_removal import FORCED_UNLOCK
+from rebalance_core.client.rebalance_pass import FORCED_UNLOCK
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.delays import LISTENER
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of, uniforms

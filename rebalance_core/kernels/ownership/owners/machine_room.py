@@ -13,8 +13,8 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.state.grid import Grid, places
 from rebalance_core.kernels.state.roster import Roster
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.arguments import is_java_blank
 from rebalance_core.strategies.machine_room import MachineRoom, queues_in_rooms
+from rebalance_core.strategies.spi import is_java_blank
 
 
 class MachineRoomOwners:

@@ -20,8 +20,7 @@ from rebalance_core.kernels.state.routes import TopicBrokers
 from rebalance_core.kernels.state.runs import Runs
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
-from rebalance_core.strategies.rooms import RoomResolver
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby, RoomResolver
 
 RoomOf: TypeAlias = Callable[[RoomResolver, str], str | None]
 NO_ROOM = -1

@@ -26,7 +26,7 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.kernels.state.deletions import Deletions, emptied
 from rebalance_core.kernels.state.routes import index_of
 from rebalance_core.kernels.tables.starts.outages import may_lose
-from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
 
 
 class SeenOffsets:

@@ -8,7 +8,7 @@ from rebalance_core.kernels.codes.event_rows import type_code
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, bisect, pair, pointers
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
-from rebalance_core.protocol.commits import FINAL_COMMIT_STORED_MS
+from rebalance_core.protocol.start_offset import FINAL_COMMIT_STORED_MS
 
 
 def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:

@@ -52,7 +52,7 @@ from rebalance_core.kernels.tables.starts.stored_starts import (
 from rebalance_core.kernels.tables.starts.switched_lows import find_steps, switched_lows
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.statuses import START_STATUSES
-from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
 
 OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
 """Rules whose answer is another one when the topic is deleted and made anew."""

@@ -23,7 +23,7 @@ from rebalance_core.kernels.tables.starts.handovers import Handover, Inside
 from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched
 from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
-from rebalance_core.protocol.commits import (
+from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,

@@ -10,7 +10,7 @@ from rebalance_core.planning.scenario.edits.rolling_restart import DOWN_MS
 from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.planning.scenario.keys import Key, one_of, required, texts, words
 from rebalance_core.planning.scenario.time import read_duration
-from rebalance_core.strategies.rooms import DEFAULT_ROOM_SEPARATOR
+from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy, make_strategy, parse_strategy
 from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.text_form.escapes import escape, unescape
+from rebalance_core.strategies.spi import escape, unescape
 
 pytestmark = pytest.mark.unit
 

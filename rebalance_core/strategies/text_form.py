@@ -1,4 +1,4 @@
-"""Strategies from their text, ``NAME(key=value, key=a|b)``; printing is ``str(strategy)``."""
+"""Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read and written."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +9,10 @@ from rebalance_core.strategies.registry import (
     DEFAULT_VERSION,
     known_parameters,
     make_strategy,
+    queue_id,
+    unknown_name,
 )
-from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form.escapes import unescape
-from rebalance_core.strategies.text_form.parameters import queue_id
-from rebalance_core.strategies.text_form.unknown_name import unknown_name
+from rebalance_core.strategies.spi import AllocationStrategy, unescape
 
 
 def _text(key: str, value: str) -> str:
@@ -22,7 +21,7 @@ def _text(key: str, value: str) -> str:
     return unescape(value)
 
 
-def whole_number(key: str, value: str) -> int:
+def number_in_text(key: str, value: str) -> int:
     """The escaped value of a key as an integer. Raises: UsageError."""
     digits = unescape(value)
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
@@ -66,7 +65,7 @@ def _queues(key: str, value: str) -> list[MessageQueue]:
 
 # key of the text -> (parameter of make_strategy, how its value is read)
 _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
-    "virtual_nodes": ("virtual_nodes", whole_number),
+    "virtual_nodes": ("virtual_nodes", number_in_text),
     "platform_charset": ("platform_charset", _text),
     "consumer_idcs": ("consumer_idcs", _names),
     "room_separator": ("room_separator", _text),
