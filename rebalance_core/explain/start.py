@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.explain.view import Row
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.starts.start_rule import (
+from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
     FIRST_ZERO,
     LOCAL_STORE,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.strategies.planning_strategy import Owners
-from rebalance_core.replay.member import ProcessKey
+from rebalance_core.replay.shared_topics import ProcessKey
 
 
 def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:

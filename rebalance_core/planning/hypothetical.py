@@ -16,10 +16,10 @@ from typing import Any
 from rebalance_core.planning.holders import previous_owner
 from rebalance_core.planning.movement import figures_of_epoch
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
-from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
-from rebalance_core.replay.pop_metrics import pop_metric_rows
+from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
 
 Row = dict[str, Any]

@@ -24,10 +24,10 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.strategies.planning_strategy import Owners, by_topic
 from rebalance_core.replay.changes import changes_of
-from rebalance_core.replay.group_metrics import metric_rows
-from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.group_replay import metric_rows
+from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import Member, ProcessKey
 
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
 """Who holds each queue: a client id, several, or none (None, () or no key)."""

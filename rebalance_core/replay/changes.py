@@ -9,8 +9,8 @@ from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, queue_sort_key
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.member import ProcessKey
 from rebalance_core.replay.settle import Holdings
+from rebalance_core.replay.shared_topics import ProcessKey
 
 ADD, DROP = "ADD", "DROP"
 INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"

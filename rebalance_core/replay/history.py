@@ -12,9 +12,7 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import EMPTY, FROZEN, SETTLED
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
-from rebalance_core.replay.group_state import GroupState, UnknownMember
-from rebalance_core.replay.group_view import GroupView, group_view
-from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember, group_view
 from rebalance_core.replay.settle import (
     Holdings,
     Settled,
@@ -23,7 +21,7 @@ from rebalance_core.replay.settle import (
     settle,
     strategy_key,
 )
-from rebalance_core.replay.shared_topics import SharedTopic
+from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 
 

@@ -12,8 +12,8 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
 from rebalance_core.replay.history import Epoch, Replay
-from rebalance_core.replay.member import ProcessKey
-from rebalance_core.replay.pop_reach import client_reaches, process_reach
+from rebalance_core.replay.pop_tables import client_reaches, process_reach
+from rebalance_core.replay.shared_topics import ProcessKey
 
 Row = dict[str, Any]
 Key = TypeVar("Key", bound=Hashable)

@@ -15,9 +15,8 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.members import locks_on_addition
-from rebalance_core.replay.group_view import GroupView
-from rebalance_core.replay.member import Member, ProcessKey
-from rebalance_core.replay.shared_topics import SharedTopic
+from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from rebalance_core.replay.invariants.ledger import check_ledger
+from rebalance_core.replay.invariants import check_ledger
 from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of
 from tests.recordings.truth import BEFORE_MS, Truth, covers, read_truth
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows

@@ -26,7 +26,7 @@ from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.protocol.members import locks_on_addition
-from rebalance_core.replay.member import Member
+from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
 LONGEST_PASS_US = max(

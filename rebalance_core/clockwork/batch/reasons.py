@@ -14,8 +14,8 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
-from rebalance_core.replay.member import Member
 from rebalance_core.replay.settle import CONFIG_STRATEGY
+from rebalance_core.replay.shared_topics import Member
 
 REGULAR = "REGULAR"
 """The futures are played at once."""

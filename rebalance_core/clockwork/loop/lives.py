@@ -27,7 +27,7 @@ from rebalance_core.clockwork.script import Life, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.versions import parse_version
-from rebalance_core.replay.member import Member
+from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
 DEFAULT = GroupSettings()

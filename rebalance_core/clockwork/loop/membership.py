@@ -15,7 +15,7 @@ from rebalance_core.clockwork.loop.world import Broker, Client, World
 from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.script import Life
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.replay.member import Member
+from rebalance_core.replay.shared_topics import Member
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
 """From then on a broker tells a BROADCASTING group nothing."""

@@ -15,7 +15,7 @@ from rebalance_core.clockwork.loop.pass_clock import PassClock
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
-from rebalance_core.replay.member import Member
+from rebalance_core.replay.shared_topics import Member
 
 OWN, WOKEN, RESUMED = "own", "woken", "resumed"
 """Why a pass begins: the client's own wait is over, somebody woke it, the application resumed."""

@@ -12,7 +12,7 @@ from rebalance_core.clockwork.script.replicas import Replicas
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.replay.group_state import GroupState
-from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import Member, ProcessKey
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from rebalance_core.clockwork.script.known import Known
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.member import Member
+from rebalance_core.replay.shared_topics import Member
 
 
 @dataclass(frozen=True, slots=True)

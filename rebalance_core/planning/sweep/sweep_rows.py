@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.engine.units import GROUP
 from rebalance_core.model.statuses import UNKNOWN
-from rebalance_core.replay.starts.start_rule import STORED
+from rebalance_core.replay.start_rule import STORED
 
 _FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",

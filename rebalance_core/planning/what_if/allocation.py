@@ -18,8 +18,7 @@ from rebalance_core.planning.what_if.redelivery import (
     redelivery_after_death,
 )
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.pop_metrics import pop_metric_rows
-from rebalance_core.replay.pop_reach import client_reaches
+from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,8 @@ from rebalance_core.planning.what_if.request_modes import (
     read_rebalance_mode,
     read_request_modes,
 )
-from rebalance_core.replay.group_view import GroupView
-from rebalance_core.replay.member import Member, ProcessKey
-from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
+from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 from rebalance_core.strategies import AllocationStrategy
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"

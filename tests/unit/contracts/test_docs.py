@@ -8,7 +8,7 @@ import pytest
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.model.events import EVENT_TYPES
-from rebalance_core.replay.starts import start_rule
+from rebalance_core.replay import start_rule
 
 TREE = Path(__file__).resolve().parents[3]
 RULES = [

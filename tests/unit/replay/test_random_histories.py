@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rebalance_core.model.events import MASTER_MODES, Event
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.replay.invariants.ledger import check_ledger
+from rebalance_core.replay.invariants import check_ledger
 from tests.unit.replay.histories import (
     Tables,
     commit,

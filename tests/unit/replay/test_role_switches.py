@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.replay.invariants.ledger import check_ledger
-from rebalance_core.replay.starts.stored_start import StoredStarts
+from rebalance_core.replay.invariants import check_ledger
+from rebalance_core.replay.stored_start import StoredStarts
 from tests.unit.replay.commit_truth import outside
 from tests.unit.replay.histories import (
     Row,

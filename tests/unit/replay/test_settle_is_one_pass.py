@@ -20,8 +20,8 @@ from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
-from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key
+from rebalance_core.replay.shared_topics import Member, ProcessKey
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.config import Config
 from tests.unit.replay.histories import strategy_for

@@ -4,7 +4,7 @@ from typing import Any
 
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.replay.invariants.ledger import check_ledger
+from rebalance_core.replay.invariants import check_ledger
 from tests.unit.replay.histories import (
     Tables,
     commit,

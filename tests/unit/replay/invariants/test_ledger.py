@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from rebalance_core.contracts import SIMULATED_TABLES
-from rebalance_core.replay.invariants.ledger import check_ledger
+from rebalance_core.replay.invariants import check_ledger
 from tests.recordings.tables import RECORDINGS, replayed
 from tests.unit.replay.histories import Tables, event, join, leave, replay, topic
 

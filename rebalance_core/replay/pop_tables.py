@@ -1,17 +1,22 @@
-"""Which queues of shared topics a client may take messages from."""
+"""How clients and queues of a shared topic meet, and which queues a client may take messages
+from.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.member import ProcessKey
 from rebalance_core.replay.settle import Taken
-from rebalance_core.replay.shared_topics import SharedTopic
+from rebalance_core.replay.shared_topics import ProcessKey, SharedTopic
 from rebalance_core.strategies.pop import WHOLE_BROKER
+
+# Which queues of shared topics a client may take messages from.
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +63,37 @@ def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[Taken]) -> Reach:
 
 def _whole(queue: MessageQueue) -> MessageQueue:
     return queue._replace(queue_id=WHOLE_BROKER)
+
+
+# How clients and queues of a shared topic meet, per epoch.
+
+Row = dict[str, Any]
+
+
+def pop_metric_rows(epoch: Epoch) -> list[Row]:
+    """One row per shared topic; an entry for a whole broker counts as its readable queues."""
+    reaches = client_reaches(epoch)
+    clients = Counter(queue for reach in reaches.values() for queue in reach.queues)
+    rows = []
+    for topic, shared in epoch.shared.items():
+        subscribers = {m.client_id for m in epoch.members.values() if m.subscribes(topic)}
+        queues = [
+            sum(queue.topic == topic for queue in reaches[client_id].queues)
+            for client_id in subscribers
+        ]
+        counts = [clients[queue] for queue in shared.queues]
+        rows.append(
+            {
+                "epoch": epoch.number,
+                "topic": topic,
+                "clients": len(subscribers),
+                "queues": len(shared.queues),
+                "min_clients_per_queue": min(counts, default=0),
+                "max_clients_per_queue": max(counts, default=0),
+                "min_queues_per_client": min(queues, default=0),
+                "max_queues_per_client": max(queues, default=0),
+                # who may reach them, a member does not say whose subscriptions are not known
+                "unreached": counts.count(0) if epoch.all_known else 0,
+            }
+        )
+    return rows

@@ -19,8 +19,8 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.replay.changes import Change
 from rebalance_core.replay.history import GroupHistory, QueueOffset
-from rebalance_core.replay.member import Member
-from rebalance_core.replay.starts.offset_observations import QueueOffsets
+from rebalance_core.replay.offset_observations import QueueOffsets
+from rebalance_core.replay.shared_topics import Member
 
 STORED = "STORED"
 LOCAL_STORE = "LOCAL_STORE"

@@ -1,17 +1,25 @@
-"""What must hold among the ledger rows of one group in one epoch (see `check`)."""
+"""What must be true of every ledger, whichever engine made it: a public check.
+
+Nothing in the package calls it; tests of both engines do, and so can whoever makes a ledger.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
+from rebalance_core.contracts import SIMULATED_TABLES
 from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import EMPTY, FAILED, FROZEN, OK, SETTLED, UNKNOWN
 from rebalance_core.replay.changes import ADD, DROP, FORCED, INITIAL, NEW, VOLUNTARY
-from rebalance_core.replay.starts.start_rule import QUERY_FAILED
+from rebalance_core.replay.start_rule import QUERY_FAILED
+from rebalance_core.strategies.pop import WHOLE_BROKER
+
+# What must hold among the ledger rows of one group in one epoch (see `check`).
 
 Row: TypeAlias = Mapping[str, Any]
 Holders: TypeAlias = dict[MessageQueue, dict[str | None, int]]
@@ -330,3 +338,265 @@ def _minimum_errors(instant: Instant) -> Iterator[str]:
     for row in instant.metrics:
         if row["minimum_moves"] is not None and row["moved"] < row["minimum_moves"]:
             yield f"group_metrics: moved less than the minimum in {dict(row)}"
+
+
+# What must hold in one epoch among the rows about topics that members share.
+
+
+def sharing_errors(instant: Instant) -> Iterator[str]:
+    """One sentence for each thing about this epoch's shared topics that cannot be."""
+    for check in (
+        _topic_errors,
+        _reach_errors,
+        _pop_metric_errors,
+        _exact_errors,
+        _shared_load_errors,
+    ):
+        yield from check(instant)
+
+
+def _topic_errors(instant: Instant) -> Iterator[str]:
+    """A topic is shared, which pop_metrics says, or it has owners."""
+    shared = {row["topic"] for row in instant.pop_metrics}
+    owned = {queue.topic for queue in instant.holders}
+    measured = {row["topic"] for row in instant.metrics}
+    reached = {row["topic"] for row in instant.reach}
+    for topic in sorted(shared & (owned | measured)):
+        yield f"topic {topic!r} is shared, yet ownership or group_metrics has it"
+    for topic in sorted(reached - shared):
+        yield f"pop_reach has topic {topic!r}, which is not shared"
+    queues = sum(row["queues"] for row in instant.pop_metrics)
+    if instant.epoch["pop_queues"] != queues:
+        yield f"pop_queues is {instant.epoch['pop_queues']}; pop_metrics has {queues}"
+
+
+def _reach_errors(instant: Instant) -> Iterator[str]:
+    """Who reaches a queue is there; all queues of a broker, or single ones."""
+    ids: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for row in instant.reach:
+        ids[row["client_id"], row["topic"], row["broker_name"]].add(row["queue_id"])
+        if row["client_id"] not in instant.processes:
+            yield f"pop_reach: {row['client_id']!r} is no member"
+    for (client_id, topic, broker), of_broker in ids.items():
+        if WHOLE_BROKER in of_broker and len(of_broker) > 1:
+            yield f"pop_reach: {client_id!r} has all queues of {topic!r} on {broker!r} and single"
+
+
+def _pop_metric_errors(instant: Instant) -> Iterator[str]:
+    """What holds for the figures of one topic, whatever is readable."""
+    for row in instant.pop_metrics:
+        subscribers = {
+            m["client_id"] for m in instant.members if row["topic"] in (m["subscriptions"] or ())
+        }
+        clients = [row[f"{end}_clients_per_queue"] for end in ("min", "max")]
+        queues = [row[f"{end}_queues_per_client"] for end in ("min", "max")]
+        if row["clients"] != len(subscribers):
+            yield f"pop_metrics: {len(subscribers)} clients subscribe, unlike {dict(row)}"
+        if not 0 <= clients[0] <= clients[1] <= len(instant.processes):
+            yield f"pop_metrics: clients per queue out of range in {dict(row)}"
+        if not 0 <= queues[0] <= queues[1] <= row["queues"]:
+            yield f"pop_metrics: queues per client out of range in {dict(row)}"
+        if not 0 <= row["unreached"] <= row["queues"] or (
+            row["queues"] > 0
+            and ((row["unreached"] > 0) != (clients[0] == 0))
+            | ((row["unreached"] == row["queues"]) != (clients[1] == 0))
+        ):
+            yield f"pop_metrics: unreached disagrees with the clients per queue in {dict(row)}"
+
+
+def _exact_errors(instant: Instant) -> Iterator[str]:
+    """Where every entry of a topic is a readable queue, the figures count the entries."""
+    if instant.epoch["status"] != SETTLED or any(
+        row["suspended"] or row["strategy"].startswith("CONFIG") for row in instant.members
+    ):
+        return
+    for row in instant.pop_metrics:
+        reach = [entry for entry in instant.reach if entry["topic"] == row["topic"]]
+        if any(entry["queue_id"] == WHOLE_BROKER for entry in reach):
+            continue
+        clients = Counter((entry["broker_name"], entry["queue_id"]) for entry in reach)
+        queues = Counter(entry["client_id"] for entry in reach)
+        expected = {
+            "max_clients_per_queue": max(clients.values(), default=0),
+            "max_queues_per_client": max(queues.values(), default=0),
+            "unreached": row["queues"] - len(clients),
+        }
+        for column, value in expected.items():
+            if row[column] != value:
+                yield f"pop_metrics: {column} should be {value} by pop_reach in {dict(row)}"
+
+
+def _shared_load_errors(instant: Instant) -> Iterator[str]:
+    """A load has no more shared queues than its client's entries stand for."""
+    readable: Counter[str] = Counter({row["topic"]: row["queues"] for row in instant.pop_metrics})
+    entries: dict[str, list[Row]] = defaultdict(list)
+    for row in instant.reach:
+        entries[row["client_id"]].append(row)
+    for row in instant.loads:
+        mine = entries[row["client_id"]]
+        whole = {entry["topic"] for entry in mine if entry["queue_id"] == WHOLE_BROKER}
+        single = Counter(entry["topic"] for entry in mine if entry["topic"] not in whole)
+        most = sum(readable[topic] for topic in whole) + single.total()
+        if not 0 <= row["shared_queues"] <= most:
+            shared = row["shared_queues"]
+            yield f"load of {row['client_id']!r}: {shared} shared queues; pop_reach has {most}"
+
+
+# Every invariant of a simulated ledger, checked on its rows alone.
+#
+# Knows the contracts and nothing of how the rows were made, so it checks the replay, the kernels
+# and a ledger read back from disk alike. What only the inputs can tell (which queue is readable,
+# which window an event opens) is not checked here.
+
+INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach")
+EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
+
+
+def check_ledger(tables: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Say which invariants the ledger of one or many groups breaks; empty when it is sound.
+
+    Args:
+        tables: rows by table name as `replay_group` yields them; every simulated table is needed,
+            others (``rejected``) are ignored.
+
+    Returns:
+        One sentence a violation. Rows that lack columns, and epochs that are not numbered 0, 1, 2 …
+        hide the rest of what is wrong: nothing else can be looked up by them.
+
+    Cost: rows + epochs x (queues + members) of each group.
+    """
+    malformed = [error for name in SIMULATED_TABLES for error in _column_errors(name, tables)]
+    if malformed:
+        return malformed
+    errors = [error for name in SIMULATED_TABLES for error in _key_errors(name, tables[name])]
+    groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    for name in SIMULATED_TABLES:
+        for row in tables[name]:
+            group = groups.setdefault((row["cluster"], row["consumer_group"]), defaultdict(list))
+            group[name].append(row)
+    for (cluster, group_name), ledger in groups.items():
+        errors += (f"{cluster}/{group_name}: {error}" for error in _group_errors(ledger))
+    return errors
+
+
+def _column_errors(name: str, tables: Mapping[str, Sequence[Row]]) -> Iterator[str]:
+    if name not in tables:
+        yield f"table {name} is missing"
+        return
+    table = SIMULATED_TABLES[name]
+    for row in tables[name]:
+        if set(row) != set(table.column_names):
+            odd = sorted(set(row) ^ set(table.column_names))
+            yield f"{name}: columns {odd} are missing or unknown in {dict(row)}"
+        else:
+            nulls = [c.name for c in table.columns if not c.nullable and row[c.name] is None]
+            if nulls:
+                yield f"{name}: {nulls} must not be null in {dict(row)}"
+
+
+def _key_errors(name: str, rows: Sequence[Row]) -> Iterator[str]:
+    key = SIMULATED_TABLES[name].key
+    counts = Counter(tuple(row[column] for column in key) for row in rows)
+    for value, count in counts.items():
+        if count > 1:
+            yield f"{name}: {count} rows with the key {value}"
+
+
+def _group_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
+    epochs = sorted(ledger["epochs"], key=lambda row: row["epoch"])
+    numbers = [row["epoch"] for row in epochs]
+    if not epochs or numbers != list(range(len(epochs))):
+        yield f"epochs are numbered {numbers}; expected 0, 1, 2 … without a gap"
+        return
+    yield from _time_errors(epochs)
+    for name in INTERVAL_TABLES:
+        yield from _interval_errors(name, ledger[name], epochs)
+    yield from _overlap_errors(ledger)
+    for name in EPOCH_TABLES:
+        for row in ledger[name]:
+            if not 0 <= row["epoch"] < len(epochs):
+                yield f"{name}: epoch {row['epoch']} does not exist"
+    for instant in _instants(ledger, epochs):
+        for error in chain(epoch_errors(instant), sharing_errors(instant)):
+            yield f"epoch {instant.epoch['epoch']}: {error}"
+
+
+def _time_errors(epochs: list[Row]) -> Iterator[str]:
+    for row, following in zip(epochs, [*epochs[1:], None], strict=True):
+        expected = None if following is None else following["from_ms"]
+        if row["to_ms"] != expected:
+            yield f"epoch {row['epoch']} ends at {row['to_ms']}; expected {expected}"
+        if expected is not None and not row["from_ms"] < expected:
+            yield f"epoch {row['epoch'] + 1} does not begin after epoch {row['epoch']}"
+
+
+def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[str]:
+    """Each interval covers whole epochs and carries their times."""
+    starts = {row["epoch"]: row["from_ms"] for row in epochs}
+    for row in rows:
+        start, end = row["from_epoch"], row["to_epoch"]
+        if start not in starts or (end is not None and (end not in starts or end <= start)):
+            yield f"{name}: epochs {start} to {end} do not exist or are empty: {dict(row)}"
+        elif (row["from_ms"], row["to_ms"]) != (starts[start], starts.get(end)):
+            yield (
+                f"{name}: from_ms and to_ms are not those of epochs {start} and {end}: {dict(row)}"
+            )
+
+
+def _overlap_errors(ledger: dict[str, list[Row]]) -> Iterator[str]:
+    """Rows of one identity follow each other, and touch only where something changes."""
+    for name in INTERVAL_TABLES:
+        table = SIMULATED_TABLES[name]
+        identity = [column for column in table.key if column != "from_epoch"]
+        values = [
+            column
+            for column in table.column_names
+            if column not in ("from_epoch", "to_epoch", "from_ms", "to_ms")
+        ]
+        chains: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in ledger[name]:
+            chains[tuple(row[column] for column in identity)].append(row)
+        for who, of_identity in chains.items():
+            of_identity.sort(key=lambda row: row["from_epoch"])
+            for earlier, later in pairwise(of_identity):
+                if earlier["to_epoch"] is None or earlier["to_epoch"] > later["from_epoch"]:
+                    yield f"{name}: overlapping rows of {who} at epoch {later['from_epoch']}"
+                elif earlier["to_epoch"] == later["from_epoch"] and all(
+                    earlier[column] == later[column] for column in values
+                ):
+                    yield f"{name}: {who} is split at epoch {later['from_epoch']} for no reason"
+
+
+def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Instant]:
+    by_epoch: dict[str, dict[int, list[Row]]] = {}
+    for name in EPOCH_TABLES:
+        by_epoch[name] = defaultdict(list)
+        for row in ledger[name]:
+            by_epoch[name][row["epoch"]].append(row)
+    before: Holders = {}
+    were_known = True
+    active = (_active(ledger[name], len(epochs)) for name in INTERVAL_TABLES)
+    for epoch, owned, members, loads, reach in zip(epochs, *active, strict=True):
+        holders: Holders = defaultdict(dict)
+        for row in owned:
+            holders[queue_of(row)][row["client_id"]] = row["holders"]
+        number = epoch["epoch"]
+        yield Instant(
+            epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
+            by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
+            before, holders, were_known,
+        )  # fmt: skip
+        before = holders
+        were_known = were_known and all(row["subscriptions"] is not None for row in members)
+
+
+def _active(rows: list[Row], epochs: int) -> Iterator[list[Row]]:
+    """For each epoch the intervals that cover it."""
+    starting: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        starting[row["from_epoch"]].append(row)
+    active: list[Row] = []
+    for number in range(epochs):
+        active = [row for row in active if row["to_epoch"] is None or number < row["to_epoch"]]
+        active += starting[number]
+        yield active

@@ -1,9 +1,5 @@
-"""The start of a queue that somebody held or committed: the group's commit, and what may move it.
-
-A queue's commit is what its owners' one-way requests made of it, the last to arrive. An owner never
-goes back, but it starts from what it read: a new owner that reads before the old one's last commit
-arrives commits less than that afterwards. So what bounds a start from below is a commit of the last
-owner itself, made when nobody else could write any more, or else that owner's own lowest start.
+"""The start of a queue that somebody held or committed: the group's commit, and what may move
+it.
 """
 
 from __future__ import annotations
@@ -21,10 +17,15 @@ from rebalance_core.protocol.start_offset import (
 from rebalance_core.protocol.windows import ROUTE_MS
 from rebalance_core.replay.changes import ADD, NEW, Change
 from rebalance_core.replay.history import CommittedOffset
-from rebalance_core.replay.starts.deletions import BEFORE_ALL_MS, Deletions
-from rebalance_core.replay.starts.offset_observations import CommittedOffsets, QueueOffsets, newer
-from rebalance_core.replay.starts.role_switches import RoleSwitch, RoleSwitches
-from rebalance_core.replay.starts.start_rule import STORED, Start
+from rebalance_core.replay.masters import RoleSwitch, RoleSwitches
+from rebalance_core.replay.offset_observations import (
+    BEFORE_ALL_MS,
+    CommittedOffsets,
+    Deletions,
+    QueueOffsets,
+    newer,
+)
+from rebalance_core.replay.start_rule import STORED, Start
 
 
 @dataclass(slots=True)
