@@ -16,7 +16,7 @@ from rebalance_core.engine.routing import Part
 from rebalance_core.engine.time_range import within
 from rebalance_core.engine.units import ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.columns import EVENTS
+from rebalance_core.kernels.codes.codes import EVENTS
 
 Giants = Mapping[tuple[str, str], list[Part]]
 """The parts of divided groups that a bucket makes, by cluster and group."""

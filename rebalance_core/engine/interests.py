@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.units import GROUP
-from rebalance_core.kernels.codes.columns import COMMITS, EVENTS, GROUPS
+from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, GROUPS
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.group_history import history_of, strategy_for
 from rebalance_core.engine.prepared import REPLAYED, Prepared, prepare_tables
-from rebalance_core.kernels.cells.pieces import Piece
+from rebalance_core.kernels.cells import Piece
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.kernels.tables.sharing import sharing_of
+from rebalance_core.kernels.tables.loads import sharing_of
 from rebalance_core.replay.group_replay import replay_group
 
 Rows = Iterator[tuple[str, pa.RecordBatch]]

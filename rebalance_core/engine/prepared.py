@@ -17,8 +17,8 @@ from rebalance_core.contracts.table import columns
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.units import GROUP
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes.columns import EVENTS
-from rebalance_core.kernels.codes.eligibility import REASONS, REGULAR
+from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.kernels.codes.group_rows import REASONS, REGULAR
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import by_bucket
 from rebalance_core.engine.fan_out import without_text
 from rebalance_core.engine.interests import Interests
-from rebalance_core.kernels.codes.columns import EVENTS, OFFSETS
+from rebalance_core.kernels.codes.codes import EVENTS, OFFSETS
 from rebalance_core.kernels.segments import Ints, pointers, ranges
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX

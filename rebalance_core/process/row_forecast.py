@@ -11,7 +11,7 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.kernels.codes.columns import EVENTS
+from rebalance_core.kernels.codes.codes import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.unknown_members import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER

@@ -16,7 +16,7 @@ from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions, check_options
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import LedgerWritten, ledger_written
-from rebalance_core.kernels.codes.columns import EVENTS
+from rebalance_core.kernels.codes.codes import EVENTS
 from rebalance_core.process.simulate import ledger_rows
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.locations import Location

@@ -1,11 +1,8 @@
-"""The input of the kernels: rows of many groups as arrays of codes.
-
-Groups are numbered by kind of strategy, then by name; every array is in the order of groups.
-"""
+"""The input of the kernels: rows of many groups as arrays of codes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.kernels.codes.columns import (
+from rebalance_core.kernels.codes.codes import (
     COMMITS,
     EVENTS,
     GROUPS,
@@ -21,35 +18,93 @@ from rebalance_core.kernels.codes.columns import (
     TABLES,
     Columns,
     Key,
+    TopicSets,
     encode_all,
     encode_channels,
 )
-from rebalance_core.kernels.codes.config_lists import (
-    NAME,
-    ConfigLists,
-    listed_brokers,
-    read_lists,
+from rebalance_core.kernels.codes.event_rows import (
+    Commits,
+    Events,
+    Observations,
+    read_commits,
+    read_events,
+    read_observations,
 )
-from rebalance_core.kernels.codes.divisions import Divisions
-from rebalance_core.kernels.codes.eligibility import NO_KIND, kind_of
-from rebalance_core.kernels.codes.event_rows import Events, read_events
 from rebalance_core.kernels.codes.group_rows import (
+    NO_KIND,
+    Divisions,
     Groups,
     StrategyFor,
     divided,
+    kind_of,
     read_groups,
     words_of,
 )
-from rebalance_core.kernels.codes.offset_rows import (
-    Commits,
-    Observations,
-    read_commits,
-    read_observations,
-)
-from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
-from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.config import Config
+
+# The queues that CONFIG strategies list.
+
+NAME = Config().name
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLists:
+    """One value a queue of a list; by strategy. Queues of topics that nobody names are left out."""
+
+    allocation: Ints
+    """The strategy: index into the strategies of the coded."""
+    topic: Ints
+    broker: Ints
+    queue_id: Ints
+
+
+def listed_brokers(words: pa.StringArray) -> pa.StringArray:
+    """The brokers that the CONFIG texts among some words list."""
+    names: set[str] = set()
+    for text in words.to_pylist():
+        if text.startswith(NAME):
+            names.update(queue.broker_name for queue in _queues(text))
+    return pa.array(sorted(names), pa.string())
+
+
+def _queues(text: str) -> Iterable[MessageQueue]:
+    try:
+        strategy = parse_strategy(text)
+    except UsageError:  # of a group that nobody joins, or else whoever resolves it raises
+        return ()
+    return strategy.queues or () if isinstance(strategy, Config) else ()
+
+
+def read_lists(
+    strategies: Iterable[AllocationStrategy], topics: pa.StringArray, brokers: pa.StringArray
+) -> ConfigLists:
+    """The lists of all CONFIG strategies, each queue once.
+
+    Args:
+        strategies: of all members.
+        topics: what the codes of topics stand for.
+        brokers: what those of brokers stand for, `listed_brokers` included.
+    """
+    lists = [(number, s) for number, s in enumerate(strategies) if isinstance(s, Config)]
+    rows: dict[tuple[int, int, int, int], None] = {}
+    if any(strategy.queues for _, strategy in lists):
+        topic_codes = {name: code for code, name in enumerate(topics.to_pylist())}
+        broker_codes = {name: code for code, name in enumerate(brokers.to_pylist())}
+        for number, strategy in lists:
+            for topic, broker, queue_id in strategy.queues or ():
+                if topic in topic_codes:
+                    rows[number, topic_codes[topic], broker_codes[broker], queue_id] = None
+    columns = np.array(list(rows), np.int64).reshape(-1, 4).T
+    return ConfigLists(*columns)
+
+
+# The input of the kernels: rows of many groups as arrays of codes.
+#
+# Groups are numbered by kind of strategy, then by name; every array is in the order of groups.
 
 
 @dataclass(frozen=True, slots=True)

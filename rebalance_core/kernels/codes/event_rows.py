@@ -1,17 +1,24 @@
-"""Rows of cluster_events as arrays, each group's in the order they happened."""
+"""Rows of cluster_events, queue_offsets and committed_offsets as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes.columns import EVENTS, Columns, Key, list_pointers
+from rebalance_core.kernels.codes.codes import (
+    COMMITS,
+    EVENTS,
+    OFFSETS,
+    Columns,
+    Key,
+    TopicSets,
+    list_pointers,
+)
 from rebalance_core.kernels.codes.group_rows import OWN_WORDS, Groups
-from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.model import events
 from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
@@ -19,6 +26,8 @@ from rebalance_core.model.group_settings import parse_request_mode
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.protocol.windows import window_ms
+
+# Rows of cluster_events as arrays, each group's in the order they happened.
 
 CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
 """Types below this are about a consumer."""
@@ -151,3 +160,88 @@ def _windows(types: Ints, expired: Bools) -> Ints:
     plain = np.array([window_ms(Event(0, 0, name)) for name in EVENT_TYPES], np.int64)
     late = np.array([window_ms(Event(0, 0, name, detail=EXPIRED)) for name in EVENT_TYPES])
     return np.where(expired, late[types], plain[types])
+
+
+# Rows of queue_offsets and committed_offsets as arrays, sorted for look-ups by moment.
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """One value a row of queue_offsets, by group, topic, broker, queue id and moment."""
+
+    group: Ints
+    topic: Ints
+    broker: Ints
+    queue_id: Ints
+    at_ms: Ints
+    min_offset: Ints
+    max_offset: Ints
+    zero: Bools
+    never_zero: Bools
+    """What the broker answers to a group that never committed (rocketmq.md §5.3): 0, or not 0;
+    neither where that depends on whether entry 0 is in memory, and nobody looked."""
+
+    @classmethod
+    def none(cls) -> Observations:
+        """No row."""
+        numbers = np.zeros(0, np.int64)
+        return cls(*(numbers,) * 7, numbers > 0, numbers > 0)
+
+    def with_emptied(self, emptied: Observations) -> Observations:
+        """These rows and those of queues that were emptied, which count alone at their moment."""
+        if not len(emptied.group):
+            return self
+        rows = [
+            np.concatenate([getattr(emptied, f.name), getattr(self, f.name)]) for f in fields(self)
+        ]
+        is_seen = np.arange(len(rows[0])) >= len(emptied.group)
+        group, topic, broker, queue_id, at_ms = rows[:5]
+        order = np.lexsort((is_seen, at_ms, queue_id, broker, topic, group))
+        moment = np.cumsum(first_of_run(*(row[order] for row in rows[:5])))
+        gone = np.isin(moment, moment[~is_seen[order]]) & is_seen[order]
+        again = ~is_seen[order] & ~first_of_run(moment)
+        return Observations(*(row[order][~gone & ~again] for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """One value a row of committed_offsets, by group, queue, moment and offset."""
+
+    group: Ints
+    topic: Ints
+    broker: Ints
+    queue_id: Ints
+    at_ms: Ints
+    offset: Ints
+    client: Ints
+
+
+def read_observations(
+    given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups
+) -> Observations:
+    """The observations of the groups' queues."""
+    topic, broker = codes[OFFSETS, "topic"], codes[OFFSETS, "broker_name"]
+    queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
+    low, high = given.ints("min_offset"), given.ints("max_offset")
+    empty_is_zero = groups.empty_queue_is_zero[group]
+    cached, uncached = (
+        given.bools("head_cached", null=False),
+        ~given.bools("head_cached", null=True),
+    )
+    zero = (low <= 0) & np.where(high <= 0, empty_is_zero, cached)
+    never_zero = (low > 0) | np.where(high <= 0, ~empty_is_zero, uncached)
+    order = np.lexsort((at_ms, queue_id, broker, topic, group))
+    return Observations(
+        group[order], topic[order], broker[order], queue_id[order], at_ms[order],
+        low[order], high[order], zero[order], never_zero[order],
+    )  # fmt: skip
+
+
+def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
+    """The commits of the groups; of two seen at one moment the higher one is the newer."""
+    topic, broker = codes[COMMITS, "topic"], codes[COMMITS, "broker_name"]
+    queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
+    offset = given.ints("committed_offset")
+    order = np.lexsort((offset, at_ms, queue_id, broker, topic, group))
+    columns = (group, topic, broker, queue_id, at_ms, offset, codes[COMMITS, "client_id"])
+    return Commits(*(column[order] for column in columns))

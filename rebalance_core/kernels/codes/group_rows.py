@@ -1,4 +1,6 @@
-"""Settings of each group, with RocketMQ's defaults, and which kernel divides its queues."""
+"""Settings of each group, the strategies that its members divide by, and which groups the
+kernels take.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes import eligibility
-from rebalance_core.kernels.codes.columns import EVENTS, GROUPS, Columns, Key, list_pointers
-from rebalance_core.kernels.codes.divisions import Divisions, find_divisions, strategies_of_groups
-from rebalance_core.kernels.codes.topic_sets import TopicSets
-from rebalance_core.kernels.segments import Bools, Ints, pointers, sums
+from rebalance_core.kernels.codes.codes import (
+    EVENTS,
+    GROUPS,
+    Columns,
+    Key,
+    TopicSets,
+    list_pointers,
+)
+from rebalance_core.kernels.segments import (
+    Bools,
+    Ints,
+    find,
+    first_of_run,
+    halves,
+    pair,
+    pointers,
+    sums,
+)
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -33,6 +48,188 @@ from rebalance_core.protocol.start_offset import (
     PAGE_CACHE_CHECK,
 )
 from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.averagely import Averagely
+from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.config import Config
+from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.machine_room import MachineRoom
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+
+# Which groups the kernels take, and why they leave the others to the replay.
+
+KINDS: tuple[type[AllocationStrategy], ...] = (
+    Averagely,
+    AveragelyByCircle,
+    ConsistentHash,
+    MachineRoom,
+    MachineRoomNearby,
+)
+"""Strategies with a kernel; a group's kind is the index here, or one of those below."""
+RING = KINDS.index(ConsistentHash)
+EVERYONE = len(KINDS)
+"""BROADCASTING: every member reads every queue."""
+LISTED = EVERYONE + 1
+"""CONFIG: every member reads the queues of its list."""
+NO_KIND = LISTED + 1
+
+MOST_STRATEGIES = 8
+"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
+
+REASONS = {
+    "REGULAR": "the kernels take the group",
+    "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
+    "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
+    "queue id, or a strategy that the brokers do not know and a member asks them for",
+    "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
+    "several members may take from",
+    "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
+    "so that members keep what they pulled",
+    "BROADCASTING_PROXY": "a BROADCASTING member behind a proxy",
+    "RESTART_AT_ONCE": "a member that came back in place with another start mode",
+    "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
+    "ONE_BROKER": "a member that one broker alone saw come or go",
+    "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
+    "NO_ROOM": "a client or broker without a machine room",
+    "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
+    "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
+}
+"""Code and meaning."""
+(
+    REGULAR,
+    MANY_STRATEGIES,
+    NO_KERNEL,
+    MASTERLESS,
+    SHARED_AND_KEPT,
+    BROADCASTING_PROXY,
+    RESTART_AT_ONCE,
+    RETRY_SUBSCRIBED,
+    ONE_BROKER,
+    RING_COLLISION,
+    NO_ROOM,
+    SUBSCRIPTION_UNKNOWN,
+    BLANK_CLIENT_ID,
+) = range(len(REASONS))
+
+
+def kind_of(strategy: AllocationStrategy) -> int:
+    """Index into `KINDS`; `NO_KIND` for a strategy without a kernel."""
+    if isinstance(strategy, MachineRoom) and strategy.consumer_idcs is None:
+        return NO_KIND  # throws as soon as a broker has a room
+    if isinstance(strategy, MachineRoomNearby):
+        inner = type(strategy.inner)
+        return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+    if isinstance(strategy, Config):
+        negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
+        return NO_KIND if negative else LISTED
+    return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND
+
+
+# Which strategies the members of each group divide by.
+
+
+@dataclass(frozen=True, slots=True)
+class Divisions:
+    """The strategies of all members, and the distinct ones of each group.
+
+    A group's strategies are numbered: its first one, its second one … Members of most groups have
+    one and the same.
+    """
+
+    words: Ints
+    """(strategy word, version word) of all members, as sorted pairs."""
+    of_words: Ints
+    """The strategy of each: index into the strategies of the coded."""
+    group: Ints
+    """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
+    allocation: Ints
+    """The strategy: index into the strategies of the coded."""
+    listing: Ints
+    """Groups with a CONFIG list, one value a list."""
+    listed: Ints
+    """The list: index into the strategies of the coded."""
+    mixed_models: Ints
+    """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
+
+    def allocations(self, strategy: Ints, version: Ints) -> Ints:
+        """The strategy of members with these words."""
+        return self.of_words[find(self.words, pair(strategy, version))]
+
+    @property
+    def number(self) -> Ints:
+        """The number of each strategy among those of its group."""
+        first = np.flatnonzero(first_of_run(self.group))
+        return np.arange(len(self.group)) - np.repeat(
+            first, np.diff(np.append(first, len(self.group)))
+        )
+
+    @property
+    def most(self) -> int:
+        """Strategies of the group that has the most; at least 1."""
+        return int(np.bincount(self.group).max(initial=1))
+
+    def numbers(self, group: Ints, allocation: Ints) -> Ints:
+        """The number of each strategy in its group; -1: it is none of its divisions."""
+        at = find(pair(self.group, self.allocation), pair(group, allocation))
+        return np.where(at >= 0, np.append(self.number, -1)[at], -1)
+
+    def of_number(self, number: int, groups: int) -> Ints:
+        """By group: its strategy of this number; -1: it has fewer."""
+        found = np.full(groups, -1, np.int64)
+        mine = self.number == number
+        found[self.group[mine]] = self.allocation[mine]
+        return found
+
+    def renumbered(self, group: Ints) -> Divisions:
+        """The same for groups with other numbers: ``group`` has the new one of each."""
+        moved = group[self.group]
+        order = np.lexsort((self.allocation, moved))
+        return replace(
+            self,
+            group=moved[order],
+            allocation=self.allocation[order],
+            listing=group[self.listing],
+            mixed_models=group[self.mixed_models],
+        )
+
+
+def find_divisions(
+    group: Ints,
+    strategy: Ints,
+    version: Ints,
+    allocation: Ints,
+    everyone: Bools,
+    lists: Bools,
+    no_retry: Bools,
+) -> Divisions:
+    """The divisions of groups.
+
+    Args:
+        group: of each member that ever joined, as all that follow.
+        strategy: word of its strategy text.
+        version: word of its version.
+        allocation: its strategy.
+        everyone: it is BROADCASTING, so that its strategy is never asked.
+        lists: its strategy is a CONFIG list.
+        no_retry: it subscribes no retry topic, whatever its group.
+    """
+    words, first = np.unique(pair(strategy, version), return_index=True)
+    rows = (~everyone & ~lists, ~everyone & lists)
+    pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
+    mixed = np.union1d(
+        np.intersect1d(group[everyone], group[~everyone]),
+        np.intersect1d(group[no_retry], group[~no_retry]),
+    )
+    return Divisions(
+        words, allocation[first], *halves(pairs), *halves(listed), mixed,
+    )  # fmt: skip
+
+
+def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
+    """By group: how many strategies its members divide by."""
+    return np.bincount(divisions.group, minlength=groups).astype(np.int64)
+
+
+# Settings of each group, with RocketMQ's defaults, and which kernel divides its queues.
 
 StrategyFor = Callable[[tuple[str, str]], AllocationStrategy]
 
@@ -146,7 +343,7 @@ def read_groups(
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
         kind=np.zeros(count, np.int64),
         allocation=np.full(count, -1, np.int64),
-        reason=np.full(count, eligibility.REGULAR, np.int64),
+        reason=np.full(count, REGULAR, np.int64),
     )
 
 
@@ -186,16 +383,16 @@ def divided(
         for name in ("strategy", "version", "message_model", "rebalance_mode")
     }
     strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
-    kinds = np.array([*map(eligibility.kind_of, strategies), eligibility.NO_KIND], np.int64)
+    kinds = np.array([*map(kind_of, strategies), NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
-    lists = kinds[allocation] == eligibility.LISTED
+    lists = kinds[allocation] == LISTED
     reads_all = own["message_model"] == broadcasting
     behind_proxy = own["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
     divisions = find_divisions(
         of, own["strategy"], own["version"], allocation, reads_all, lists, reads_all | behind_proxy
     )
     bounds = pointers(np.bincount(of, minlength=len(groups)))
-    unknown = sums(~reads_all & (kinds[allocation] == eligibility.NO_KIND), bounds) > 0
+    unknown = sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
     everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= own["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
@@ -204,8 +401,8 @@ def divided(
     listing = np.isin(np.arange(len(groups)), divisions.listing)
     kind = np.select(
         [everyone, refused | unknown, first >= 0, listing],
-        [eligibility.EVERYONE, eligibility.NO_KIND, kinds[first], eligibility.LISTED],
-        eligibility.NO_KIND,
+        [EVERYONE, NO_KIND, kinds[first], LISTED],
+        NO_KIND,
     )
     strategies_of = strategies_of_groups(divisions, len(groups))
     unstated, of_group = (
@@ -216,17 +413,17 @@ def divided(
     reason = np.select(
         [
             refused | unknown,
-            strategies_of > eligibility.MOST_STRATEGIES,
+            strategies_of > MOST_STRATEGIES,
             sums(reads_all & behind_proxy, bounds) > 0,
             sums(unstated[joins], bounds) > 0,
         ],
         [
-            eligibility.NO_KERNEL,
-            eligibility.MANY_STRATEGIES,
-            eligibility.BROADCASTING_PROXY,
-            eligibility.SUBSCRIPTION_UNKNOWN,
+            NO_KERNEL,
+            MANY_STRATEGIES,
+            BROADCASTING_PROXY,
+            SUBSCRIPTION_UNKNOWN,
         ],
-        eligibility.REGULAR,
+        REGULAR,
     )
     retrying = sums(~reads_all & ~behind_proxy, bounds) > 0
     settled = replace(

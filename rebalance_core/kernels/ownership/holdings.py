@@ -1,4 +1,6 @@
-"""Who holds each queue of all groups in each epoch."""
+"""Who holds each queue of all groups in each epoch: the kernel of each strategy, and where it
+applies.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from rebalance_core.kernels.cells.cells import Cells, Readable
-from rebalance_core.kernels.cells.pieces import ABSENT, NOBODY, Block, Piece, Shared
-from rebalance_core.kernels.cells.queues import Queues
-from rebalance_core.kernels.codes.eligibility import EVERYONE, NO_KIND
-from rebalance_core.kernels.ownership.broadcasts import Stays, broadcast, find_stays
-from rebalance_core.kernels.ownership.kernels import Kernels
-from rebalance_core.kernels.ownership.layout import Layout
+from rebalance_core.kernels.cells import (
+    ABSENT,
+    NOBODY,
+    Block,
+    Cells,
+    Piece,
+    Queues,
+    Readable,
+    Shared,
+)
+from rebalance_core.kernels.codes.group_rows import EVERYONE, NO_KIND
+from rebalance_core.kernels.ownership.layout import Kernels, Layout, Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.process_passes import find_passes
-from rebalance_core.kernels.ownership.sharing import Sharing
+from rebalance_core.kernels.ownership.sharing import Sharing, find_passes
 from rebalance_core.kernels.segments import Bools, Ints, extreme, first_of_run
 from rebalance_core.kernels.state.roster import ALL_TOPICS
 

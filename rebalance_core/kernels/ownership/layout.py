@@ -1,18 +1,80 @@
-"""Which queues the groups have, and how their cells are laid out in pieces."""
+"""Which queues the groups have, how their cells lie in pieces, and which kernel divides them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
-from rebalance_core.kernels.cells.cells import Cells, Stretches
-from rebalance_core.kernels.cells.queues import Queues
-from rebalance_core.kernels.ownership.listed_queues import listed_queues
+from rebalance_core.kernels.cells import Broadcast, Cells, Queues, Readable, Stretches
+from rebalance_core.kernels.codes.group_rows import EVERYONE
+from rebalance_core.kernels.ownership.averagely import (
+    AveragelyByCircleOwners,
+    AveragelyOwners,
+    Deal,
+    ListedOwners,
+    MachineRoomNearbyOwners,
+    MachineRoomOwners,
+    OwnersByPlace,
+    slices,
+    turns,
+)
+from rebalance_core.kernels.ownership.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Ints, first_of_run, halves, pair, pointers, ranges
+from rebalance_core.kernels.segments import (
+    Bools,
+    Ints,
+    find,
+    first_of_run,
+    halves,
+    last_of_run,
+    pair,
+    pointers,
+    ranges,
+)
+from rebalance_core.kernels.state.epochs import index_of
+from rebalance_core.kernels.state.grid import Places, places
+
+# The queues that CONFIG lists give to members.
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQueues:
+    """One value a queue and CONFIG list of a group that has it."""
+
+    key: Ints
+    """(topic broker, queue id), as a pair."""
+    allocation: Ints
+    """The list: index into the strategies of the coded."""
+
+    def sorted_among(self, queues: Queues) -> ListedQueues:
+        """Those among some queues, by index; the key is the index."""
+        at = find(pair(queues.topic_broker, queues.queue_id), self.key)
+        known = np.flatnonzero(at >= 0)
+        known = known[np.argsort(at[known], kind="stable")]
+        return ListedQueues(at[known], self.allocation[known])
+
+
+def listed_queues(prepared: PreparedGroups) -> ListedQueues:
+    """The queues that members' CONFIG lists have, of topics that their groups read."""
+    lists, divisions = prepared.coded.lists, prepared.coded.divisions
+    if not len(divisions.listed):
+        return ListedQueues(divisions.listed, divisions.listed)
+    first = np.searchsorted(lists.allocation, divisions.listed)
+    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
+    row, group = ranges(first, count), np.repeat(divisions.listing, count)
+    at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
+    epochs = np.diff(prepared.epochs.of_group)[group]
+    read = (at >= 0) & (epochs > 0)
+    row = row[read]
+    return ListedQueues(pair(at[read], lists.queue_id[row]), lists.allocation[row])
+
+
+# Which queues the groups have, and how their cells are laid out in pieces.
 
 SMALL = 8
 """A topic broker of which so many fit into a piece is not cut: whole ones are often alike."""
@@ -133,3 +195,173 @@ class Layout:
             grid.topic_first[grid.topic_of[brokers]],
             grid.broker_first[brokers],
         )
+
+
+# The kernel of every strategy for prepared groups, made when it is first asked for.
+
+DEALS: tuple[Deal, ...] = (slices, turns)
+"""Strategies that look at nothing but numbers; in the order of `eligibility.KINDS`."""
+MOST_LISTED = 1 << 22
+"""Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
+owners are computed cell by cell."""
+
+
+class Owners(Protocol):
+    """One strategy for many groups."""
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell, or `NOBODY`."""
+
+
+class Kernels:
+    """The kernels of prepared groups.
+
+    Args:
+        prepared: the groups.
+        queues: what `Readable.queue` is an index into.
+
+    Attributes:
+        divided_by: the groups once for each strategy of the group that has the most.
+    """
+
+    def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
+        self._prepared, self._queues = prepared, queues
+        self._made: dict[tuple[int, int], Owners] = {}
+        coded = prepared.coded
+        self.divided_by = [*map(coded.divided_by, range(coded.divisions.most))]
+
+    def of(self, kind: int, number: int = 0) -> Owners:
+        """The kernel of a kind of strategy.
+
+        Args:
+            kind: of the strategy.
+            number: of the strategy in its group.
+        """
+        if (kind, number) not in self._made:
+            self._made[kind, number] = self._new(kind, number)
+        return self._made[kind, number]
+
+    @cached_property
+    def _places(self) -> Places:
+        return places(self._prepared.grid, self._prepared.grid.readable)
+
+    def _new(self, kind: int, number: int) -> Owners:
+        prepared, coded = self._prepared, self.divided_by[number]
+        epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
+        rings = prepared.rings[number]
+        if kind < len(DEALS):
+            answers = OwnersByPlace(DEALS[kind], coded.groups.kind == kind, epochs, grid, roster)
+            if answers.first[-1] <= MOST_LISTED:
+                return ListedOwners(answers, grid, self._places, roster)
+        makers = (  # in the order of eligibility.KINDS
+            lambda: AveragelyOwners(self._places, roster),
+            lambda: AveragelyByCircleOwners(self._places, roster),
+            lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self._queues),
+            lambda: MachineRoomOwners(coded, grid, roster),
+            lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
+        )
+        made: Owners = makers[kind]()
+        return made
+
+
+# BROADCASTING: every member reads every queue of its topics for as long as it stays.
+
+
+@dataclass(frozen=True, slots=True)
+class Stays:
+    """Epochs in which one process is a member that subscribes a topic.
+
+    One value a stay; by group topic, client and first epoch.
+    """
+
+    client: Ints
+    begin: Ints
+    end: Ints
+    """Exclusive."""
+    node: Ints
+    """As `Broadcast.node`."""
+    first: Ints
+    """The first stay of each group topic, and the end."""
+
+
+def find_stays(prepared: PreparedGroups) -> Stays:
+    """The stays in every topic of the BROADCASTING groups."""
+    topics, runs = prepared.grid.topics, prepared.roster.runs
+    everyone = (prepared.coded.groups.kind == EVERYONE) & ~prepared.shared
+    run = np.flatnonzero(everyone[runs.group])
+    of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
+    counts = np.diff(of_group)[runs.group[run]]
+    group_topic, run = ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
+    subscribed = prepared.roster.reads(run, group_topic)
+    group_topic, run = group_topic[subscribed], run[subscribed]
+    order = np.argsort(group_topic, kind="stable")
+    group_topic, run = group_topic[order], run[order]
+    begin, end = runs.from_epoch[run], runs.to_epoch[run]
+    starts = first_of_run(group_topic, runs.client[run], runs.process[run])
+    starts[1:] |= begin[1:] != end[:-1]
+    count = np.bincount(group_topic[starts], minlength=len(topics.group))
+    first_node = pointers(runs.to_epoch - runs.from_epoch)[run[starts]]
+    return Stays(
+        runs.client[run[starts]],
+        begin[starts],
+        end[last_of_run(np.cumsum(starts))],
+        first_node - begin[starts],
+        pointers(count),
+    )
+
+
+def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
+    """Who holds the queues of some segments.
+
+    Whoever stays has a queue from the first epoch in which it can be read, and keeps it while the
+    topic is frozen. Cost: the epochs and the stays of each queue, not their product.
+
+    Args:
+        prepared: the groups.
+        queues: what the segments are about.
+        stays: of the prepared.
+        cells: of the segments.
+    """
+    grid, topic_cell = prepared.grid, cells.topic_cell
+    read = grid.read[topic_cell]
+    taken = cells.readable & read
+    first, last = _stretches(taken | grid.frozen[topic_cell], cells.segment)
+    at = np.arange(len(cells))
+    next_taken = np.minimum.accumulate(np.where(taken, at, len(cells))[::-1])[::-1]
+
+    group_topic = queues.group_topic[cells.queue[cells.segment[first]]]
+    counts = np.diff(stays.first)[group_topic]
+    stay, of = ranges(stays.first[group_topic], counts), np.repeat(np.arange(len(first)), counts)
+    offset = (first - cells.epoch[first])[of]
+    begin = np.maximum(stays.begin[stay] + offset, first[of])
+    end = np.minimum(stays.end[stay] + offset, last[of] + 1)
+    meets = np.flatnonzero(begin < end)
+    begin, end, stay = next_taken[begin[meets]], end[meets], stay[meets]
+    meets = np.flatnonzero(begin < end)
+    begin, end, stay = begin[meets], end[meets], stay[meets]
+    order = np.lexsort((begin, stays.client[stay], cells.segment[begin]))
+    begin, end, stay = begin[order], end[order], stay[order]
+    segment, client = cells.segment[begin], stays.client[stay]
+    starts = first_of_run(segment, client)  # another process of the client goes on
+    starts[1:] |= begin[1:] != end[:-1]
+    begin, end = begin[starts], end[last_of_run(np.cumsum(starts))]
+    steps = np.bincount(begin, minlength=len(cells) + 1)
+    steps -= np.bincount(end, minlength=len(cells) + 1)
+    return Broadcast(
+        cells,
+        cells.readable & ~read,
+        np.cumsum(steps[:-1]),
+        segment[starts],
+        client[starts],
+        begin,
+        end,
+        stays.node[stay[starts]],
+    )
+
+
+def _stretches(mask: Bools, segment: Ints) -> tuple[Ints, Ints]:
+    """The first and the last cell of every stretch of True within a segment."""
+    return (
+        np.flatnonzero(mask & first_of_run(mask, segment)),
+        np.flatnonzero(mask & last_of_run(mask, segment)),
+    )

@@ -7,57 +7,174 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes import group_rows
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.divisions import strategies_of_groups
-from rebalance_core.kernels.codes.event_rows import CONSUMER_TYPES, type_code
-from rebalance_core.kernels.ownership.order_locks import (
-    lock_losers,
-    lockless_cells,
-    with_lock_turns,
+from rebalance_core.kernels.codes.event_rows import CONSUMER_TYPES, Events, type_code
+from rebalance_core.kernels.codes.group_rows import TYPES, Groups, strategies_of_groups
+from rebalance_core.kernels.ownership.averagely import blank_groups, roomless_groups
+from rebalance_core.kernels.ownership.consistent_hash import Rings, colliding_groups, find_rings
+from rebalance_core.kernels.ownership.takers import (
+    SharedTopics,
+    pulling_groups,
+    share_topics,
+    sharing_groups,
+    unanswered,
 )
-from rebalance_core.kernels.ownership.owners.consistent_hash import (
-    Rings,
-    colliding_groups,
-    find_rings,
+from rebalance_core.kernels.segments import (
+    Bools,
+    Ints,
+    bisect,
+    first_of_run,
+    last_of_run,
+    pair,
+    ranges,
 )
-from rebalance_core.kernels.ownership.owners.machine_room import blank_groups
-from rebalance_core.kernels.ownership.owners.machine_room_nearby import roomless_groups
-from rebalance_core.kernels.ownership.takers import pulling_groups
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run
-from rebalance_core.kernels.state.active_topics import RetryTopics, group_topics
-from rebalance_core.kernels.state.activity import (
-    count_live,
-    joined_periods,
-    live_periods,
-    subscribed_periods,
-)
-from rebalance_core.kernels.state.epochs import Epochs, build_epochs, find_turns
-from rebalance_core.kernels.state.grid import Grid, build_grid
-from rebalance_core.kernels.state.masters import (
-    with_master_windows,
-)
-from rebalance_core.kernels.state.membership import Membership, follow_members
-from rebalance_core.kernels.state.pops import find_pops
-from rebalance_core.kernels.state.reading import find_reading, retrying
-from rebalance_core.kernels.state.roster import Roster, build_roster
-from rebalance_core.kernels.state.routes import (
+from rebalance_core.kernels.state.epochs import (
+    Epochs,
+    RouteChanges,
     TopicBrokers,
+    Turns,
+    build_epochs,
+    find_turns,
     follow_routes,
     listed_places,
     retry_creations,
     retry_periods,
     topic_configs,
 )
-from rebalance_core.kernels.state.runs import Runs, find_runs, overlapping
-from rebalance_core.kernels.state.sharing_cells import (
-    SharedTopics,
-    share_topics,
-    sharing_groups,
-    unanswered,
+from rebalance_core.kernels.state.grid import Grid, build_grid, with_master_windows
+from rebalance_core.kernels.state.membership import Membership, follow_members
+from rebalance_core.kernels.state.roster import (
+    Roster,
+    Runs,
+    build_roster,
+    find_reading,
+    find_runs,
+    overlapping,
+    retrying,
 )
-from rebalance_core.model.events import SUBSCRIBE
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.kernels.state.topics import (
+    GroupTopics,
+    RetryTopics,
+    count_live,
+    find_pops,
+    group_topics,
+    joined_periods,
+    live_periods,
+    subscribed_periods,
+)
+from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
+from rebalance_core.model.group_settings import BROADCASTING, PUSH
+
+# Queues whose order locks nobody gives: their broker has no master (rocketmq.md §7, §15).
+
+_ACTING = MASTER_MODES.index(ACTING)
+
+
+def lock_losers(events: Events, groups: Groups) -> Bools:
+    """By group: its members lock queues, and a broker's locks are not given for a while."""
+    found = np.zeros(len(groups), np.bool_)
+    found[events.group[_lockless(events, np.arange(len(events)))]] = True
+    return found & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
+
+
+def with_lock_turns(
+    turns: Turns,
+    events: Events,
+    losers: Bools,
+    topics: GroupTopics,
+    known: TopicBrokers,
+    routes: RouteChanges,
+) -> Turns:
+    """The turns, and the events from which a broker gives locks of readable queues again or no
+    more.
+
+    Args:
+        turns: of all else.
+        events: of all groups.
+        losers: see `lock_losers`.
+        topics: of the groups.
+        known: their topics' brokers.
+        routes: what events make of these.
+    """
+    about = _master_events(events, losers)
+    if not len(about):
+        return turns
+    causing, changed = turns.causing.copy(), turns.changed.copy()
+    turned = _turned(events, about)
+    causing[turned[_readable(events, turned, turned, topics, known, routes)]] = True
+    turned = _turned(events, about[last_of_run(*_instants(events, about))])
+    end = np.flatnonzero(last_of_run(events.instant))[events.instant[turned]]
+    turned = turned[_readable(events, turned, end, topics, known, routes)]
+    changed[events.instant[turned]] = True
+    return Turns(causing, changed)
+
+
+def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
+    """By broker cell: nobody gives its order locks, and members want them."""
+    found = np.zeros(int(grid.broker_first[-1]), np.bool_)
+    about = _master_events(events, losers)
+    if not len(about):
+        return found
+    keys = pair(events.group[about], events.broker[about])
+    brokers = grid.brokers
+    wanted = pair(brokers.group, np.maximum(brokers.broker, 0))
+    first, end = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    row = np.flatnonzero((end > first) & (brokers.broker >= 0))
+    count = np.diff(grid.broker_first)[row]
+    cell = ranges(grid.broker_first[row], count)
+    epoch = ranges(epochs.of_group[brokers.group[row]], count)
+    first, end = np.repeat(first[row], count), np.repeat(end[row], count)
+    at = bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
+    begun = at >= first
+    found[cell[begun]] = _lockless(events, about[at[begun]])
+    return found
+
+
+def _master_events(events: Events, losers: Bools) -> Ints:
+    """MASTER events of these groups, by group, broker and ordinal."""
+    about = np.isin(events.type, (type_code(MASTER_DOWN), type_code(MASTER_UP)))
+    ordinal = np.flatnonzero(about & losers[events.group])
+    return ordinal[np.lexsort((ordinal, events.broker[ordinal], events.group[ordinal]))]
+
+
+def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
+    return events.group[ordinal], events.broker[ordinal], events.instant[ordinal]
+
+
+def _turned(events: Events, ordinal: Ints) -> Ints:
+    """Those of a broker's MASTER events after which its locks are given again, or no more."""
+    now = _lockless(events, ordinal)
+    was = np.roll(now, 1)
+    was[first_of_run(*_instants(events, ordinal)[:2])] = False
+    return ordinal[now != was]
+
+
+def _lockless(events: Events, ordinal: Ints) -> Bools:
+    """From each of these MASTER events on nobody gives the broker's locks."""
+    lost = events.type[ordinal] == type_code(MASTER_DOWN)
+    return lost & (events.mode[ordinal] != _ACTING)
+
+
+def _readable(
+    events: Events,
+    event: Ints,
+    ordinal: Ints,
+    topics: GroupTopics,
+    known: TopicBrokers,
+    routes: RouteChanges,
+) -> Bools:
+    """The group of each event can read a queue of its broker, right after another ordinal."""
+    asker, row = known.of(events.group[event], events.broker[event])
+    begin = np.searchsorted(routes.topic_broker, row)
+    end = np.searchsorted(routes.topic_broker, row, side="right")
+    at = bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
+    there = at >= begin
+    there &= np.append(routes.after, 0)[np.where(there, at, -1)] > 0
+    there &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
+    found = np.zeros(len(event), np.bool_)
+    found[asker[there]] = True
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +242,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     reason = _reasons(coded, brokers, runs, unclear, losers, several)
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
-    left_out = reason != eligibility.REGULAR
+    left_out = reason != group_rows.REGULAR
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
@@ -170,7 +287,7 @@ def _left_for_sharing(
         np.intersect1d(pulling, unread),
         across,
     ):
-        reason[groups[reason[groups] == eligibility.REGULAR]] = eligibility.SHARED_AND_KEPT
+        reason[groups[reason[groups] == group_rows.REGULAR]] = group_rows.SHARED_AND_KEPT
 
 
 def _frozen(
@@ -215,24 +332,24 @@ def _reasons(
     """
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(first_of_run(runs.group, runs.client))
-    masterless = losers & (several | (coded.groups.kind >= eligibility.EVERYONE))
+    masterless = losers & (several | (coded.groups.kind >= group_rows.EVERYONE))
     found: tuple[tuple[int, Ints], ...] = (
-        (eligibility.MASTERLESS, np.flatnonzero(masterless)),
-        (eligibility.RESTART_AT_ONCE, unclear),
-        (eligibility.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
-        (eligibility.ONE_BROKER, _seen_by_one_broker(coded)),
+        (group_rows.MASTERLESS, np.flatnonzero(masterless)),
+        (group_rows.RESTART_AT_ONCE, unclear),
+        (group_rows.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
+        (group_rows.ONE_BROKER, _seen_by_one_broker(coded)),
     )
     for divided in _by_strategy(coded):
         found += (
-            (eligibility.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
-            (eligibility.NO_ROOM, roomless_groups(divided, brokers, runs)),
+            (group_rows.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
+            (group_rows.NO_ROOM, roomless_groups(divided, brokers, runs)),
             (
-                eligibility.BLANK_CLIENT_ID,
+                group_rows.BLANK_CLIENT_ID,
                 blank_groups(divided, runs.group[clients], runs.client[clients]),
             ),
         )
     for code, groups in found:
-        reason[groups[reason[groups] == eligibility.REGULAR]] = code
+        reason[groups[reason[groups] == group_rows.REGULAR]] = code
     return reason
 
 

@@ -1,8 +1,4 @@
-"""Readable queues of every topic on every broker in every epoch.
-
-A *cell* of the topic grid is one group topic in one epoch of its group, a cell of the broker grid
-one topic on one broker in one epoch; the epochs of one topic (on one broker) stand together.
-"""
+"""Readable queues of every topic on every broker in every epoch, and brokers without a master."""
 
 from __future__ import annotations
 
@@ -11,19 +7,27 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rebalance_core.kernels.codes.event_rows import Events
+from rebalance_core.kernels.codes.event_rows import Events, type_code
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
     Ints,
     first_of_run,
     last_of_run,
+    pair,
     pointers,
     ranges,
+    running_max,
 )
-from rebalance_core.kernels.state.activity import GroupTopics, TopicPeriods
-from rebalance_core.kernels.state.epochs import Epochs
-from rebalance_core.kernels.state.routes import RouteChanges, TopicBrokers
+from rebalance_core.kernels.state.epochs import Epochs, RouteChanges, TopicBrokers
+from rebalance_core.kernels.state.topics import GroupTopics, TopicPeriods
+from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
+
+# Readable queues of every topic on every broker in every epoch.
+#
+# A *cell* of the topic grid is one group topic in one epoch of its group, a cell of the broker
+# grid one topic on one broker in one epoch; the epochs of one topic (on one broker) stand
+# together.
 
 Places: TypeAlias = tuple[Ints, Ints]
 """By broker cell, see `places`."""
@@ -231,3 +235,143 @@ def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
     before[cell] = counted[:-1] - np.repeat(until[:-1], sizes)
     total[cell] = np.repeat(np.diff(until), sizes)
     return before, total
+
+
+# Brokers without a master (rocketmq.md §15): when, and what that does to epochs.
+
+
+@dataclass(frozen=True, slots=True)
+class MasterOutages:
+    """Stretches of time in which brokers had no master; by group, broker and time."""
+
+    group: Ints
+    broker: Ints
+    down_ms: Ints
+    up_ms: Ints
+    """`NEVER` while it lasts."""
+    mode: Ints
+    """What the slaves do, the last that is known of it: as `Events.mode`."""
+
+    def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
+        """Where the outages of each group's broker begin, and end."""
+        keys, wanted = pair(self.group, self.broker), pair(group, np.maximum(broker, 0))
+        end = np.searchsorted(keys, wanted, side="right")
+        return np.where(broker < 0, end, np.searchsorted(keys, wanted)), end
+
+
+@dataclass(frozen=True, slots=True)
+class MasterTurns:
+    """What each instant with MASTER events of a broker does; by group, broker and instant."""
+
+    event: Ints
+    """The last of its events."""
+    down: Bools
+    """The broker has no master after it."""
+    was_down: Bools
+    """It had none before."""
+    until_ms: Ints
+    """The latest end of its events' windows."""
+
+
+def master_turns(events: Events) -> MasterTurns:
+    """Every instant with MASTER events of a broker; they count together."""
+    down = events.type == type_code(MASTER_DOWN)
+    event = np.flatnonzero(down | (events.type == type_code(MASTER_UP)))
+    event = event[np.lexsort((event, events.broker[event], events.group[event]))]
+    keys = events.group[event], events.broker[event], events.instant[event]
+    begins = np.flatnonzero(first_of_run(*keys))
+    window_ms = np.zeros(0, np.int64)
+    if len(begins):
+        window_ms = np.maximum.reduceat(events.window_ms[event], begins)
+    event = event[last_of_run(*keys)]
+    now = down[event]
+    was = np.roll(now, 1)
+    was[first_of_run(events.group[event], events.broker[event])] = False
+    return MasterTurns(event, now, was, events.at_ms[event] + window_ms)
+
+
+def find_outages(events: Events) -> MasterOutages:
+    """The outages of all groups' brokers; the events of one instant count together."""
+    turns = master_turns(events)
+    group, broker = events.group[turns.event], events.broker[turns.event]
+    begins = np.flatnonzero(turns.down & ~turns.was_down)
+    ends = np.append(np.flatnonzero(~turns.down & turns.was_down), len(turns.event))
+    of_broker = np.flatnonzero(last_of_run(group, broker)) + 1
+    limit = of_broker[np.searchsorted(of_broker, begins, side="right")]
+    end = np.minimum(ends[np.searchsorted(ends, begins)], limit)
+    up_ms = np.append(events.at_ms[turns.event], NEVER)[end]
+    return MasterOutages(
+        group[begins],
+        broker[begins],
+        events.at_ms[turns.event[begins]],
+        np.where(end < limit, up_ms, NEVER),
+        events.mode[turns.event[end - 1]],
+    )
+
+
+def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
+    """The epochs, their windows open while passes may differ as a master went or came.
+
+    Of a broker with queues that the group can read then: a later epoch has settled no sooner, and
+    the epoch at the time is prolonged while one of its windows is open.
+    """
+    turns = master_turns(events)
+    mode = events.mode[turns.event]
+    same = (turns.down == turns.was_down) & (~turns.down | (mode == np.roll(mode, 1)))
+    event, until_ms = turns.event[~same], turns.until_ms[~same]
+    instant, group = events.instant[event], events.group[event]
+    begun = epochs.at_instant[instant]
+    epoch = np.where(begun >= 0, begun, epochs.from_instant[instant] - 1)
+    since = epochs.of_group[group] + (begun >= 0)  # the first epoch of all waits for nothing
+    known = np.flatnonzero((epoch >= since) & (epoch < epochs.of_group[group + 1]))
+    known = known[_reads(epochs, grid, group[known], events.broker[event[known]], epoch[known])]
+    if not len(known):
+        return epochs
+    epoch, begun, until_ms, event = epoch[known], begun[known], until_ms[known], event[known]
+    settled_ms = np.zeros(len(epochs) + 1, np.int64)
+    after = np.where(begun >= 0, epoch, epoch + 1)
+    there = after < epochs.of_group[events.group[event] + 1]
+    np.maximum.at(settled_ms, after[there], until_ms[there])
+    settled_ms = running_max(settled_ms[:-1], epochs.group)
+    latest_ms = np.maximum(epochs.latest_ms, settled_ms)
+    retry_latest_ms = np.maximum(epochs.retry_latest_ms, settled_ms)
+    during = np.flatnonzero(begun < 0)
+    instants, of = np.unique(events.instant[event[during]], return_inverse=True)
+    ends_ms, at = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.int64)
+    np.maximum.at(ends_ms, of, until_ms[during])
+    at[of] = epoch[during]
+    at_ms = np.zeros(len(instants), np.int64)
+    at_ms[of] = events.at_ms[event[during]]
+    rank = np.arange(len(at)) - np.flatnonzero(first_of_run(at))[np.cumsum(first_of_run(at)) - 1]
+    for turn in range(int(rank.max(initial=-1)) + 1):
+        some = np.flatnonzero(rank == turn)
+        e = at[some]
+        for windows in (latest_ms, retry_latest_ms):
+            still = at_ms[some] <= windows[e]
+            windows[e[still]] = np.maximum(windows[e[still]], ends_ms[some[still]])
+        retry_latest_ms[e] = np.maximum(retry_latest_ms[e], latest_ms[e])
+    return replace(epochs, latest_ms=latest_ms, retry_latest_ms=retry_latest_ms)
+
+
+def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -> Bools:
+    """Whether the group can read a queue of the broker in the epoch."""
+    asked, row = grid.brokers.of(group, broker)
+    cell = grid.broker_first[row] + epoch[asked] - epochs.of_group[group[asked]]
+    found = np.zeros(len(group), np.bool_)
+    found[asked[grid.readable[cell] > 0]] = True
+    return found
+
+
+def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
+    """By epoch: readable queues of brokers that have no master at some time of it."""
+    outages = find_outages(events)
+    outage, row = grid.brokers.of(outages.group, outages.broker)
+    first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]
+    cell = ranges(first, count)
+    epoch = ranges(epochs.of_group[outages.group[outage]], count)
+    outage = np.repeat(outage, count)
+    within = outages.down_ms[outage] < epochs.to_ms[epoch]
+    within &= epochs.from_ms[epoch] < outages.up_ms[outage]
+    cell, at = np.unique(cell[within], return_index=True)
+    found = np.bincount(epoch[within][at], grid.readable[cell], minlength=len(epochs))
+    return found.astype(np.int64)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rebalance_core.kernels.codes.codes import TopicSets
 from rebalance_core.kernels.codes.event_rows import CONSUMER_TYPES, Events, type_code
-from rebalance_core.kernels.codes.topic_sets import TopicSets
 from rebalance_core.kernels.segments import (
     Bools,
     Ints,

@@ -1,13 +1,15 @@
-"""The rows of ``group_metrics``: movement beside balance, per topic and for the whole group."""
+"""The rows of ``group_metrics`` and ``pop_metrics``: movement beside balance, and how clients
+meet queues.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells.pieces import NOBODY, Block, Broadcast, Shared
+from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.codes.codes import coded
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
@@ -17,15 +19,16 @@ from rebalance_core.kernels.ownership.changes import (
     preceding,
 )
 from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
-from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, sums
-from rebalance_core.kernels.state.reading import clustering
-from rebalance_core.kernels.tables.clients import Clients
-from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
-from rebalance_core.kernels.tables.sharing import Sharing
-from rebalance_core.kernels.tables.topic_members import (
+from rebalance_core.kernels.ownership.takers import SharedTopics, sharing_groups
+from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, ranges, sums
+from rebalance_core.kernels.state.roster import clustering
+from rebalance_core.kernels.tables.loads import (
+    Clients,
     ManyHolders,
+    Sharing,
     TopicMembers,
     add_block,
     count_into,
@@ -33,6 +36,9 @@ from rebalance_core.kernels.tables.topic_members import (
     held_topic_members,
     topic_members_of,
 )
+from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
+
+# The rows of ``group_metrics``: movement beside balance, per topic and for the whole group.
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,3 +302,77 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
             "idle_members": idle,
         },
     )
+
+
+# The rows of ``pop_metrics``: how clients and queues of a shared topic meet.
+
+
+def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
+    """One row per epoch and shared topic."""
+    prepared = reach.answers.prepared
+    grid, epochs = prepared.grid, prepared.epochs
+    sharing = np.isin(np.arange(len(prepared.coded.groups)), sharing_groups(shared))
+    counted = _Meetings(reach, replace(prepared, shared=sharing))
+    fewest, most, unreached, per_member = counted.over_all_queues()
+    members = topic_members_of(counted.prepared)
+    queues = np.zeros(len(members.entry), np.int32)
+    per_member.put(members, queues)
+    clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)
+    shown = np.flatnonzero(shared.cells)
+    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[shown]
+    return table_rows(
+        "pop_metrics",
+        group_columns(prepared, epochs.group[epoch])
+        | {
+            "epoch": epochs.number[epoch],
+            "topic": coded(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
+            "clients": clients[shown],
+            "queues": grid.queues[shown],
+            "min_clients_per_queue": np.where(most < 0, 0, fewest)[shown],
+            "max_clients_per_queue": np.maximum(most, 0)[shown],
+            "min_queues_per_client": fewest_queues[shown],
+            "max_queues_per_client": most_queues[shown],
+            "unreached": unreached[shown],
+        },
+    )
+
+
+class _Meetings:
+    """Counts clients by queue, and queues by client."""
+
+    def __init__(self, reach: Reach, prepared: PreparedGroups) -> None:
+        self._reach, self.prepared = reach, prepared
+        self._clients, self._per_member = Clients(prepared), ManyHolders(prepared)
+
+    def over_all_queues(self) -> tuple[Ints, Ints, Ints, ManyHolders]:
+        """By topic cell fewest clients of a queue, most (-1: no queue), and queues without any;
+        queues by member.
+        """
+        reach, count = self._reach, len(self.prepared.grid.active)
+        fewest = np.full(count, np.iinfo(np.int64).max)
+        most, unreached = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        of_brokers = self._of_brokers()
+        self._add(reach.readable_brokers(reach.whole))
+        for cells, single in reach.blocks():
+            offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[single.major]
+            clients = covered(single.begin + offset, single.end + offset, len(cells))
+            clients += of_brokers[cells.broker_cell]
+            cell = np.flatnonzero(cells.readable)
+            topic_cell, clients = cells.topic_cell[cell], clients[cell]
+            np.minimum.at(fewest, topic_cell, clients)
+            np.maximum.at(most, topic_cell, clients)
+            np.add.at(unreached, topic_cell, clients == 0)
+            self._add(reach.readable_queues(cells, single))
+        return fewest, most, unreached, self._per_member
+
+    def _of_brokers(self) -> Ints:
+        """By broker cell: clients that may take from every queue."""
+        whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
+        first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
+        return covered(first + whole.begin, first + whole.end, len(grid.readable))
+
+    def _add(self, taken: Readable) -> None:
+        group = self.prepared.grid.topics.group[taken.group_topic]
+        node = self._clients.nodes(group, taken.taker, taken.begin)
+        self._per_member.add(taken.group_topic, node, taken.end - taken.begin, taken.queues)

@@ -10,7 +10,7 @@ from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.kernels.codes.columns import COMMITS, OFFSETS
+from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
 from rebalance_core.replay.history import GroupHistory
 
 

@@ -23,7 +23,7 @@ from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surv
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes.columns import EVENTS
+from rebalance_core.kernels.codes.codes import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.propagation.groups import Groups
 from rebalance_core.process.propagation.pool import Piece, played_pieces

@@ -26,7 +26,7 @@ from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.engine.routing import routing_of
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.written import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes.columns import COMMITS, OFFSETS
+from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, routed_rows
 from rebalance_core.spark.propagation.tasks import BucketGroups, Playing, Surveying, adding_up

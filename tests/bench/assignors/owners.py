@@ -18,9 +18,9 @@ from rebalance_core.cli.run.session import QUICK_SETTINGS
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import strategy_for
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.kernels.cells.pieces import ABSENT, Block
+from rebalance_core.kernels.cells import ABSENT, Block
 from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes.eligibility import REGULAR
+from rebalance_core.kernels.codes.group_rows import REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.segments import Ints

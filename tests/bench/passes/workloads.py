@@ -19,7 +19,7 @@ from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.engine.prepared import prepare_tables
 from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.columns import EVENTS, GROUPS
+from rebalance_core.kernels.codes.codes import EVENTS, GROUPS
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 

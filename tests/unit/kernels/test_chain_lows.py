@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import NONE
-from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST, chain_lows
+from rebalance_core.kernels.starts.stored_starts import BIGGEST, chain_lows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

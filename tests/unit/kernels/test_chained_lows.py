@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import NONE
-from rebalance_core.kernels.tables.starts.shared_handovers import chained_lows
-from rebalance_core.kernels.tables.starts.stored_starts import BIGGEST
+from rebalance_core.kernels.starts.handovers import chained_lows
+from rebalance_core.kernels.starts.stored_starts import BIGGEST
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

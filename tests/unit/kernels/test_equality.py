@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.cells import cells
-from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels import cells
+from rebalance_core.kernels.codes import group_rows
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
-from rebalance_core.kernels.tables.starts.starts import RULES
+from rebalance_core.kernels.starts.first_starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (
     assert_equal,
@@ -42,7 +42,7 @@ SHARING = ("pop", "own modes")
 HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters"))
 """Traits of groups in which several processes may hold a queue."""
 LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6}
-KINDS = (*(kind.__name__ for kind in eligibility.KINDS), "BROADCASTING")
+KINDS = (*(kind.__name__ for kind in group_rows.KINDS), "BROADCASTING")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def compare(
     unknown = unknown_events(prepared, table)
     assert [event for event in unknown if event[0] in names] == rejected_events(replay)
     tally.groups.update(reasons.values())
-    kinds = prepared.coded.groups.kind[prepared.reason == eligibility.REGULAR]
+    kinds = prepared.coded.groups.kind[prepared.reason == group_rows.REGULAR]
     tally.kinds.update(KINDS[kind] for kind in kinds if kind < len(KINDS))
     tally.masterless += sum(row["masterless_queues"] > 0 for row in kernels["epochs"])
     tally.shared += int(prepared.shared.sum())

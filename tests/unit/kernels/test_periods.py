@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Periods
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

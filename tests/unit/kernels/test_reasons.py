@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.codes import group_rows
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy
@@ -306,7 +306,7 @@ def test_the_first_of_several_reasons_counts() -> None:
 
 
 def test_there_is_a_group_for_every_reason() -> None:
-    assert {reason for reason, _, _ in CASES} == set(eligibility.REASONS)
+    assert {reason for reason, _, _ in CASES} == set(group_rows.REASONS)
 
 
 @pytest.mark.parametrize(
@@ -316,13 +316,13 @@ def test_there_is_a_group_for_every_reason() -> None:
         ("AVG_BY_CIRCLE", 1),
         ("CONSISTENT_HASH(virtual_nodes=0)", 2),
         ("MACHINE_ROOM(consumer_idcs=r)", 3),
-        ("MACHINE_ROOM", eligibility.NO_KIND),
+        ("MACHINE_ROOM", group_rows.NO_KIND),
         ("MACHINE_ROOM_NEARBY-AVG", 4),
         ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
-        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", eligibility.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-CONFIG", eligibility.NO_KIND),
-        ("CONFIG", eligibility.LISTED),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_rows.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-CONFIG", group_rows.NO_KIND),
+        ("CONFIG", group_rows.LISTED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
-    assert eligibility.kind_of(parse_strategy(text)) == kind
+    assert group_rows.kind_of(parse_strategy(text)) == kind

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels.tables.starts.starts import RULES
+from rebalance_core.kernels.starts.first_starts import RULES
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from tests.unit.kernels.fleets import assert_equal, build, kernel_rows, reasons_of, replay_rows

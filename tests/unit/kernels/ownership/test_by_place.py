@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.cells import cells
-from rebalance_core.kernels.ownership import kernels
-from rebalance_core.kernels.ownership.kernels import DEALS
-from rebalance_core.kernels.ownership.owners.by_place import OwnersByPlace
+from rebalance_core.kernels import cells
+from rebalance_core.kernels.ownership import layout
+from rebalance_core.kernels.ownership.averagely import OwnersByPlace
+from rebalance_core.kernels.ownership.layout import DEALS
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.queue import sort_queues
 from rebalance_core.strategies import allocate_group, parse_strategy
@@ -80,7 +80,7 @@ def test_every_place_has_the_owner_that_the_plain_strategy_gives(groups: list[Di
 def test_cells_are_the_same_looked_up_by_place_and_computed(groups: list[Divided]) -> None:
     looked_up = kernel_rows(built(groups), ("ownership",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "MOST_LISTED", -1)
+        patch.setattr(layout, "MOST_LISTED", -1)
         assert kernel_rows(built(groups), ("ownership",)) == looked_up
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rebalance_core.kernels.cells.pieces import Block, Broadcast
+from rebalance_core.kernels.cells import Block, Broadcast
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from tests.unit.kernels.fleets import build

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rebalance_core.kernels.ownership.reach import without
-from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.ownership.pop_answers import without
+from rebalance_core.kernels.segments import Periods
 from rebalance_core.model.events import Event
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
 from tests.unit.replay.histories import event, history, join, leave, reaches, topic

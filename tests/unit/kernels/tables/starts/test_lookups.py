@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import bisect, pointers
-from rebalance_core.kernels.tables.starts.lookups import pick
+from rebalance_core.kernels.starts.lookups import pick
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

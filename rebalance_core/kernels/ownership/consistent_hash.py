@@ -7,20 +7,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from rebalance_core.kernels.cells.cells import Readable
-from rebalance_core.kernels.cells.pieces import NOBODY
-from rebalance_core.kernels.cells.queues import Queues
-from rebalance_core.kernels.codes import eligibility
+from rebalance_core.kernels.cells import NOBODY, Queues, Readable
+from rebalance_core.kernels.codes import group_rows
 from rebalance_core.kernels.codes.coded_groups import CodedGroups
 from rebalance_core.kernels.segments import Ints, first_of_run, pair, pointers, ranges
 from rebalance_core.kernels.state.epochs import Epochs
 from rebalance_core.kernels.state.grid import Grid
-from rebalance_core.kernels.state.roster import Roster
-from rebalance_core.kernels.state.runs import Runs, processes_at_once
+from rebalance_core.kernels.state.roster import Roster, Runs, processes_at_once
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 
-KIND = eligibility.RING
+KIND = group_rows.RING
 
 
 @lru_cache(maxsize=1 << 17)

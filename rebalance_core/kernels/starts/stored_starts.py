@@ -1,7 +1,4 @@
-"""Where members start on queues that somebody of their group held or committed before.
-
-What bounds a start, and why, says `replay.starts.stored_start`.
-"""
+"""Where members start on queues that somebody of their group held or committed before."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from rebalance_core.kernels.ownership.changes import Changes
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
     NONE,
@@ -19,16 +18,68 @@ from rebalance_core.kernels.segments import (
     pointers,
     running_min,
 )
-from rebalance_core.kernels.tables.starts.handovers import Handover, Inside
-from rebalance_core.kernels.tables.starts.lookups import SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.tables.starts.role_switches import RoleSwitches, Switched
-from rebalance_core.kernels.tables.starts.starts import OK, STORED, UNKNOWN, Starts
+from rebalance_core.kernels.starts.first_starts import (
+    LOCAL_STORE,
+    OK,
+    STORED,
+    UNKNOWN,
+    RoleSwitches,
+    Starts,
+    Switched,
+)
+from rebalance_core.kernels.starts.handovers import Handover, Inside
+from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
 from rebalance_core.protocol.windows import ROUTE_MS
+
+# Where BROADCASTING members start on queues they held before: their own offset files.
+
+
+def local_starts(
+    prepared: PreparedGroups,
+    commits: SeenCommits,
+    offsets: SeenOffsets,
+    adds: Changes,
+    held_before: Bools,
+) -> tuple[Starts, Bools]:
+    """`replay.starts.pull_starts.PullStarts._local_start` of many.
+
+    Args:
+        prepared: the groups.
+        commits: what was committed.
+        offsets: what was seen of the queues.
+        adds: the rows.
+        held_before: by row: the client held the queue before.
+
+    Returns:
+        The starts, and True for rows without a local store.
+    """
+    count, earliest_ms = len(adds.queue), prepared.epochs.from_ms[adds.epoch]
+    row = commits.newest_of(adds.queue, adds.client, earliest_ms)
+    offset = pick(commits.offset, row)
+    asker, later = commits.within_of(adds.queue, adds.client, earliest_ms, adds.latest_ms)
+    bounds = pointers(np.bincount(asker, minlength=count))
+    seen = commits.offset[later]
+    newest = offset.copy()
+    newest[asker] = seen
+    low = np.where(bounds[1:] > bounds[:-1], extreme(np.minimum, seen, bounds, 0), offset)
+    starts = Starts.unknown(count)
+    starts.put(
+        row >= 0, LOCAL_STORE, newest, np.minimum(low, offset),
+        np.maximum(extreme(np.maximum, seen, bounds, NONE), offset), OK,
+    )  # fmt: skip
+    top = offsets.max_by(adds.queue, adds.latest_ms, earliest_ms)
+    starts.put((row < 0) & held_before, LOCAL_STORE, NONE, 0, top, UNKNOWN)
+    return starts, (row < 0) & ~held_before
+
+
+# Where members start on queues that somebody of their group held or committed before.
+#
+# What bounds a start, and why, says `replay.starts.stored_start`.
 
 MANY = 1 << 20
 """Holders looked at at a time."""
