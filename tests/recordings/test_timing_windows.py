@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
-from rebalance_core.clockwork.measure.windows import windows_of
+from rebalance_core.clockwork.draws import LONGEST_LEAD_MS, TOPIC_VISIBLE
+from rebalance_core.clockwork.measure.holdings import windows_of
 from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
 from rebalance_core.clockwork.script import script_of
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US

@@ -10,7 +10,7 @@ from rebalance_core.audit.evidence.dumps import said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed
 from rebalance_core.audit.evidence.persistence import subscribers
 from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.clockwork.loop.pass_clock import MIN_INTERVAL
+from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import utc

@@ -7,7 +7,6 @@ depend on are played in order of time; `mixed` is for groups where that is every
 `loop`, draw for draw. Begin with `play_seeds`.
 """
 
-from rebalance_core.clockwork.batch.play import play_seeds
-from rebalance_core.clockwork.batch.reasons import reason_of
+from rebalance_core.clockwork.batch.play import play_seeds, reason_of
 
 __all__ = ["play_seeds", "reason_of"]

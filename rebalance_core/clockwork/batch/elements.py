@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures
-from rebalance_core.clockwork.batch.segments import Segment
+from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
-from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.play import rested
+from rebalance_core.clockwork.loop.world import WAIT_US
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 

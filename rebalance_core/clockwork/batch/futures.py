@@ -1,26 +1,27 @@
-"""What stays the same through a script, of many futures: lives, their settings and their state.
-
-Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
-"""
+"""What stays the same through a script, of many futures: lives, their settings and their state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.delays import (
+from rebalance_core.clockwork.draws import (
     COLD_ADD_AFTER,
     COLD_DROP_AFTER,
     PASS_LENGTH,
     PASS_TAIL,
+    entity_of,
+    words_of,
 )
-from rebalance_core.clockwork.draws import entity_of, words_of
-from rebalance_core.clockwork.loop.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
-from rebalance_core.clockwork.loop.pass_clock import WAIT_US, min_interval_us
-from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.loop.world import WAIT_US, min_interval_us
+from rebalance_core.clockwork.options import SECOND_US, ClockOptions
+from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
@@ -28,6 +29,10 @@ from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
+
+# What stays the same through a script, of many futures: lives, their settings and their state.
+#
+# Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
 
 LONGEST_PASS_US = max(
     PASS_LENGTH.longest, COLD_DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
@@ -198,3 +203,93 @@ def longest_timeouts_us(script: Script) -> int:
     """What a pass waits for lost hosts, at most: one a topic, and all with its heartbeat."""
     lost = sum(life.host_lost for life in script.broker_lives)
     return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)
+
+
+# Stretches cut at their changes, so that no part has more operations than it must.
+
+SHORTEST_US = 5 * SECOND_US
+"""Changes that lie closer together are played as one."""
+LOOK_BACK_US = 5 * SECOND_US
+"""Longer than a notice is under way and waits for the end of a pass and for the minimum; without
+lost hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A time that is simulated at once.
+
+    Attributes:
+        begin_us: passes that begin from here on.
+        end_us: and before.
+        asks_until_us: passes under way come to an end in it before; what is later, in the next one.
+        since_us: operations from here on may wake somebody in it.
+        changes: numbers of the changes that begin in it.
+        after_gap: nothing was followed just before it.
+        before_gap: nothing is followed just after it.
+        is_first: nothing was followed before it at all.
+    """
+
+    begin_us: int
+    end_us: int
+    asks_until_us: int
+    since_us: int
+    changes: range
+    after_gap: bool
+    before_gap: bool
+    is_first: bool
+
+
+def segments_of(script: Script) -> Iterator[Segment]:
+    """The segments of a script, in order; those of one stretch touch."""
+    look_back_us = LOOK_BACK_US + longest_timeouts_us(script)
+    stretches = list(stretches_of(script))
+    following = [stretch.begin_us for stretch in stretches[1:]]
+    for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
+        cuts = [(stretch.begin_us, stretch.changes.start)]
+        for number in stretch.changes[1:]:
+            cut_us = script.changes[number].begin_us
+            if cut_us - cuts[-1][0] >= SHORTEST_US:
+                cuts.append((cut_us, number))
+        cuts.append((stretch.end_us, stretch.changes.stop))
+        for (begin_us, first), (end_us, last) in pairwise(cuts):
+            yield Segment(
+                begin_us=begin_us,
+                end_us=end_us,
+                asks_until_us=next_us if end_us == stretch.end_us else end_us,
+                since_us=begin_us - look_back_us,
+                changes=range(first, last),
+                after_gap=begin_us == stretch.begin_us,
+                before_gap=end_us == stretch.end_us,
+                is_first=first == 0,
+            )
+
+
+# Binary search in many rows at once.
+
+
+class SortedRows:
+    """Rows of times, each sorted.
+
+    Args:
+        table: (rows, K) in any order within a row.
+    """
+
+    def __init__(self, table: Times) -> None:
+        rows, self._width = table.shape
+        padded = np.full((rows, self._width + 1), NEVER, np.int64)
+        padded[:, : self._width] = table
+        padded.sort(axis=1)
+        self._flat = padded.reshape(-1)
+
+    def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
+        """The first time of each named row that is later than ``at_us``; `NEVER` if none is."""
+        low = rows * (self._width + 1)
+        size = self._width
+        # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
+        while size > 0:
+            half = (size + 1) // 2
+            skipped = self._flat[low + half - 1] <= at_us
+            low = low + np.where(skipped, half, 0)
+            size = size - half
+        found: Times = self._flat[low]
+        return found

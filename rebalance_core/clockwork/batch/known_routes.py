@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures
-from rebalance_core.clockwork.batch.segments import Segment
-from rebalance_core.clockwork.delays import (
+from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.draws import (
     BROKER_BACK,
     BROKER_BACK_4,
     BROKER_GONE,
     BROKER_GONE_4,
     ROUTE_ANSWER,
     TOPIC_VISIBLE,
+    Timer,
+    draws_of,
 )
-from rebalance_core.clockwork.draws import Timer, draws_of
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times

@@ -10,14 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork.batch.answers import Moves, Outcome
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import Futures, Segment, SortedRows
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
-from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
-from rebalance_core.clockwork.batch.search import SortedRows
-from rebalance_core.clockwork.batch.segments import Segment
+from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.wake_ups import WakeUps
 from rebalance_core.clockwork.loop.rebalancing import (

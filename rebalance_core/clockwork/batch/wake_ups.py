@@ -8,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import Futures, Segment, SortedRows
 from rebalance_core.clockwork.batch.member_lists import MemberList
-from rebalance_core.clockwork.batch.search import SortedRows
-from rebalance_core.clockwork.batch.segments import Segment
-from rebalance_core.clockwork.delays import NOTICE
-from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.draws import (
+    DRAW_BITS,
+    NOTICE,
+    Operation,
+    Timer,
+    draws_of,
+    operation_id,
+)
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
-from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.versions import parse_version

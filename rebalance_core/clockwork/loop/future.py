@@ -6,8 +6,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from rebalance_core.clockwork.delays import ROUTE_ANSWER
-from rebalance_core.clockwork.draws import Timer, below, uniform
+from rebalance_core.clockwork.draws import ROUTE_ANSWER, Timer, below, uniform
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import (

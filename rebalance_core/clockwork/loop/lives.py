@@ -1,4 +1,4 @@
-"""Processes that come, change and go, and brokers that do, as the script has it."""
+"""Processes that come, change and go, and brokers and masters that do, as the script has it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,90 @@ from dataclasses import replace
 from functools import partial
 
 from rebalance_core.client.process import ProcessQueue, start_process
-from rebalance_core.clockwork.draws import Timer, below
-from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.heartbeats import (
+from rebalance_core.clockwork.draws import Operation, Timer, below
+from rebalance_core.clockwork.loop.membership import (
     hears,
     heartbeat,
+    join,
+    register,
     register_silently,
     schedule_heartbeat,
+    unregister,
 )
-from rebalance_core.clockwork.loop.membership import join, register, unregister
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
-from rebalance_core.clockwork.loop.pass_clock import PassClock, min_interval_us
 from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
-from rebalance_core.clockwork.loop.waking import passes_while_suspended, schedule_pass, wake
-from rebalance_core.clockwork.loop.world import RESUMED, Client, World
-from rebalance_core.clockwork.operations import Operation
+from rebalance_core.clockwork.loop.world import (
+    RESUMED,
+    Broker,
+    Client,
+    Kind,
+    PassClock,
+    World,
+    min_interval_us,
+    passes_while_suspended,
+    schedule_pass,
+    wake,
+)
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
-from rebalance_core.clockwork.script import Life, Sighting
+from rebalance_core.clockwork.script import Life, Script, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.versions import parse_version
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
+
+# Brokers and masters that come and go, as the script has it.
+
+
+def brokers_at_first(script: Script) -> list[Broker]:
+    """Every broker as it was before the log."""
+    first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
+    numbers: dict[int, int] = {}
+    for number, life in enumerate(script.broker_lives):
+        numbers.setdefault(life.broker, number)
+    return [Broker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
+
+
+def schedule_brokers(world: World) -> None:
+    """Put what happens to brokers on the agenda."""
+    script, future = world.script, world.future
+    for number, life in enumerate(script.broker_lives):
+        broker, (up_us, down_us) = world.brokers[life.broker], future.broker_lives[number]
+        if life.up is not None:
+            _put(world, up_us, broker, partial(_up, broker, number))
+        if life.down is not None:
+            _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
+    for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
+        broker = world.brokers[stretch.broker]
+        _put(world, since_us, broker, partial(_master, broker, there=False))
+        if stretch.until is not None:
+            _put(world, until_us, broker, partial(_master, broker, there=True))
+
+
+def _put(world: World, at_us: int, broker: Broker, action: partial[None]) -> None:
+    world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
+
+
+def _up(broker: Broker, life: int) -> None:
+    """A broker that starts knows nobody of the group."""
+    broker.up, broker.silent, broker.life = True, False, life
+    broker.forget_group()
+
+
+def _down(broker: Broker, *, silent: bool) -> None:
+    """A process that ends closes its connections; a host that is lost answers nothing any more."""
+    broker.up, broker.silent = False, silent
+    broker.forget_group()
+
+
+def _master(broker: Broker, *, there: bool) -> None:
+    """Only a master gives order locks, and they are in its memory alone."""
+    broker.lockless = not there
+    broker.locks.clear()
+
+
+# Processes that come, change and go, and brokers that do, as the script has it.
 
 DEFAULT = GroupSettings()
 

@@ -10,10 +10,8 @@ from functools import partial
 
 from rebalance_core.client.broker_answers import BrokerAnswers
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
-from rebalance_core.clockwork.delays import LISTENER
-from rebalance_core.clockwork.draws import DRAW_BITS, Timer
-from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.world import Broker, Client, OrderLock, World
+from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
+from rebalance_core.clockwork.loop.world import Broker, Client, Kind, OrderLock, World
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 

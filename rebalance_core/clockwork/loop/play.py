@@ -6,21 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
-from rebalance_core.clockwork.loop.agenda import Agenda
 from rebalance_core.clockwork.loop.future import Future
-from rebalance_core.clockwork.loop.heartbeats import register_silently
-from rebalance_core.clockwork.loop.lives import place_observed, schedule_life, schedule_timers
+from rebalance_core.clockwork.loop.lives import (
+    brokers_at_first,
+    place_observed,
+    schedule_brokers,
+    schedule_life,
+    schedule_timers,
+)
+from rebalance_core.clockwork.loop.membership import register_silently
 from rebalance_core.clockwork.loop.order_locks import remember_renewals
-from rebalance_core.clockwork.loop.outages import brokers_at_first, schedule_brokers
-from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
 from rebalance_core.clockwork.loop.routes import catch_up
-from rebalance_core.clockwork.loop.waking import schedule_pass
-from rebalance_core.clockwork.loop.world import Client, PassBegun, World
+from rebalance_core.clockwork.loop.world import (
+    WAIT_US,
+    Agenda,
+    Client,
+    PassBegun,
+    World,
+    schedule_pass,
+)
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log
+from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log, stretches_of
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 
 

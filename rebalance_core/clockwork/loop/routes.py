@@ -10,8 +10,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from functools import partial
 
-from rebalance_core.clockwork.loop.agenda import Kind
-from rebalance_core.clockwork.loop.world import Broker, Client, World
+from rebalance_core.clockwork.loop.world import Broker, Client, Kind, World
 from rebalance_core.clockwork.script import RouteVersion
 
 

@@ -1,21 +1,165 @@
-"""What there is at one moment of one future: brokers, clients, and the log so far."""
+"""What there is at one moment of one future: brokers, clients, what comes next, and the log so
+far.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from enum import IntEnum
+from functools import cached_property, partial
+from typing import NamedTuple, TypeAlias
 
 from rebalance_core.client.broker_answers import QueueAnswers
 from rebalance_core.client.process import ClientProcess
 from rebalance_core.clockwork.draws import uniform
-from rebalance_core.clockwork.loop.agenda import Agenda
 from rebalance_core.clockwork.loop.future import Future
-from rebalance_core.clockwork.loop.pass_clock import PassClock
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.shared_topics import Member
+
+# What comes next: a heap whose order is total, so that every run of a seed is the same.
+
+
+class Kind(IntEnum):
+    """What happens; of one instant in this order."""
+
+    SCRIPT = 0
+    MEMBERSHIP = 1
+    NOTICE = 2
+    POLL = 3
+    HEARTBEAT = 4
+    RELEASE = 5
+    RENEWAL = 6
+    REQUEST = 7
+    PASS = 8
+
+
+Action: TypeAlias = Callable[[], None]
+NOBODY = -1
+"""Process or broker of an entry that concerns none."""
+
+
+class _Entry(NamedTuple):
+    at_us: int
+    kind: Kind
+    process: int
+    broker: int
+    sequence: int
+    action: Action
+
+
+class Agenda:
+    """Actions by time, kind, process, broker and the order in which they were put down."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._sequence = 0
+        self.now_us = 0
+        """When the last action was due."""
+
+    def put(
+        self, at_us: int, kind: Kind, action: Action, *, process: int = NOBODY, broker: int = NOBODY
+    ) -> None:
+        """Put an action down; what is due already is done next."""
+        self._sequence += 1
+        entry = _Entry(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
+        heapq.heappush(self._entries, entry)
+
+    def run_until(self, end_us: int) -> None:
+        """Do everything that is due before ``end_us``."""
+        while self._entries and self._entries[0].at_us < end_us:
+            entry = heapq.heappop(self._entries)
+            self.now_us = entry.at_us
+            entry.action()
+        self.now_us = max(self.now_us, end_us)
+
+
+# When a client's next pass begins (rocketmq.md §3.1).
+#
+# Upstream: ``RebalanceService.run`` and the latch of ``ServiceThread``.
+
+MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
+"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
+WAIT_US = REBALANCE_WAIT_MS * 1_000
+
+
+def min_interval_us(version: Version) -> int:
+    """What must lie between two passes: nothing before 5.2."""
+    return REBALANCE_MIN_INTERVAL_MS * 1_000 if version >= MIN_INTERVAL else 0
+
+
+@dataclass(slots=True)
+class PassClock:
+    """The clock of one client's passes.
+
+    Attributes:
+        last_end_us: end of the last pass; of a new client, its creation.
+        min_interval_us: of its version.
+        length_us: how long each of its passes takes.
+        number: of the next pass; idle ones count.
+        wait_us: until the next pass if nobody wakes the client.
+        woken_us: the first wake-up that no pass has used up.
+        busy_until_us: no pass begins before: one that is not the clock's is under way.
+    """
+
+    last_end_us: int
+    min_interval_us: int
+    length_us: int
+    number: int = 0
+    wait_us: int = WAIT_US
+    woken_us: int | None = None
+    busy_until_us: int = 0
+
+    @property
+    def next_us(self) -> int:
+        """When the next pass begins, as things stand."""
+        due = self.last_end_us + self.wait_us
+        if self.woken_us is not None:
+            due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))
+        return max(due, self.busy_until_us)
+
+    def wake(self, at_us: int) -> None:
+        """``wakeup()``: a latch, so only the first counts until a pass begins."""
+        if self.woken_us is None or at_us < self.woken_us:
+            self.woken_us = at_us
+
+    def begin(self, at_us: int) -> int:
+        """A pass begins, and uses up every wake-up so far; returns its number."""
+        number = self.number
+        self.number += 1
+        self.woken_us = None
+        self.last_end_us = at_us + self.length_us
+        self.wait_us = WAIT_US
+        return number
+
+    def begin_resumed(self) -> int:
+        """The number of ``resume()``'s pass: it runs in its caller's thread, the clock goes on."""
+        self.number += 1
+        return self.number - 1
+
+    def spin(self, last_end_us: int) -> None:
+        """From 5.2 on passes of a suspended client are unbalanced, and so one a second."""
+        self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
+
+    def unbalanced(self) -> None:
+        """The pass that began last was not balanced: from 5.2 on the next one comes soon."""
+        if self.min_interval_us:
+            self.wait_us = self.min_interval_us
+
+    def skip_idle(self, until_us: int) -> None:
+        """Passes that change nothing follow each other until a moment; wake-ups are forgotten."""
+        self.woken_us = None
+        period = self.wait_us + self.length_us
+        passes = max(0, until_us - self.last_end_us) // period
+        self.last_end_us += passes * period
+        self.number += passes
+
+
+# What there is at one moment of one future: brokers, clients, and the log so far.
 
 OWN, WOKEN, RESUMED = "own", "woken", "resumed"
 """Why a pass begins: the client's own wait is over, somebody woke it, the application resumed."""
@@ -189,3 +333,38 @@ class World:
     def broker_version(self) -> Version:
         """Of the group's brokers."""
         return parse_version(self.script.settings.broker_version)
+
+
+# When a client's next pass is put on the agenda (rocketmq.md §3.1).
+
+
+def wake(world: World, client: Client) -> None:
+    """``rebalanceImmediately``: the next pass begins as soon as the clock of passes allows."""
+    client.clock.wake(world.now_us)
+    schedule_pass(world, client)
+
+
+def schedule_pass(world: World, client: Client) -> None:
+    """Put the next pass on the agenda; what stood there before begins nothing any more."""
+    if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
+        due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
+        if world.script.known is not None:
+            at_us = world.script.known.due_us(client.index, at_us)
+        world.agenda.put(at_us, Kind.PASS, due, process=client.index)
+
+
+def passes_while_suspended(client: Client) -> bool:
+    """Before 5.2 passes that do nothing keep a suspended client's clock (rocketmq.md §3.2)."""
+    return client.version < MIN_INTERVAL
+
+
+def _begin_if_due(world: World, client: Client) -> None:
+    clock = client.clock
+    if clock.next_us > world.now_us or client.in_pass or world.idle or not world.lives(client):
+        return
+    if not client.member.suspended:
+        own_us = clock.last_end_us + clock.wait_us
+        world.begin_pass(world, client, OWN if own_us <= world.now_us else WOKEN)
+    elif passes_while_suspended(client):
+        clock.begin(world.now_us)
+        schedule_pass(world, client)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.measure.holdings import in_order
-from rebalance_core.clockwork.measure.readable import Readable
-from rebalance_core.clockwork.measure.windows import Windows
+from rebalance_core.clockwork.measure.holdings import Readable, Windows, in_order
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script

@@ -3,16 +3,17 @@
 Begin with `parts`; `script_of` makes a `Script` of a group's history.
 """
 
-from rebalance_core.clockwork.script.known import Known, Stop
 from rebalance_core.clockwork.script.parts import (
     BrokerLife,
     Change,
+    Known,
     Life,
     Lockless,
     Moment,
     RouteVersion,
     Script,
     Sighting,
+    Stop,
 )
 from rebalance_core.clockwork.script.script_of import script_of
 

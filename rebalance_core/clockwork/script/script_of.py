@@ -1,26 +1,113 @@
-"""A group's history as a script: the same events and epochs as the replay's."""
+"""What happens to one group, free of any random number: lives, routes, brokers, changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rebalance_core.clockwork.draws import entity_of
+from rebalance_core.clockwork.draws import (
+    LONGEST_LEAD_MS,
+    SHORTEST_SILENCE_US,
+    SILENCE_SPREAD_US,
+    entity_of,
+)
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
-from rebalance_core.clockwork.script.changes import changes_of
-from rebalance_core.clockwork.script.lives import LifeBook
-from rebalance_core.clockwork.script.parts import Life, Moment, RouteVersion, Script
-from rebalance_core.clockwork.script.replicas import MASTER, replicas_of
-from rebalance_core.clockwork.script.routes import BrokerBook, NamedRoute, RouteBook, numbered
+from rebalance_core.clockwork.script.lives import (
+    MASTER,
+    BrokerBook,
+    LifeBook,
+    NamedRoute,
+    RouteBook,
+    numbered,
+    replicas_of,
+)
+from rebalance_core.clockwork.script.parts import (
+    BrokerLife,
+    Change,
+    Life,
+    Moment,
+    RouteVersion,
+    Script,
+)
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
-from rebalance_core.replay.history import GroupHistory, Replay, replay_events
+from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+# The changes of a script: epochs of the replay, each with the time in which it is followed.
+
+SETTLE_MS = 240_000
+"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
+
+_LEAD_MS = 1
+"""Whoever was there before is placed before the change: it may be what goes."""
+
+
+def changes_of(
+    epochs: Sequence[Epoch],
+    partial: Mapping[int, str],
+    broker_lives: Sequence[BrokerLife],
+    since_us: Callable[[int], int],
+) -> tuple[Change, ...]:
+    """The changes in order of time.
+
+    Args:
+        epochs: of the replay.
+        partial: event type by epoch ms where one broker alone saw a member come or go.
+        broker_lives: of the script.
+        since_us: the earliest that an event of an epoch ms may have happened.
+    """
+    causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
+    for at_ms, event_type in partial.items():
+        causes.setdefault(at_ms, (event_type,))
+    begins: dict[int, int] = {}
+    for at_ms, why in sorted(causes.items()):
+        # Of changes close to each other each has its event in its own window.
+        after = max(begins, default=None)
+        begin = since_us(at_ms) - _lead_us(why)
+        begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
+    following = [*list(begins.values())[1:], None] if begins else []
+    return tuple(
+        Change(
+            epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
+            change_ms=at_ms,
+            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),
+            begin_us=begin,
+            end_us=_end_us(at_ms, end),
+            causes=causes[at_ms],
+        )
+        for (at_ms, begin), end in zip(begins.items(), following, strict=True)
+    )
+
+
+def _earliest_us(
+    at_ms: int, causes: tuple[str, ...], broker_lives: Sequence[BrokerLife], since_us: int
+) -> int:
+    """Passes suffer from a lost host before anybody notices it."""
+    lost = any(
+        life.host_lost and life.down is not None and since_us <= life.down.event_us <= at_ms * MS_US
+        for life in broker_lives
+    )
+    silence_us = SHORTEST_SILENCE_US + SILENCE_SPREAD_US if lost else 0
+    return since_us - _lead_us(causes) - silence_us
+
+
+def _lead_us(causes: tuple[str, ...]) -> int:
+    return (LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
+
+
+def _end_us(at_ms: int, next_begin_us: int | None) -> int:
+    settled = (at_ms + SETTLE_MS) * MS_US
+    return settled if next_begin_us is None else min(settled, next_begin_us)
+
+
+# A group's history as a script: the same events and epochs as the replay's.
 
 
 def script_of(history: GroupHistory, options: ClockOptions) -> Script:

@@ -3,8 +3,7 @@
 Arrays have the seeds as their last axis and hold microseconds since the epoch. Begin with `Ticks`.
 """
 
-from rebalance_core.clockwork.ticks.ticks import Ticks
-from rebalance_core.clockwork.ticks.times import (
+from rebalance_core.clockwork.ticks.event_times import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_RENEWAL_US,
@@ -15,6 +14,7 @@ from rebalance_core.clockwork.ticks.times import (
     POLL_US,
     Times,
 )
+from rebalance_core.clockwork.ticks.ticks import Ticks
 
 __all__ = [
     "BEFORE_ALL",

@@ -1,4 +1,6 @@
-"""When what the log tells of happened: events are known to the millisecond, or to the second."""
+"""Arrays of times, and when what the log tells of happened: known to the millisecond, or to
+the second.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,38 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.delays import SHORTEST_SILENCE_US, SILENCE_SPREAD_US
-from rebalance_core.clockwork.draws import Timer, all_below, uniforms
-from rebalance_core.clockwork.options import SECOND_US, ClockOptions
+from rebalance_core.clockwork.draws import (
+    SHORTEST_SILENCE_US,
+    SILENCE_SPREAD_US,
+    Timer,
+    all_below,
+    uniforms,
+)
+from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, Script
-from rebalance_core.clockwork.ticks.times import BEFORE_ALL, NEVER, Times
+from rebalance_core.model.times import HEARTBEAT_MS, LOCK_RENEWAL_MS, ROUTE_POLL_MS
+
+# Arrays of times, and the periods of the timers of a client.
+
+Times = NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max // 2
+"""Later than everything."""
+BEFORE_ALL = -NEVER
+"""From before the log."""
+
+POLL_US = ROUTE_POLL_MS * MS_US
+HEARTBEAT_US = HEARTBEAT_MS * MS_US
+LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
+FIRST_POLL_US = 10 * MS_US
+"""MQClientInstance.startScheduledTask: initial delay of the route poll."""
+FIRST_HEARTBEAT_US = 1 * SECOND_US
+"""MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
+FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
+"""ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
+
+
+# When what the log tells of happened: events are known to the millisecond, or to the second.
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.clockwork.batch.reasons import REGULAR
+from rebalance_core.clockwork.batch.play import REGULAR
 from rebalance_core.engine.propagation.pieces import Survey
 
 SLOWEST = 10

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.reasons import REGULAR
+from rebalance_core.clockwork.batch.play import REGULAR
 from rebalance_core.clockwork.measure.measured import Measured, broadcasts, measured
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script, script_of

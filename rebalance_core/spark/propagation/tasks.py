@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
-from rebalance_core.clockwork.measure.partial import propagation
+from rebalance_core.clockwork.measure.measured import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.engine.bucket_pass import Giants, with_events

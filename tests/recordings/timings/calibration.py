@@ -1,4 +1,4 @@
-"""What the small delays of `clockwork/delays.py` were taken from: samples of one half."""
+"""What the small delays of `clockwork/draws.py` were taken from: samples of one half."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.clockwork.batch.reasons import BROKER_DIVIDES, reason_of
+from rebalance_core.clockwork.batch.play import BROKER_DIVIDES, reason_of
 from rebalance_core.clockwork.loop import future as loop_future
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.options import ClockOptions

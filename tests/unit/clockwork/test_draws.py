@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork import delays
-from rebalance_core.clockwork.delays import Delay, delay_ms
+from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.draws import (
+    Delay,
     Timer,
     all_below,
     below,
+    delay_ms,
     entity_of,
     uniform,
     uniforms,
@@ -16,7 +17,7 @@ from rebalance_core.clockwork.draws import (
 
 SEEDS = np.arange(500)
 ENTITIES = [entity_of("group", f"10.0.0.{i}@1", None) for i in range(4)]
-DELAYS = {name: value for name, value in vars(delays).items() if isinstance(value, Delay)}
+DELAYS = {name: value for name, value in vars(draws).items() if isinstance(value, Delay)}
 
 
 def test_one_draw_and_many_agree() -> None:

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.clockwork.loop.agenda import Agenda, Kind
-from rebalance_core.clockwork.loop.pass_clock import PassClock
-from rebalance_core.clockwork.operations import Operation, operation_id
-from rebalance_core.clockwork.stretches import stretches_of
+from rebalance_core.clockwork.draws import Operation, operation_id
+from rebalance_core.clockwork.loop.world import Agenda, Kind, PassClock
+from rebalance_core.clockwork.ownership_log import stretches_of
 from tests.unit.clockwork.futures import futures, joins, ms, story, two_brokers
 from tests.unit.replay.histories import event, topic
 

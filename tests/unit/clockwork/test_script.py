@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rebalance_core.clockwork.delays import LAST_LEAD, LONGEST_LEAD_MS, START_UP
+from rebalance_core.clockwork.draws import LAST_LEAD, LONGEST_LEAD_MS, START_UP
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script, script_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks

@@ -8,10 +8,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.batch.member_lists import MemberList
 from rebalance_core.clockwork.batch.mixed.state import MixedState
-from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
 
 Ints = NDArray[np.int64]

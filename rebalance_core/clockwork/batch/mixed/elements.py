@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.batch.mixed.subscriptions import SubscriptionsNow
-from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.ticks import Times
 from rebalance_core.model.queue import is_retry_topic
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Learned
 from rebalance_core.clockwork.batch.mixed.state import MixedState
-from rebalance_core.clockwork.batch.segments import Segment
 from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times
 
 Ints = NDArray[np.int64]

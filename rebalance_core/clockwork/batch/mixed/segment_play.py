@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.answers import Moves, Outcome
+from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed.agenda import Agenda
 from rebalance_core.clockwork.batch.mixed.elements import MixedElements
@@ -19,10 +20,9 @@ from rebalance_core.clockwork.batch.mixed.member_lists import OpenLists
 from rebalance_core.clockwork.batch.mixed.state import MixedState
 from rebalance_core.clockwork.batch.mixed.topic_tables import TopicTables
 from rebalance_core.clockwork.batch.mixed.wakes import Wakes
-from rebalance_core.clockwork.batch.passes import Moves, Outcome, Passes
-from rebalance_core.clockwork.batch.segments import Segment
+from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
-from rebalance_core.clockwork.delays import DROP_AFTER, NOTICE, PASS_LENGTH
+from rebalance_core.clockwork.draws import DROP_AFTER, NOTICE, PASS_LENGTH
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
     CHANNEL_AFTER_US,

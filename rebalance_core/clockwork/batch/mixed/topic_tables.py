@@ -15,10 +15,15 @@ from rebalance_core.clockwork.batch.mixed.agenda import Agenda, Kind, Seen
 from rebalance_core.clockwork.batch.mixed.known_routes import SubscribedRoutes
 from rebalance_core.clockwork.batch.mixed.state import NOTHING_HEARD, MixedState
 from rebalance_core.clockwork.batch.mixed.wakes import Wakes
-from rebalance_core.clockwork.delays import NOTICE
-from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.draws import (
+    DRAW_BITS,
+    NOTICE,
+    Operation,
+    Timer,
+    draws_of,
+    operation_id,
+)
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
-from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.model.versions import parse_version
 
