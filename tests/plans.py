@@ -11,8 +11,7 @@ import pytest
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.plan_result import PlanResult
+from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan import run as in_process
 from rebalance_core.process.plan.queue_rates import read_queue_rates

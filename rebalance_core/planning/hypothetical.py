@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from rebalance_core.planning.holders import previous_owner
-from rebalance_core.planning.movement import figures_of_epoch
+from rebalance_core.planning.movement import figures_of_epoch, previous_owner
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events

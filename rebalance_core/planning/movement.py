@@ -1,13 +1,9 @@
-"""Movement beside balance of one step, per topic and for the whole group.
-
-The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this file
-only makes an epoch of one step, and says where amplification means nothing.
-"""
+"""Movement beside balance of one step, per topic and for the whole group."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -21,13 +17,47 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.holders import owners_of
 from rebalance_core.planning.strategies.planning_strategy import Owners, by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_replay import metric_rows
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.shared_topics import Member, ProcessKey
+
+# Who holds each queue, by client id, out of the holdings of processes.
+
+
+def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
+    """The client ids that hold each queue, each once, in the order of the holdings."""
+    owners: dict[MessageQueue, tuple[str, ...]] = {}
+    for (client_id, _), queues in holdings.items():
+        for queue in queues:
+            others = owners.get(queue, ())
+            if client_id not in others:
+                owners[queue] = (*others, client_id)
+    return owners
+
+
+def previous_owner(
+    before: Mapping[ProcessKey, frozenset[MessageQueue]], present: Collection[str]
+) -> dict[MessageQueue, str]:
+    """The owner of each queue as strategies are given it: of several the first, as held.
+
+    Args:
+        before: The holdings.
+        present: Client ids of the members now; what others held has no owner.
+    """
+    owner: dict[MessageQueue, str] = {}
+    for (client_id, _), queues in reversed(list(before.items())):
+        if client_id in present:
+            owner.update(dict.fromkeys(queues, client_id))
+    return owner
+
+
+# Movement beside balance of one step, per topic and for the whole group.
+#
+# The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this
+# file only makes an epoch of one step, and says where amplification means nothing.
 
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
 """Who holds each queue: a client id, several, or none (None, () or no key)."""

@@ -13,7 +13,7 @@ from math import lcm
 from types import MappingProxyType
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.planning.what_if.queue_numbers import MOST_QUEUES
+from rebalance_core.planning.what_if.planned_group import MOST_QUEUES
 
 EVEN, EFFICIENT, WASTEFUL, IDLE = "EVEN", "EFFICIENT", "WASTEFUL", "IDLE"
 VERDICTS = MappingProxyType(

@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
-from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.plan_result import PlanResult
+from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark.tables import task_tables

@@ -13,7 +13,7 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.propagation.options import PropagationOptions
 from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.model.errors import OutputExists
-from rebalance_core.planning.producer_model.file import read_model
+from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import generate as generate_here
 from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import write_ledger as simulate_here

@@ -7,7 +7,7 @@ from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.planning.sweep.plan_result import PlanResult
+from rebalance_core.planning.sweep.plan_options import PlanResult
 
 WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
 

@@ -92,7 +92,7 @@ def _versions(arguments: argparse.Namespace, mistakes: list[str]) -> tuple[Versi
 
 def _model(path: str, mistakes: list[str]) -> "ProducerModel | None":
     """Models are read by `planning`, which needs numpy: imported here."""
-    from rebalance_core.planning.producer_model.file import read_model
+    from rebalance_core.planning.producer_model import read_model
 
     try:
         return read_model(path)

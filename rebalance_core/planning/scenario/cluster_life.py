@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.planning.scenario.edited_rows import SHARED, Row, RowLog
-from rebalance_core.planning.scenario.timeline import Timeline
+from rebalance_core.planning.scenario.edited_rows import SHARED, Row, RowLog, Timeline
 from rebalance_core.protocol.routes import DEFAULT_PERM
 
 TOPIC_COLUMNS = ("read_queue_nums", "write_queue_nums", "perm")

@@ -1,22 +1,27 @@
-"""Rows that a scenario adds, changes and drops, and the numbers that keep their keys unique.
-
-A row of a scenario has ``sequence`` = 2^62 + entity x 2^16 + n: ``entity`` is 46 bits of a hash of
-the group's name (0 for rows of brokers and topics), n counts the entity's new rows of one instant.
-So a new row comes after everything recorded at that instant, rows of brokers and topics come before
-those of groups, and groups get their numbers without knowing of each other. Two groups of one
-cluster share their 46 bits with a probability of 7 in 100,000 where a cluster has 100,000 groups.
-A recorded row that is changed keeps its key.
+"""Rows that a scenario adds, changes and drops, and its actions played among recorded rows in
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from heapq import heappop, heappush
 from typing import Any
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import InputRefused
+
+# Rows that a scenario adds, changes and drops, and the numbers that keep their keys unique.
+#
+# A row of a scenario has ``sequence`` = 2^62 + entity x 2^16 + n: ``entity`` is 46 bits of a hash
+# of the group's name (0 for rows of brokers and topics), n counts the entity's new rows of one
+# instant. So a new row comes after everything recorded at that instant, rows of brokers and
+# topics come before those of groups, and groups get their numbers without knowing of each other.
+# Two groups of one cluster share their 46 bits with a probability of 7 in 100,000 where a cluster
+# has 100,000 groups. A recorded row that is changed keeps its key.
 
 Row = dict[str, Any]
 """Every column of cluster_events; null is None."""
@@ -136,3 +141,60 @@ class RowLog:
         return Edited(
             tuple(self.kept), tuple(self.dropped), tuple(self.added), tuple(self.warnings)
         )
+
+
+# Recorded rows and a scenario's own actions, played in the order of time.
+
+Action = Callable[..., object]
+
+
+class Timeline(ABC):
+    """Replays the rows of one entity; edits schedule actions before and while it runs.
+
+    At one instant everything recorded comes before every action, and actions come in the order of
+    their edits.
+
+    Attributes:
+        now_ms: the instant being played.
+        end_ms: the last event of the cluster's history, which moments such as ``+10m`` count from.
+        log: what became of the rows.
+    """
+
+    def __init__(self, log: RowLog, end_ms: int) -> None:
+        self.log = log
+        self.end_ms = end_ms
+        self.now_ms = 0
+        self._agenda: list[tuple[int, int, int, Action, tuple[Any, ...]]] = []
+        self._planned = 0
+        self._edit = 0
+
+    def planning(self, edit: int) -> None:
+        """Actions planned from now on are those of this edit."""
+        self._edit = edit
+
+    def at(self, at_ms: int, action: Action, *arguments: Any) -> None:
+        """Put an action on the agenda."""
+        self._planned += 1
+        entry = (max(at_ms, self.now_ms), self._edit, self._planned, action, arguments)
+        heappush(self._agenda, entry)
+
+    def after(self, delay_ms: int, action: Action, *arguments: Any) -> None:
+        """Put an action on the agenda, ``delay_ms`` from now."""
+        self.at(self.now_ms + delay_ms, action, *arguments)
+
+    def play(self, rows: Iterable[Row]) -> None:
+        """Play the rows, which must be in order, and everything on the agenda."""
+        for row in rows:
+            self._act_before(row["event_ms"])
+            self.now_ms = row["event_ms"]
+            self.recorded(row)
+        self._act_before(None)
+
+    @abstractmethod
+    def recorded(self, row: Row) -> None:
+        """A recorded row: keep, change or drop it."""
+
+    def _act_before(self, until_ms: int | None) -> None:
+        while self._agenda and (until_ms is None or self._agenda[0][0] < until_ms):
+            self.now_ms, self._edit, _, action, arguments = heappop(self._agenda)
+            action(*arguments)

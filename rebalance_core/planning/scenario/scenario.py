@@ -1,9 +1,4 @@
-"""Scenarios: named edits, applied to the history of a cluster of whatever origin.
-
-A history is rows of cluster_events. Those about brokers and topics are edited once per cluster
-(`shared_edits`), those of each group by themselves (`group_edits`): both are functions of their
-arguments alone, so a sweep may call them anywhere, in any order.
-"""
+"""Scenarios: named edits, applied to the history of a cluster of whatever origin."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The strategies of a plan by their text: all of RocketMQ's, and two hypothetical ones."""
+"""The strategies of a plan by their text: all of RocketMQ's, and two hypothetical ones, which
+it lacks.
+"""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -13,11 +15,91 @@ from rebalance_core.planning.strategies.planning_strategy import (
     Previous,
     by_topic,
 )
-from rebalance_core.planning.strategies.sticky_balanced import StickyBalanced
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
 from rebalance_core.strategies.text_form import number_in_text, settings_of
+
+# STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
+#
+# RocketMQ's strategies are functions of the current members and queues, so they move queues that
+# could stay. This one also sees who held what. It is here to say what a group could have had.
+
+
+@dataclass(frozen=True)
+class StickyBalanced(HypotheticalStrategy):
+    """`assign_sticky` as a strategy of plans; RocketMQ has no such strategy."""
+
+    @property
+    def name(self) -> str:
+        """The name of the text form."""
+        return "STICKY_BALANCED"
+
+    def assign_topic(
+        self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[MessageQueue, str]:
+        """`assign_sticky` of one topic."""
+        held = dict.fromkeys(client_ids, 0)
+        for queue in queues:
+            holder = previous.get(queue)
+            if holder in held:
+                held[holder] += 1
+        room = _quotas(held, len(queues))
+        owners: dict[MessageQueue, str | None] = {}
+        for queue in queues:
+            holder = previous.get(queue)
+            owners[queue] = holder if holder in room and room[holder] > 0 else None
+            if (keeper := owners[queue]) is not None:
+                room[keeper] -= 1
+        free = iter([client_id for client_id, left in room.items() for _ in range(left)])
+        return {queue: next(free) if owner is None else owner for queue, owner in owners.items()}
+
+
+def assign_sticky(
+    previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
+) -> dict[MessageQueue, str]:
+    """A balanced allocation that moves the proven minimum of `protocol.minimum_moves`.
+
+    Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
+    f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the
+    rest fills the others up. Sizes differ by at most one per topic; over several topics the
+    differences may add up. The same allocation asked again moves nothing.
+
+    Everything is decided by RocketMQ's orders, never by the order of the arguments: among members
+    that held the same number the first in Java's order get the surplus, a member keeps its first
+    queues, free queues go to the first member with room. Cost: O(n log n), n queues and members.
+
+    Args:
+        previous: Who held each queue; a holder that is no member is gone.
+        queues: Readable queues of any number of topics; repeats count once.
+        members: Client ids; repeats count once.
+
+    Returns:
+        The owner of every queue; keys in RocketMQ's order.
+
+    Raises:
+        UsageError: Queues but no member.
+
+    >>> queues = [MessageQueue("T", "a", i) for i in range(5)]
+    >>> list(assign_sticky({}, queues, ["x", "y"]).values())
+    ['x', 'x', 'x', 'y', 'y']
+    >>> held = dict(zip(queues, "xxxxy"))
+    >>> list(assign_sticky(held, queues, ["x", "y", "z"]).values())  # AVG moves three: xxyyz
+    ['x', 'x', 'y', 'z', 'y']
+    """
+    return StickyBalanced().assign_one(previous, queues, members)
+
+
+def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:
+    """How many queues each member gets, in Java's order of the members."""
+    floor, extra = divmod(queue_count, len(held))
+    richest = sorted(held, key=held.__getitem__, reverse=True)[:extra]  # stable: Java's order
+    quotas = dict.fromkeys(held, floor)
+    quotas.update(dict.fromkeys(richest, floor + 1))
+    return quotas
+
+
+# The strategies of a plan by their text: all of RocketMQ's, and two hypothetical ones.
 
 
 @dataclass(frozen=True)

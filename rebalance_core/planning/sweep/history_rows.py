@@ -1,7 +1,4 @@
-"""The rows of whole groups and clusters as every history has them.
-
-Rows that no edit concerns never become Python objects: Arrow copies them by their positions.
-"""
+"""The rows of whole groups and clusters as every history has them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""What the members of a group state of themselves, over its whole history."""
+"""What the members of a group state of themselves, and groups as if they had popped from the
+start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,12 +17,18 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
+    BROKER_STRATEGIES,
     PROXY_REBALANCE,
     PUSH,
     GroupSettings,
+    RequestMode,
+    can_be_popped,
 )
+from rebalance_core.planning.scenario.edited_rows import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
 from rebalance_core.protocol.members import asks_broker
+
+# What the members of a group state of themselves, over its whole history.
 
 Group = tuple[str, str]
 """Cluster and name."""
@@ -112,3 +121,110 @@ def _group_settings(rows: pa.Table | None) -> dict[Group, GroupSettings]:
         )
         for row in rows.select([*GROUP, *_OF_GROUP]).to_pylist()
     }
+
+
+# The rows of groups as if they had popped all their topics from the start.
+#
+# Not an edit of a scenario, since it has no moment: the state before a scenario's first edit is
+# shared, too. What the history or a scenario says of request modes and rebalance modes is
+# replaced.
+
+_SEPARATOR = "\x1e"
+
+
+@dataclass(frozen=True, eq=False)
+class PoppedGroups:
+    """Groups that pop.
+
+    Attributes:
+        tables: Their rows; tables without events and settings as they were.
+        cannot_pop: Of groups whose rows stay as they are, why (`CANNOT_POP`).
+    """
+
+    tables: Mapping[str, pa.Table]
+    cannot_pop: Mapping[Group, str]
+
+
+def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGroups:
+    """All members ask a broker, which serves every topic but retry topics in this mode.
+
+    Brokers divide by the member's own strategy if they know it, else by AVG.
+
+    Args:
+        tables: Rows of whole groups by table, in any order, with any further columns.
+        mode: A POP mode.
+    """
+    reasons = {group: cannot_pop(kinds) for group, kinds in member_settings(tables).items()}
+    pop = {group for group, reason in reasons.items() if reason is None}
+    rows = tables[EVENTS]
+    theirs = _of(rows, pop)
+    is_mode = pc.equal(rows["event_type"], events.REQUEST_MODE)
+    joins = pc.and_(theirs, pc.equal(rows["event_type"], events.CONSUMER_JOIN))
+    asking = _asking(rows, joins).filter(pc.invert(pc.and_(theirs, is_mode)))
+    topics = _topics(tables, rows.filter(theirs), pop)
+    modes = pa.Table.from_pylist(list(_mode_rows(rows.filter(theirs), topics, mode)), asking.schema)
+    changed = {EVENTS: pa.concat_tables([asking, modes])}
+    if GROUPS in tables:
+        settings = tables[GROUPS]
+        changed[GROUPS] = _asking(settings, _of(settings, pop))
+    kept = {group: reason for group, reason in reasons.items() if reason is not None}
+    return PoppedGroups({**tables, **changed}, kept)
+
+
+def _of(rows: pa.Table, groups: Iterable[Group]) -> pa.ChunkedArray:
+    """Whether a row is one of these groups'."""
+    names = pa.array([_SEPARATOR.join(group) for group in groups], pa.string())
+    pairs = pc.binary_join_element_wise(*(rows[name] for name in GROUP), _SEPARATOR)
+    return pc.is_in(pairs, value_set=names)
+
+
+def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """The rows, in which those of the mask ask a broker, by a strategy that brokers know."""
+    given = rows["strategy"]
+    known = pc.is_in(given, value_set=pa.array(BROKER_STRATEGIES, pa.string()))
+    unknown = pc.and_(mask, pc.and_(pc.is_valid(given), pc.invert(known)))
+    for name, where, value in (
+        ("rebalance_mode", mask, BROKER_REBALANCE),
+        ("strategy", unknown, BROKER_STRATEGIES[0]),
+    ):
+        values = pc.if_else(where, pa.scalar(value, pa.string()), rows[name])
+        rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), values)
+    return rows
+
+
+def _topics(
+    tables: Mapping[str, pa.Table], rows: pa.Table, groups: Iterable[Group]
+) -> dict[Group, set[str]]:
+    """What the groups ever subscribe; a request mode of no such topic does nothing."""
+    found: dict[Group, set[str]] = {group: set() for group in groups}
+    own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
+    lists = [own.select([*GROUP, "topic", "subscriptions"])]
+    if GROUPS in tables:
+        lists.append(tables[GROUPS].select([*GROUP, "subscriptions"]))
+    for table in lists:
+        for row in table.to_pylist():
+            topics = found.get((row["cluster"], row["consumer_group"]))
+            if topics is not None:
+                named = [*(row["subscriptions"] or ()), row.get("topic")]
+                topics.update(topic for topic in named if topic and can_be_popped(topic))
+    return found
+
+
+def _mode_rows(
+    rows: pa.Table, topics: Mapping[Group, set[str]], mode: RequestMode
+) -> Iterator[dict[str, Any]]:
+    """A REQUEST_MODE for each topic, right before the first event of its group."""
+    own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
+    firsts = own.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
+    for first in firsts.to_pylist():
+        group = (first["cluster"], first["consumer_group"])
+        sequence = FIRST_SEQUENCE + entity_of(group[1]) * ROWS_AN_INSTANT
+        for number, topic in enumerate(sorted(topics[group])):
+            yield {name: first[name] for name in GROUP} | {
+                "event_ms": first["event_ms_min"] - 1,
+                "sequence": sequence + number,
+                "event_type": events.REQUEST_MODE,
+                "topic": topic,
+                "detail": str(mode),
+                "source": str(mode),
+            }

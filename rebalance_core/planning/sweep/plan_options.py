@@ -1,13 +1,23 @@
-"""What may be chosen about a plan, beside its variants."""
+"""What may be chosen about a plan beside its variants, what it comes to, and why figures mean
+nothing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.planning.sweep.transitions import FUTURES
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST
+from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
+from rebalance_core.planning.variants import is_popped
+
+# What may be chosen about a plan, beside its variants.
 
 
 @dataclass(frozen=True)
@@ -45,3 +55,116 @@ def recorded_history(options: PlanConfig) -> SimulationOptions:
         max_queue_nums=options.max_queue_nums,
         partitions=options.partitions,
     )
+
+
+# What a plan comes to.
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """What a plan wrote, and its results in short.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        input_rows: Rows of every input table.
+        rejected: How often each issue code occurs in ``rejected``.
+        scenarios: A row for each scenario and strategy, over all groups and seeds
+            (``scenario_figures``).
+        league: The rows of ``plan_league``.
+        warnings: Patterns of scenarios that matched nothing, and what edits could not do.
+    """
+
+    tables: Mapping[str, TableWritten]
+    input_rows: Mapping[str, int]
+    rejected: Mapping[str, int]
+    scenarios: list[dict[str, Any]]
+    league: list[dict[str, Any]]
+    warnings: tuple[str, ...]
+
+
+# A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.
+#
+# ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
+# ratios leave out; the latter also leave out groups with queues that nobody owns.
+
+VARIANT = ("scenario", "strategy")
+SUMS = (
+    "rebalances",
+    "moved",
+    "idle_before",
+    "idle_after",
+    "orphaned_before",
+    "orphaned_after",
+    "replayed_messages",
+    "skipped_messages",
+    "pop_queues_after",
+    "unreached",
+    *TIMED_SUMS,
+)
+"""Columns of ``plan_summary`` that are added up."""
+EXTREMES = {
+    "min_clients_per_queue": "min",
+    "max_clients_per_queue": "max",
+    "min_redelivery_s": "min",
+    "max_redelivery_s": "max",
+    SLOWEST: "max",
+}
+"""Columns of ``plan_summary`` of which the least or the largest is told."""
+OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
+            "worst_peak_ratio", "replayed_messages", "skipped_messages",
+            "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
+"""Figures that say nothing of a strategy under which groups pop: they are of groups that cannot."""
+
+
+def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with its amplification, without ``moved_sound``, which that is the ratio of.
+
+    ``shared``: the strategy is one under which groups pop; `OF_OWNED` are None then.
+    """
+    minimum, moved = row["minimum_moves"], row["moved_sound"]
+    rest = {name: value for name, value in row.items() if name != "moved_sound"}
+    shared = is_popped(row["strategy"])
+    figures = rest | {
+        "amplification": moved / minimum if minimum else None,
+        "idle": row["idle_after"],
+        "orphaned": row["orphaned_after"],
+        "shared": shared,
+    }
+    return figures | dict.fromkeys(OF_OWNED) if shared else figures
+
+
+# Why figures of a plan mean nothing, in words.
+
+FROZEN_CAVEAT = "frozen: members keep what they hold"
+UNEVEN_CAVEAT = "members broadcast or subscribe differently"
+ORPHANED_CAVEAT = "queues without an owner"
+SHARED_CAVEAT = "members share queues"
+CANNOT_POP_CAVEAT = "cannot pop, stays as it is: %s"
+"""Of a group under a strategy POP: why it cannot (`CANNOT_POP`)."""
+
+LEFT_OUT = "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s"
+"""Of the league: groups left out, of how many; steps left out, of how many; the caveats."""
+STAY = "%d of %d groups (per variant) cannot pop and stay as they are: %s"
+"""Of the league under a strategy POP: groups, of how many, and how many by reason."""
+STAY_COUNT = "%d %s"
+BETWEEN_COUNTS = ", "
+BETWEEN_CAVEATS = "; "
+
+
+# Rows of ``queue_rates`` that are no rates: the table is refused.
+
+MOST_REASONS = 3
+"""Of each kind, in the message."""
+
+
+def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) -> None:
+    """Raise `InputRefused` if there is any: rates are few, and one left out would go unnoticed.
+
+    Args:
+        table: What the message calls the table.
+        issues: What row checks found; the first `MOST_REASONS`.
+        rates: Rates that are negative or NaN; the first `MOST_REASONS`.
+    """
+    reasons = [*issues, *(f"messages_per_second is {rate}; valid: 0 and more" for rate in rates)]
+    if reasons:
+        raise InputRefused(f"{table}: {'; '.join(dict.fromkeys(reasons))}")

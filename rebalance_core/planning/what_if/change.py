@@ -10,13 +10,15 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.planning.what_if.new_client_ids import DEFAULT_TEMPLATE, check_template
-from rebalance_core.planning.what_if.planned_group import Strategy, read_strategy, refuse
-from rebalance_core.planning.what_if.queue_numbers import check_queue_numbers
-from rebalance_core.planning.what_if.request_modes import (
+from rebalance_core.planning.what_if.client_ids import DEFAULT_TEMPLATE, check_template
+from rebalance_core.planning.what_if.planned_group import (
     RequestModes,
+    Strategy,
+    check_queue_numbers,
     read_rebalance_mode,
     read_request_modes,
+    read_strategy,
+    refuse,
 )
 
 MOST_CONSUMERS = 10_000

@@ -1,4 +1,6 @@
-"""A group as a planner states it: who is there, what it reads, which queues there are."""
+"""A group as a planner states it: who is there, what it reads, which queues and request modes
+there are.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,145 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     CLIENT_REBALANCE,
     CLUSTERING,
+    REBALANCE_MODES,
     GroupSettings,
     RequestMode,
+    can_be_popped,
+    parse_request_mode,
 )
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic
-from rebalance_core.planning.what_if.queue_numbers import queues_of_numbers
-from rebalance_core.planning.what_if.request_modes import (
-    RequestModes,
-    check_topics,
-    read_rebalance_mode,
-    read_request_modes,
-)
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 from rebalance_core.strategies import AllocationStrategy
+
+# Queues by their number on each broker: topic -> broker name -> number of queues.
+
+MOST_QUEUES = 65_536
+"""On one broker; more is taken for a mistake. The same limit as that of the input tables."""
+
+
+def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[str, dict[str, int]]:
+    """The valid part of the mapping; the rest becomes mistakes.
+
+    Args:
+        name: How messages call the mapping.
+        numbers: Topic -> broker name -> number of queues, 0 or more.
+        mistakes: Gets one sentence per mistake.
+    """
+    example = 'e.g. {"orders": {"broker-a": 8}}'
+    if not isinstance(numbers, Mapping) or not numbers:
+        mistakes.append(
+            f"{name} = {numbers!r}: expected topic -> broker -> number of queues, {example}"
+        )
+        return {}
+    right: dict[str, dict[str, int]] = {}
+    for topic, brokers in numbers.items():
+        if not isinstance(topic, str) or not topic:
+            mistakes.append(f"{name}: {topic!r} is not a topic")
+            continue
+        right[topic] = {}
+        if not isinstance(brokers, Mapping) or not brokers:
+            mistakes.append(
+                f"{name}.{topic} = {brokers!r}: expected broker -> number of queues, {example}"
+            )
+            continue
+        for broker, number in brokers.items():
+            if not isinstance(broker, str) or not broker:
+                mistakes.append(f"{name}.{topic}: {broker!r} is not a broker name")
+            elif not _is_number_of_queues(number):
+                mistakes.append(
+                    f"{name}.{topic}.{broker} = {number!r}: expected a whole number from 0 to"
+                    f" {MOST_QUEUES:,}"
+                )
+            else:
+                right[topic][broker] = number
+    return right
+
+
+def queues_of_numbers(
+    name: str, numbers: Any, mistakes: list[str]
+) -> dict[str, tuple[MessageQueue, ...]]:
+    """Each topic's queues 0 to n - 1 of each broker, in RocketMQ's order; arguments as above.
+
+    >>> [str(q.queue_id) + q.broker_name
+    ...  for q in queues_of_numbers("queues", {"T": {"b": 1, "a": 2}}, [])["T"]]
+    ['0a', '1a', '0b']
+    """
+    right = check_queue_numbers(name, numbers, mistakes)
+    queues = [
+        MessageQueue(topic, broker, queue_id)
+        for topic, brokers in right.items()
+        for broker, number in brokers.items()
+        for queue_id in range(number)
+    ]
+    sorted_queues = by_topic(queues)
+    return {topic: tuple(sorted_queues.get(topic, ())) for topic in right}
+
+
+def _is_number_of_queues(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_QUEUES
+
+
+# Request modes and rebalance modes as a planner states them.
+
+RequestModes = Mapping[str, "str | RequestMode"]
+"""Topic -> ``PULL`` or ``POP(share_queue_num=N)``."""
+
+
+def read_request_modes(name: str, modes: Any, mistakes: list[str]) -> dict[str, RequestMode]:
+    """The modes by topic; what is wrong is left out and told.
+
+    Args:
+        name: How messages call the mapping.
+        modes: Topic -> its mode.
+        mistakes: Gets one sentence per mistake.
+    """
+    if not isinstance(modes, Mapping):
+        mistakes.append(
+            f"{name} = {modes!r}: expected topic -> request mode, e.g. "
+            '{"orders": "POP(share_queue_num=1)"}'
+        )
+        return {}
+    right: dict[str, RequestMode] = {}
+    for topic, given in modes.items():
+        try:
+            mode = given if isinstance(given, RequestMode) else parse_request_mode(str(given))
+        except UsageError as error:
+            mistakes.append(f"{name}.{topic}: {error}")
+            continue
+        if mode.is_pop and not can_be_popped(str(topic)):
+            mistakes.append(f"{name}.{topic}: retry topics are always pulled")
+            continue
+        right[str(topic)] = mode
+    return right
+
+
+def read_rebalance_mode(name: str, mode: Any, mistakes: list[str]) -> str:
+    """CLIENT, BROKER or PROXY; anything else is told."""
+    if mode not in REBALANCE_MODES:
+        hint = did_you_mean(str(mode), REBALANCE_MODES)
+        mistakes.append(f"{name} = {mode!r}: expected one of {', '.join(REBALANCE_MODES)}{hint}")
+    return str(mode)
+
+
+def check_topics(
+    modes: Mapping[str, RequestMode], known: Iterable[str], mistakes: list[str]
+) -> None:
+    """Tells of every topic with a mode that the group does not have."""
+    known = list(known)
+    for topic in modes:
+        if topic not in known:
+            mistakes.append(
+                f"request_modes: {topic!r} is no topic of the group; topics: "
+                f"{', '.join(known) or 'none'}{did_you_mean(topic, known)}"
+            )
+
+
+# A group as a planner states it: who is there, what it reads, which queues there are.
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"

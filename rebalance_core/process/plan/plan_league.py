@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE
-from rebalance_core.planning.sweep.caveats import (
+from rebalance_core.planning.sweep.plan_options import (
     BETWEEN_CAVEATS,
     BETWEEN_COUNTS,
     LEFT_OUT,

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.planning.sweep.caveats import (
+from rebalance_core.planning.sweep.plan_options import (
     CANNOT_POP_CAVEAT,
     FROZEN_CAVEAT,
     ORPHANED_CAVEAT,

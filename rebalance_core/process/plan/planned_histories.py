@@ -10,8 +10,7 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
-from rebalance_core.planning.sweep.event_facts import EventFacts
-from rebalance_core.planning.sweep.plan_edits import plan_edits
+from rebalance_core.planning.sweep.plan_edits import EventFacts, plan_edits
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.histories import Histories
 from rebalance_core.replay.history import GroupHistory

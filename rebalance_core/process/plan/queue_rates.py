@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.reading.tables import read_table
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.planning.sweep.bad_rates import MOST_REASONS, refuse_bad_rates
+from rebalance_core.planning.sweep.plan_options import MOST_REASONS, refuse_bad_rates
 
 _RATE = "messages_per_second"
 

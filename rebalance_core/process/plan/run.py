@@ -16,11 +16,9 @@ from rebalance_core.engine.interests import interests_of, refuse_no_group
 from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
-from rebalance_core.planning.sweep.event_facts import EventFacts, is_type
 from rebalance_core.planning.sweep.history_rows import EVENTS
-from rebalance_core.planning.sweep.plan_edits import plan_edits
-from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
-from rebalance_core.planning.sweep.plan_result import PlanResult
+from rebalance_core.planning.sweep.plan_edits import EventFacts, is_type, plan_edits
+from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult, recorded_history
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.loads import last_rates
 from rebalance_core.process.plan.plan_pass import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.planning.sweep.scenario_figures import SUMS, VARIANT, with_ratio
+from rebalance_core.planning.sweep.plan_options import SUMS, VARIANT, with_ratio
 from rebalance_core.process.plan.totals import Row, distinct, totals
 
 _KEYS = (*VARIANT, "of_rocketmq")

@@ -16,7 +16,7 @@ from rebalance_core.engine.units import ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
-from rebalance_core.planning.sweep.member_settings import Group
+from rebalance_core.planning.sweep.member_settings import Group, popped_groups
 from rebalance_core.planning.sweep.passes import (
     LEDGER_OF,
     STARTS,
@@ -24,7 +24,6 @@ from rebalance_core.planning.sweep.passes import (
     hypothetical_rows,
     pass_rows,
 )
-from rebalance_core.planning.sweep.popped_groups import popped_groups
 from rebalance_core.planning.sweep.transitions import TRANSITIONS, Row, transition_table
 from rebalance_core.replay.history import GroupHistory
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.planning.sweep.scenario_figures import EXTREMES
+from rebalance_core.planning.sweep.plan_options import EXTREMES
 
 Row = dict[str, Any]
 _DISTINCT = {"cluster", "consumer_group"}

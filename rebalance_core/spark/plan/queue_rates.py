@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.planning.sweep.bad_rates import MOST_REASONS, refuse_bad_rates
+from rebalance_core.planning.sweep.plan_options import MOST_REASONS, refuse_bad_rates
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.quarantine import check
 from rebalance_core.spark.tables.read import read_table

@@ -18,10 +18,13 @@ from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
 from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
 from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.planning.sweep.event_facts import EventFacts, event_facts
-from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
-from rebalance_core.planning.sweep.plan_options import PlanConfig, recorded_history
-from rebalance_core.planning.sweep.plan_result import PlanResult
+from rebalance_core.planning.sweep.plan_edits import (
+    EventFacts,
+    event_facts,
+    interests_in,
+    plan_edits,
+)
+from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult, recorded_history
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.loads import last_rates
 from rebalance_core.process.plan.plan_pass import (

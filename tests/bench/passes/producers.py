@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rebalance_core.planning.producer_model.file import read_model
+from rebalance_core.planning.producer_model import read_model
 from rebalance_core.producers.simulation.model import Outage, ProducerModel, Variant
 from rebalance_core.producers.simulation.producer_run import run_producer
 from rebalance_core.producers.simulation.variants import variants_of

@@ -1,7 +1,7 @@
 """Who holds each queue, out of the holdings of processes."""
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.holders import owners_of, previous_owner
+from rebalance_core.planning.movement import owners_of, previous_owner
 
 ONE, TWO, THREE = (MessageQueue("T", "a", number) for number in range(3))
 HOLDINGS = {

@@ -4,18 +4,20 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 `add_consumers`.
 """
 
-from rebalance_core.planning.scenario.edits.add_consumers import AddConsumers
+from rebalance_core.planning.scenario.edits.brokers import LoseBroker, LoseMaster, LoseRoom
 from rebalance_core.planning.scenario.edits.edit import Edit
-from rebalance_core.planning.scenario.edits.lose_broker import LoseBroker
-from rebalance_core.planning.scenario.edits.lose_master import LoseMaster
-from rebalance_core.planning.scenario.edits.lose_room import LoseRoom
-from rebalance_core.planning.scenario.edits.mixed_subscriptions import MixedSubscriptions
-from rebalance_core.planning.scenario.edits.new_topic import NewTopic
-from rebalance_core.planning.scenario.edits.remove_consumers import RemoveConsumers
-from rebalance_core.planning.scenario.edits.rolling_restart import RollingRestart
-from rebalance_core.planning.scenario.edits.scale_queues import ScaleQueues
-from rebalance_core.planning.scenario.edits.switch_request_mode import SwitchRequestMode
-from rebalance_core.planning.scenario.edits.switch_strategy import SwitchStrategy
+from rebalance_core.planning.scenario.edits.members import (
+    AddConsumers,
+    MixedSubscriptions,
+    RemoveConsumers,
+    RollingRestart,
+)
+from rebalance_core.planning.scenario.edits.topics import (
+    NewTopic,
+    ScaleQueues,
+    SwitchRequestMode,
+    SwitchStrategy,
+)
 
 EDIT_KINDS: dict[str, type[Edit]] = {
     edit.KIND: edit

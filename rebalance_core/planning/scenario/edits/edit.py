@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
-from rebalance_core.planning.scenario.keys import Key, patterns
-from rebalance_core.planning.scenario.time import END_MOMENT, Moment, read_moment
+from rebalance_core.planning.scenario.keys import END_MOMENT, Key, Moment, patterns, read_moment
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
 """How a member goes: it says so, its connection is seen closing, or only the scan finds out."""

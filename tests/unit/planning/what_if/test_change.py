@@ -16,7 +16,7 @@ from rebalance_core.planning import (
     what_if,
 )
 from rebalance_core.planning.what_if.change import read_change
-from rebalance_core.planning.what_if.new_client_ids import new_client_ids
+from rebalance_core.planning.what_if.client_ids import new_client_ids
 
 QUEUES = {"orders": {"broker-a": 4}}
 

@@ -4,15 +4,15 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from rebalance_core.planning.scenario.ids import newcomer, restarted
-from rebalance_core.planning.what_if.client_id_form import (
+from rebalance_core.planning.scenario.group_life import newcomer, restarted
+from rebalance_core.planning.what_if.client_ids import (
     address_of,
     addresses_from,
     addresses_of_network,
     host_of,
+    new_client_ids,
     read_made_id,
 )
-from rebalance_core.planning.what_if.new_client_ids import new_client_ids
 from rebalance_core.synthetic.draws import Draws
 
 IDS = ("10.0.0.9@711#81", "10.0.0.9@1#81@unit", "pod-a@711#81", "a@b@711#81")

@@ -7,8 +7,7 @@ import pytest
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import RequestMode
 from rebalance_core.planning import add_consumers, remove_consumers, set_request_mode, what_if
-from rebalance_core.planning.what_if.allocation import PopFigures
-from rebalance_core.planning.what_if.redelivery import redelivery_after_death
+from rebalance_core.planning.what_if.allocation import PopFigures, redelivery_after_death
 from tests.unit.replay.histories import event, join, replay, topic
 
 IDS = ["w", "x", "y", "z"]

@@ -13,8 +13,7 @@ from rebalance_core.engine.interests import Interests, interests_of
 from rebalance_core.engine.routing import routing_of
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario
-from rebalance_core.planning.sweep.event_facts import EventFacts
-from rebalance_core.planning.sweep.plan_edits import interests_in, plan_edits
+from rebalance_core.planning.sweep.plan_edits import EventFacts, interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan.plan_pass import OF_GROUPS, PlanFacts, plan_pass

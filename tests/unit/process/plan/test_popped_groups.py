@@ -11,7 +11,7 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.group_settings import RequestMode
 from rebalance_core.planning.recommendation import best_of
 from rebalance_core.planning.scenario.file import read_scenarios
-from rebalance_core.planning.sweep.popped_groups import popped_groups
+from rebalance_core.planning.sweep.member_settings import popped_groups
 from rebalance_core.planning.sweep.sweep_rows import OF_OWNED
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan.run import run_plan
