@@ -12,20 +12,17 @@ from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.planning.scenario.file import TomlLines
 from rebalance_core.planning.scenario.keys import Key, number, one_of, required, whole, words
-from rebalance_core.producers.sending.answers import CONNECT, TIMEOUT
-from rebalance_core.producers.sending.producer import RETRY_TIMES
-from rebalance_core.producers.simulation.latency import (
-    FixedLatency,
-    Latency,
-    LognormalLatency,
-    UniformLatency,
-)
+from rebalance_core.producers.sending import CONNECT, RETRY_TIMES, TIMEOUT
 from rebalance_core.producers.simulation.model import (
     BrokerModel,
     BrownOut,
+    FixedLatency,
+    Latency,
+    LognormalLatency,
     Outage,
     ProducerGroup,
     ProducerModel,
+    UniformLatency,
     Variant,
 )
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import FleetWritten
 from rebalance_core.storage.locations import Location
-from rebalance_core.synthetic.arrow import fleet_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS
+from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
 
 
 def generate_and_write(

@@ -15,9 +15,8 @@ from rebalance_core.engine.written import FleetWritten
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import Rows, task_tables
 from rebalance_core.spark.task_count import cores_of
-from rebalance_core.synthetic.arrow import arrow_batches, fleet_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, Part
+from rebalance_core.synthetic.table_parts import PARTS, Part, arrow_batches, fleet_batches
 
 _ENTITIES_PER_TASK = 2_000
 """Clusters, topics and groups: seconds of work."""

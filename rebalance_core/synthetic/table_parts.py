@@ -1,19 +1,28 @@
-"""Which parts each input table is made of: an entity kind, how many there are, and its rows."""
+"""Which parts each input table is made of, and their rows as Arrow batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
+import pyarrow as pa
+
+from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
 from rebalance_core.synthetic.clusters import broker_events
+from rebalance_core.synthetic.days import group_events
+from rebalance_core.synthetic.draws import Row
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.history.days import group_events
-from rebalance_core.synthetic.history.numbered_rows import Row
-from rebalance_core.synthetic.offsets.committed_offsets import committed_offsets
-from rebalance_core.synthetic.offsets.offset_columns import Columns
-from rebalance_core.synthetic.offsets.queue_offsets import retry_offsets, topic_offsets
+from rebalance_core.synthetic.offsets import (
+    Columns,
+    committed_offsets,
+    retry_offsets,
+    topic_offsets,
+)
 from rebalance_core.synthetic.topics import topic_events
+
+# Which parts each input table is made of: an entity kind, how many there are, and its rows.
 
 Piece = list[Row] | Columns
 """Some rows of a table: as dicts, or as columns."""
@@ -61,3 +70,52 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "committed_offsets": (Part(_groups, committed_offsets),),
 }
 """By input table; what an entity's rows are depends on the plan and its number only."""
+
+
+# The rows of a table's entities as Arrow batches.
+
+ROWS_PER_BATCH = 20_000  # a piece stays together, so a batch may be larger
+
+
+def fleet_batches(
+    plan: FleetPlan, task: int = 0, tasks: int = 1
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Rows of every table, with its name; one of several tasks makes every n-th entity.
+
+    Args:
+        plan: What to make.
+        task: The number of the task, from 0 on.
+        tasks: How many there are.
+    """
+    for name, parts in PARTS.items():
+        for part in parts:
+            numbers = range(task, part.entities(plan), tasks)
+            for batch in arrow_batches(plan, INPUT_TABLES[name], part, numbers):
+                yield name, batch
+
+
+def arrow_batches(
+    plan: FleetPlan, table: Table, part: Part, numbers: Iterable[int]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these entities as batches with the table's columns."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for piece in (piece for number in numbers for piece in part.rows(plan, number)):
+        batch = arrow_batch(table, piece)
+        if batch.num_rows:
+            waiting.append(batch)
+            rows += batch.num_rows
+        if rows >= ROWS_PER_BATCH:
+            yield _joined(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def arrow_batch(table: Table, rows: Piece) -> pa.RecordBatch:
+    """A piece as one batch with all the table's columns; missing ones are null."""
+    return batch_of_rows(table, rows) if isinstance(rows, list) else batch_of_columns(table, rows)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.producers.routes.publish_list import RouteError, is_order_topic, publish_list
-from rebalance_core.producers.routes.subscribe_set import subscribe_set
-from rebalance_core.producers.routes.topic_route import (
+from rebalance_core.producers.routes import (
     BrokerData,
     QueueData,
     QueueMapping,
+    RouteError,
     TopicRoute,
+    is_order_topic,
+    publish_list,
+    subscribe_set,
 )
 from tests.conformance.replay_world import Json
 

@@ -5,10 +5,16 @@ from typing import Any
 
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.profile import profile_of
-from rebalance_core.producers.sending.answers import CLIENT_EXCEPTION, NO_ADDRESS, Answer
-from rebalance_core.producers.sending.async_send import send_async
-from rebalance_core.producers.sending.producer import Producer, ProducerSettings, SendRecord
-from rebalance_core.producers.sending.sync_send import send
+from rebalance_core.producers.sending import (
+    CLIENT_EXCEPTION,
+    NO_ADDRESS,
+    Answer,
+    Producer,
+    ProducerSettings,
+    SendRecord,
+    send,
+    send_async,
+)
 from tests.conformance.producer_routes import pairs
 from tests.conformance.producer_steps import faults_of, read_info, read_strategy
 from tests.conformance.replay_world import Json

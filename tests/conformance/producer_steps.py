@@ -7,11 +7,9 @@ from typing import Any
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import ProducerProfile, profile_of
-from rebalance_core.producers.routes.publish_list import publish_list
-from rebalance_core.producers.routes.topic_route import TopicRoute
-from rebalance_core.producers.selection import NoQueueError, PublishInfo
+from rebalance_core.producers.routes import TopicRoute, publish_list
+from rebalance_core.producers.selection import Counter, NoQueueError, PublishInfo
 from rebalance_core.producers.strategy import FaultStrategy, new_strategy
 from tests.conformance.producer_routes import TOPIC, pairs, read_route
 from tests.conformance.replay_world import Json

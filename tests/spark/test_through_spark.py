@@ -19,7 +19,7 @@ from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import write_ledger as simulate_here
 from rebalance_core.process.producers import simulate as producers_here
 from rebalance_core.process.propagation import propagate as propagate_here
-from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS
+from rebalance_core.producers.simulation.model import BOTH_GENERATIONS
 from rebalance_core.spark import InputTables, generate
 from rebalance_core.spark.engine import write_ledger
 from rebalance_core.spark.ingest import write_tables

@@ -43,7 +43,7 @@ from rebalance_core.clockwork.ticks.event_times import (
 )
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import CHANNEL_SCAN_MS, REBALANCE_WAIT_MS
-from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
+from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
 
 # When the timers of a client tick.
 

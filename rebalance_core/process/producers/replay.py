@@ -21,9 +21,13 @@ from rebalance_core.engine.row_forecast import RowForecast
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.producers.results.answers import recorded_answers
-from rebalance_core.producers.results.parts import CLIENT, ResultsOptions, replayed_parts
-from rebalance_core.producers.simulation.parts import TALLIES
+from rebalance_core.producers.results import (
+    CLIENT,
+    ResultsOptions,
+    recorded_answers,
+    replayed_parts,
+)
+from rebalance_core.producers.simulation.answers import TALLIES
 from rebalance_core.storage.locations import Location
 
 EVENTS = "cluster_events"

@@ -11,15 +11,14 @@ from rebalance_core.contracts.producers import PRODUCER_WRITTEN
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.model.versions import Version
-from rebalance_core.producers.simulation.answers import answer_tables
-from rebalance_core.producers.simulation.model import ProducerModel
-from rebalance_core.producers.simulation.parts import (
+from rebalance_core.producers.simulation.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
     added_up,
+    answer_tables,
     simulated_parts,
 )
-from rebalance_core.producers.simulation.variants import BOTH_GENERATIONS, variants_of
+from rebalance_core.producers.simulation.model import BOTH_GENERATIONS, ProducerModel, variants_of
 from rebalance_core.storage.locations import Location
 
 Progress = Callable[[int, int], object]

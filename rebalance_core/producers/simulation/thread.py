@@ -1,18 +1,29 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
 from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
-from rebalance_core.producers.counter import Counter
 from rebalance_core.producers.profile import profile_of
-from rebalance_core.producers.routes.publish_list import publish_list
-from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.sending.answers import OK, TIMEOUT, Answer
-from rebalance_core.producers.sending.producer import Producer, ProducerSettings, SendRecord
-from rebalance_core.producers.sending.sync_send import send
-from rebalance_core.producers.simulation.draws import draw, draw_bits
-from rebalance_core.producers.simulation.isolations import IsolationLog
+from rebalance_core.producers.routes import publish_list
+from rebalance_core.producers.selection import Counter, PublishInfo
+from rebalance_core.producers.sending import (
+    OK,
+    TIMEOUT,
+    Answer,
+    Producer,
+    ProducerSettings,
+    SendRecord,
+    send,
+)
 from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
-from rebalance_core.producers.simulation.phases import Phase, phases_of, route_changes
-from rebalance_core.producers.simulation.tally import PhaseTally, Tally
+from rebalance_core.producers.simulation.tally import (
+    IsolationLog,
+    Phase,
+    PhaseTally,
+    Tally,
+    draw,
+    draw_bits,
+    phases_of,
+    route_changes,
+)
 from rebalance_core.producers.strategy import new_strategy
 
 OK_AT_ONCE = Answer(OK, 0)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import BROKER_ISOLATIONS, PUBLISH_CHOICES
-from rebalance_core.producers.simulation.parts import TALLIES, added_up
+from rebalance_core.producers.simulation.answers import TALLIES, added_up
 from rebalance_core.spark.tables.task_tables import Rows
 
 DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)

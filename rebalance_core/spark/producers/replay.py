@@ -26,10 +26,10 @@ from rebalance_core.process.producers.replay import (
     forecast_of,
     refuse_results,
 )
-from rebalance_core.producers.results.answers import recorded_answers
-from rebalance_core.producers.results.parts import (
+from rebalance_core.producers.results import (
     CLIENT,
     ResultsOptions,
+    recorded_answers,
     replayed_parts,
 )
 from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables

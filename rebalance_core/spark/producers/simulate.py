@@ -12,10 +12,12 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
 from rebalance_core.engine.written import ProducersWritten
 from rebalance_core.model.versions import Version
-from rebalance_core.producers.simulation.answers import answer_tables
-from rebalance_core.producers.simulation.model import ProducerModel, Variant
-from rebalance_core.producers.simulation.parts import PRODUCERS_PER_PART, simulated_parts
-from rebalance_core.producers.simulation.variants import variants_of
+from rebalance_core.producers.simulation.answers import (
+    PRODUCERS_PER_PART,
+    answer_tables,
+    simulated_parts,
+)
+from rebalance_core.producers.simulation.model import ProducerModel, Variant, variants_of
 from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
 from rebalance_core.spark.tables.task_tables import Rows, task_tables
 

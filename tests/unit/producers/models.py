@@ -3,18 +3,16 @@
 from random import Random
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.simulation.latency import (
-    FixedLatency,
-    Latency,
-    LognormalLatency,
-    UniformLatency,
-)
 from rebalance_core.producers.simulation.model import (
     BrokerModel,
     BrownOut,
+    FixedLatency,
+    Latency,
+    LognormalLatency,
     Outage,
     ProducerGroup,
     ProducerModel,
+    UniformLatency,
     Variant,
 )
 from rebalance_core.producers.simulation.tally import Tally

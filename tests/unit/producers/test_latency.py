@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.producers.simulation.draws import draw
-from rebalance_core.producers.simulation.latency import (
+from rebalance_core.producers.simulation.model import (
     FixedLatency,
     Latency,
     LognormalLatency,
     UniformLatency,
 )
-from rebalance_core.producers.simulation.phases import NEVER, Behaviour
+from rebalance_core.producers.simulation.tally import NEVER, Behaviour, draw
 
 OPEN = st.floats(0, 1, exclude_min=True, exclude_max=True)
 

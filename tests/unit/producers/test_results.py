@@ -2,8 +2,7 @@
 
 import pytest
 
-from rebalance_core.producers.results.client import Result, replay_client
-from rebalance_core.producers.results.order import checked_rows
+from rebalance_core.producers.results import Result, checked_rows, replay_client
 from tests.unit.producers.models import variant
 
 BASE = 1_795_000_000_000

@@ -5,24 +5,21 @@ from itertools import pairwise
 import pytest
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
-from rebalance_core.producers.counter import Counter
-from rebalance_core.producers.faults.durations import isolation_ms
-from rebalance_core.producers.faults.fault_table import FaultTable
 from rebalance_core.producers.profile import ProducerProfile, profile_of
-from rebalance_core.producers.routes.publish_list import RouteError, publish_list
-from rebalance_core.producers.routes.static_queues import static_queues
-from rebalance_core.producers.routes.topic_route import (
+from rebalance_core.producers.routes import (
     BrokerData,
+    ConcurrentMapOrder,
     QueueData,
     QueueMapping,
+    RouteError,
     TopicRoute,
+    java_hash,
+    publish_list,
+    static_queues,
 )
-from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.sending.answers import Answer
-from rebalance_core.producers.sending.producer import Producer, ProducerSettings
-from rebalance_core.producers.sending.sync_send import send
-from rebalance_core.producers.strategy import FaultStrategy, new_strategy
+from rebalance_core.producers.selection import Counter, PublishInfo
+from rebalance_core.producers.sending import Answer, Producer, ProducerSettings, send
+from rebalance_core.producers.strategy import FaultStrategy, FaultTable, isolation_ms, new_strategy
 
 
 def profile(version: str) -> ProducerProfile:

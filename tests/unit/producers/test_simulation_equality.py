@@ -5,9 +5,8 @@ from random import Random
 import pytest
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.producers.sending.producer import SendRecord
-from rebalance_core.producers.simulation.latency import FixedLatency
-from rebalance_core.producers.simulation.model import BrownOut, Outage
+from rebalance_core.producers.sending import SendRecord
+from rebalance_core.producers.simulation.model import BrownOut, FixedLatency, Outage
 from rebalance_core.producers.simulation.producer_run import run_producer
 from rebalance_core.producers.simulation.tally import Tally
 from rebalance_core.producers.simulation.thread import SendingThread

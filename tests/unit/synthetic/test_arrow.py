@@ -3,9 +3,8 @@
 import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.synthetic.arrow import arrow_batch, arrow_batches
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS
+from rebalance_core.synthetic.table_parts import PARTS, arrow_batch, arrow_batches
 
 PLAN = FleetPlan(40, 1, 11, groups_per_cluster=20)
 
@@ -18,7 +17,7 @@ def test_chunks_of_any_size_hold_the_same_rows(name: str, monkeypatch: pytest.Mo
         whole = [
             row for b in arrow_batches(PLAN, table, part, iter(entities)) for row in b.to_pylist()
         ]
-        monkeypatch.setattr("rebalance_core.synthetic.arrow.ROWS_PER_BATCH", 1)
+        monkeypatch.setattr("rebalance_core.synthetic.table_parts.ROWS_PER_BATCH", 1)
         small = list(arrow_batches(PLAN, table, part, iter(entities)))
         monkeypatch.undo()
         pieces = [piece for number in entities for piece in part.rows(PLAN, number)]

@@ -13,8 +13,7 @@ from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Outage, cluster_of
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.offsets.queue_table import UNEVEN
-from rebalance_core.synthetic.offsets.traffic import away_ms, messages, weighted_ms
+from rebalance_core.synthetic.offsets import UNEVEN, away_ms, messages, weighted_ms
 from rebalance_core.synthetic.topics import AGE_MS, MOST_PER_KILOSECOND
 from tests.unit.synthetic.fleets import Row, table
 

@@ -7,10 +7,8 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.times import DAY_MS
-from rebalance_core.synthetic import clusters, topics
+from rebalance_core.synthetic import clusters, offsets, topics
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.history import retry_topic
-from rebalance_core.synthetic.offsets import queue_table
 from rebalance_core.synthetic.table_parts import PARTS
 from tests.unit.synthetic.fleets import Row, joined, table
 
@@ -26,7 +24,7 @@ def texts(rows: list[Row]) -> list[str]:
 def forget() -> None:
     """As in a fresh worker."""
     for cache in (
-        clusters.cluster_of, topics.topic_of, queue_table.queue_table, retry_topic.retry_table,
+        clusters.cluster_of, topics.topic_of, offsets.queue_table, offsets.retry_table,
     ):  # fmt: skip
         cache.cache_clear()
 

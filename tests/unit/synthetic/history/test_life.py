@@ -9,9 +9,9 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import DAY_MS
 from rebalance_core.replay.history import replay_history
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import BY_INSTANCE, ONE_FOR_ALL, Group, group_of
-from rebalance_core.synthetic.history.days import group_events
 from tests.unit.synthetic.fleets import Row, history, joined, table
 
 PLAN = FleetPlan(2_000, 2, 3)

@@ -1,8 +1,4 @@
-"""One group as it lives: who is there, what is going to happen, and the rows that come of it.
-
-A small discrete-event simulation. Everything that happens to a member asks here, and here it is
-known whether the member is there; so no event can name one that is not.
-"""
+"""One group as it lives: who is there, what is going to happen, and the rows that come of it."""
 
 from __future__ import annotations
 
@@ -13,12 +9,9 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.synthetic.draws import Draws
+from rebalance_core.synthetic.draws import FIRST_GROUP, Draws, EventRows
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.group_strategy import config_text
-from rebalance_core.synthetic.groups import Group
-from rebalance_core.synthetic.history.numbered_rows import FIRST_GROUP, EventRows
-from rebalance_core.synthetic.history.seats import Process, Seat, Seats
+from rebalance_core.synthetic.groups import Group, Process, Seat, Seats, config_text
 from rebalance_core.synthetic.topics import topic_of
 
 Action = Callable[..., None]

@@ -1,1 +1,0 @@
-"""What producers chose and avoided, from recorded results of their sends: begin with `client`."""
