@@ -13,15 +13,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rebalance_core.report.plots.futures import draw_convergence, draw_worst_future
     from rebalance_core.report.plots.load import draw_load
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.owners_over_time import draw_ownership
     from rebalance_core.report.plots.producers import draw_producers
-    from rebalance_core.report.plots.simulated.convergence import draw_convergence
-    from rebalance_core.report.plots.simulated.future import draw_worst_future
     from rebalance_core.report.plots.strategy_points import draw_league
     from rebalance_core.report.plots.style import save_picture
-    from rebalance_core.report.plots.what_if.picture import draw_what_if
+    from rebalance_core.report.plots.what_if import draw_what_if
 
 _PICTURES = {
     "draw_convergence": "simulated.convergence",

@@ -17,7 +17,7 @@ from rebalance_core.process.audit.audit_result import AuditResult
 from rebalance_core.process.audit.previous_audit import PreviousAudit, shown_changes
 from rebalance_core.process.written_tables import ReadWritten
 from rebalance_core.report.audit_report import Previous, ShownFinding
-from rebalance_core.report.group_pictures import Rows
+from rebalance_core.report.audit_rows import Rows
 
 
 @dataclass(frozen=True, eq=False)

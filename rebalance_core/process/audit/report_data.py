@@ -14,8 +14,12 @@ from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.units import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.report.audit_report import ShownFinding
-from rebalance_core.report.audit_rows import shown_finding
-from rebalance_core.report.group_pictures import ROWS_OF_A_TIMELINE, TABLES_OF_GROUPS, Rows
+from rebalance_core.report.audit_rows import (
+    ROWS_OF_A_TIMELINE,
+    TABLES_OF_GROUPS,
+    Rows,
+    shown_finding,
+)
 
 Row = dict[str, Any]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -13,9 +15,7 @@ from matplotlib.patches import Patch
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.report.audit_report import QueueHistory, Stretch
-from rebalance_core.report.plots import tabular
-from rebalance_core.report.plots.labels import short
-from rebalance_core.report.plots.marks import Mark, marks_of
+from rebalance_core.report.plots import style
 from rebalance_core.report.plots.style import (
     ALARM,
     INK,
@@ -28,18 +28,52 @@ from rebalance_core.report.plots.style import (
     TOP,
     WIDTH,
     bare,
+    clock,
+    draw_clock,
+    from_to,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    short,
     styled,
 )
-from rebalance_core.report.plots.time_axis import clock, draw_clock, from_to
-from rebalance_core.report.timeline.folding import Row, Rows, rows_of
-from rebalance_core.report.timeline.owner_segments import NOBODY, is_shared, segments
-from rebalance_core.report.timeline.painted_cells import Cell, cells_of
+from rebalance_core.report.timeline.axis import Cell, cells_of
+from rebalance_core.report.timeline.timeline import NOBODY, Row, Rows, is_shared, rows_of, segments
+
+# Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
+
+TINTS = ("#d5e3f5", "#f4f6f9", "#aebfd4")
+HATCHES = ("", "////", "....", "----")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of a client: labels are unique, tints and hatches repeat."""
+
+    label: str
+    tint: str
+    hatch: str
+
+
+def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
+    """A mark for each, neighbours different in tint and hatch; numbers once letters run out.
+
+    >>> [mark.label for mark in marks_of(["x", "y"]).values()]
+    ['A', 'B']
+    """
+    few = len(clients) <= len(ascii_uppercase)
+    return {
+        client: Mark(
+            ascii_uppercase[at] if few else str(at + 1),
+            TINTS[at % len(TINTS)],
+            HATCHES[at % len(HATCHES)],
+        )
+        for at, client in enumerate(clients)
+    }
+
 
 TITLE = "Who owned which queue"
 COLUMNS = ("consumer_group", "topic", "broker_name", "queue_id", "client_id", "from_ms", "to_ms")
@@ -53,7 +87,7 @@ Corners = list[tuple[float, float]]
 
 
 @styled
-def draw_ownership(ownership: tabular.Rows) -> Figure:
+def draw_ownership(ownership: style.Rows) -> Figure:
     """A row for each queue, time to the right, each owner a letter with its tint and hatch.
 
     Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
@@ -65,8 +99,8 @@ def draw_ownership(ownership: tabular.Rows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = tabular.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
-    _, group = tabular.only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = style.table(ownership, COLUMNS, {"cluster": "", "holders": 1})
+    _, group = style.only(frame, ("cluster", "consumer_group"), TITLE)
     frame = frame[[not str(topic).startswith(RETRY) for topic in frame["topic"]]]
     if frame.empty:
         return nothing_to_draw(TITLE, "No queue.")

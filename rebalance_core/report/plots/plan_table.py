@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.style import (
     ALARM,
     IDLE_HATCH,
@@ -22,6 +21,7 @@ from rebalance_core.report.plots.style import (
     QUIET,
     SMALL,
     TOP,
+    Rows,
     bare,
     head,
     note,
@@ -29,10 +29,11 @@ from rebalance_core.report.plots.style import (
     nothing_to_draw,
     page,
     panel,
+    short,
     styled,
+    table,
     whole,
 )
-from rebalance_core.report.plots.tabular import Rows, table
 
 TITLE = "What if: before and after"
 KEYS = ("consumer_group", "scenario", "strategy")

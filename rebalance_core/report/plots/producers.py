@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots.labels import short
 from rebalance_core.report.plots.style import (
     ALARM,
     FILL,
@@ -20,16 +19,19 @@ from rebalance_core.report.plots.style import (
     SMALL,
     TOP,
     WIDTH,
+    Rows,
     bare,
     key,
     note,
     note_height,
     nothing_to_draw,
+    only,
     page,
     panel,
+    short,
     styled,
+    table,
 )
-from rebalance_core.report.plots.tabular import Rows, only, table
 
 TITLE = "What becomes of the messages of producers"
 HEALTHY = "healthy"

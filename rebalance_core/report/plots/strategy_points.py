@@ -11,8 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from rebalance_core.report.plots.labels import short
-from rebalance_core.report.plots.steps import BELOW_ONE
+from rebalance_core.report.plots.moves import BELOW_ONE
 from rebalance_core.report.plots.style import (
     ACCENT,
     INK,
@@ -22,16 +21,18 @@ from rebalance_core.report.plots.style import (
     QUIET,
     SMALL,
     TOP,
+    Rows,
     key,
     note,
     note_height,
     nothing_to_draw,
     page,
     panel,
+    short,
     styled,
+    table,
     whole,
 )
-from rebalance_core.report.plots.tabular import Rows, table
 
 TITLE = "Movement beside balance"
 COLUMNS = ("strategy", "of_rocketmq", "rebalances", "moved_per_rebalance", "mean_peak_ratio",

@@ -6,7 +6,7 @@ from html import escape
 import pytest
 
 from rebalance_core.report.page.visible import columns, shortened, visible
-from rebalance_core.report.timeline.time_markup import duration, time_tag
+from rebalance_core.report.timeline.axis import duration, time_tag
 from tests.unit.report.audit_reports import HOSTILE
 
 

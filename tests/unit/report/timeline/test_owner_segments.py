@@ -3,7 +3,7 @@
 import random
 
 from rebalance_core.report.audit_report import Stretch
-from rebalance_core.report.timeline.owner_segments import (
+from rebalance_core.report.timeline.timeline import (
     NOBODY,
     Segment,
     client_shares,

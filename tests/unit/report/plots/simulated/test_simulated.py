@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.report import draw_convergence, draw_worst_future
-from rebalance_core.report.plots.simulated.future import ownership_of
+from rebalance_core.report.plots.futures import ownership_of
 from rebalance_core.report.plots.style import png_bytes
 
 Row = dict[str, Any]

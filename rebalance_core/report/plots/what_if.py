@@ -1,0 +1,374 @@
+"""The picture of changes: a column for each state, a row for each consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol, cast
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.report.plots.moves import BELOW_ONE
+from rebalance_core.report.plots.plan_table import draw_summary
+from rebalance_core.report.plots.style import (
+    IDLE_HATCH,
+    INK,
+    LETTER,
+    MONO,
+    PAPER,
+    QUIET,
+    SMALL,
+    TOP,
+    Rows,
+    bare,
+    head,
+    note,
+    note_height,
+    nothing_to_draw,
+    page,
+    panel,
+    shade,
+    short,
+    styled,
+    text_on,
+)
+
+# What a picture of changes shows of each state: a head, the load of each consumer, the figures.
+#
+# The picture draws whatever has these attributes; the package of plans is no part of this one.
+
+
+class PlannedState(Protocol):
+    """What the picture asks of a state: `planning.Allocation` has it."""
+
+    @property
+    def strategy(self) -> Any:
+        """What all members use; ``of_rocketmq`` says whose it is."""
+
+    @property
+    def loads(self) -> Mapping[str, int]:
+        """Client id -> queues that it holds."""
+
+    @property
+    def orphaned(self) -> Sequence[Any]:
+        """Readable queues with no owner."""
+
+
+class PlannedChange(Protocol):
+    """What the picture asks of a change: `planning.WhatIf` has it."""
+
+    @property
+    def change(self) -> Any:
+        """What was asked; its text is the head of a column."""
+
+    @property
+    def before(self) -> PlannedState:
+        """Today."""
+
+    @property
+    def after(self) -> PlannedState:
+        """Once every member has seen the change."""
+
+    @property
+    def movement(self) -> Any:
+        """``moved``, ``minimum_moves``, and why that means nothing (``caveat``, or None)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A state: its head, the load of each consumer, and the figures at the foot."""
+
+    head: str
+    loads: Mapping[str, int]
+    orphaned: int
+    moved: str = ""
+    fewest: str = ""
+    caveat: str | None = None
+    below: bool = False  # it moves less than any balanced result
+
+
+def columns_of(steps: Sequence[PlannedChange]) -> list[Column]:
+    """Each change after the state that it starts from, which is there once for a run of them."""
+    starts = [(strategy_text(step.before), dict(step.before.loads)) for step in steps]
+    several = any(start != starts[0] for start in starts)
+    columns = []
+    for at, step in enumerate(steps):
+        if at == 0 or starts[at] != starts[at - 1]:
+            name = f"before: {starts[at][0]}" if several else "today"
+            columns.append(_today(step.before, name))
+        columns.append(_after(step))
+    return columns
+
+
+def _today(state: PlannedState, head: str) -> Column:
+    return Column(head, state.loads, len(state.orphaned))
+
+
+def _after(step: PlannedChange) -> Column:
+    moves, caveat = step.movement, step.movement.caveat
+    fewest = moves.minimum_moves
+    what, _, strategy = str(step.change).partition(", strategy ")
+    return Column(
+        f"{strategy}: {what}" if strategy else what, step.after.loads, len(step.after.orphaned),
+        f"{moves.moved:,}", "n/a" if caveat or fewest is None else f"{fewest:,}", caveat,
+        not caveat and fewest is not None and moves.moved < fewest,
+    )  # fmt: skip
+
+
+def strategy_text(state: PlannedState) -> str:
+    """The strategy, and if it is not RocketMQ's, that."""
+    of_rocketmq = getattr(state.strategy, "of_rocketmq", True)
+    return str(state.strategy) if of_rocketmq else f"{state.strategy} (not RocketMQ's)"
+
+
+def figures_of(columns: Sequence[Column]) -> dict[str, list[str]]:
+    """The lines at the foot: label -> a text for each column."""
+
+    def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
+        return [f"{figure(list(column.loads.values()) or [0]):,}" for column in columns]
+
+    lines = {
+        "consumers": [f"{len(column.loads):,}" for column in columns],
+        "most queues of one": of_loads(max),
+        "fewest": of_loads(min),
+        "idle consumers": [f"{list(c.loads.values()).count(0):,}" for c in columns],
+        "queues without an owner": [f"{column.orphaned:,}" for column in columns],
+        "queues moved": [column.moved for column in columns],
+        "proven fewest": [column.fewest for column in columns],
+    }
+    if not any(column.orphaned for column in columns):
+        del lines["queues without an owner"]
+    return lines
+
+
+# Which consumers a picture of changes shows: one a row, or neighbours with equal numbers.
+
+MOST_ROWS = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Consumers whose loads are equal in every column; None: not there. Or those left out."""
+
+    label: str
+    loads: tuple[tuple[int | None, ...], ...]
+    """Of each column the distinct loads, in rising order."""
+    idle: tuple[int, ...]
+    """Of each column how many are idle."""
+    many: bool = False
+
+
+def rows_of(consumers: Sequence[str], columns: Sequence[Column]) -> list[Row]:
+    """At most `MOST_ROWS`: runs of equal loads share one, and of too many runs idle ones go first.
+
+    Args:
+        consumers: Client ids of all columns, in the order of the picture.
+        columns: The states.
+    """
+    loads = {c: tuple(column.loads.get(c) for column in columns) for c in consumers}
+    if len(consumers) <= MOST_ROWS:
+        return [_row([client], loads) for client in consumers]
+    runs = [list(run) for _, run in groupby(consumers, key=loads.__getitem__)]
+    if len(runs) <= MOST_ROWS:
+        return [_row(run, loads) for run in runs]
+    idle_first = sorted(range(len(runs)), key=lambda at: (0 not in loads[runs[at][0]], at))
+    shown = set(idle_first[: MOST_ROWS - 1])
+    rest = [client for at, run in enumerate(runs) if at not in shown for client in run]
+    rows = [_row(run, loads) for at, run in enumerate(runs) if at in shown]
+    return [*rows, _row(rest, loads, f"… and {len(rest):,} more")]
+
+
+def _row(
+    clients: Sequence[str], loads: Mapping[str, tuple[int | None, ...]], label: str = ""
+) -> Row:
+    per_column = list(zip(*(loads[client] for client in clients), strict=True))
+    if not label:
+        more = f" and {len(clients) - 1:,} more" if len(clients) > 1 else ""
+        label = short(clients[0], 30) + more
+    return Row(
+        label,
+        tuple(
+            tuple(sorted(set(column), key=lambda n: -1 if n is None else n))
+            for column in per_column
+        ),
+        tuple(column.count(0) for column in per_column),
+        len(clients) > 1,
+    )
+
+
+# The cells of a picture of changes and the figures below them, drawn.
+
+IDLE = "idle"
+
+
+def draw_cells(axes: Axes, rows: Sequence[Row], columns: Sequence[Column], first: float) -> None:
+    """A line of cells for each row, the first one at ``first``; labels to the left of them."""
+    most = max([load for column in columns for load in column.loads.values()], default=0)
+    held, shades, idle = [], [], []
+    labels = []
+    for number, row in enumerate(rows):
+        top = first + number
+        labels.append((top + 0.5, row.label))
+        for at, loads in enumerate(row.loads):
+            there = [load for load in loads if load is not None]
+            corners = [
+                (at + x, top + y)
+                for x, y in ((0.04, 0.05), (0.96, 0.05), (0.96, 0.95), (0.04, 0.95))
+            ]
+            if not there:
+                axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=QUIET)
+                continue
+            if there == [0]:
+                idle.append(corners)
+            else:
+                held.append(corners)
+                shades.append(shade(there[-1], most))
+            _number(axes, (at + 0.5, top + 0.52), there, row, row.idle[at], most)
+    axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
+    axes.add_collection(
+        PolyCollection(idle, facecolors=PAPER, edgecolors=INK, linewidths=0.6, hatch=IDLE_HATCH)
+    )
+    axes.set_yticks(
+        [at for at, _ in labels], [label for _, label in labels], family=MONO, color=INK
+    )
+    axes.tick_params(axis="y", length=0)
+
+
+def _number(
+    axes: Axes, place: tuple[float, float], loads: Sequence[int], row: Row, idle: int, most: int
+) -> None:
+    if loads == [0]:
+        text = f"{IDLE} ×{idle:,}" if row.many else IDLE
+    elif len(loads) == 1:
+        text = f"{loads[0]:,} each" if row.many else f"{loads[0]:,}"
+    else:
+        text = f"{loads[0]:,}–{loads[-1]:,}" + (f", {idle:,} {IDLE}" if idle else "")
+    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if loads == [0] else None
+    axes.text(
+        *place, text, ha="center", va="center", size=SMALL, color=text_on(loads[-1], most),
+        weight="bold" if idle else "normal", bbox=box,
+    )  # fmt: skip
+
+
+def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
+    """Below a rule at ``top`` a line for each figure: label -> a text for each column."""
+    line = top + 0.25
+    axes.plot(axes.get_xlim(), (line, line), color=QUIET, linewidth=0.8)
+    for number, (label, texts) in enumerate(figures.items()):
+        at = line + number + 0.55
+        axes.text(
+            -0.035, at, label, ha="right", va="center", size=SMALL, color=QUIET,
+            family=MONO, clip_on=False,
+        )  # fmt: skip
+        for column, text in enumerate(texts):
+            strong = label == "idle consumers" and text not in ("", "0")
+            axes.text(
+                column + 0.5, at, text, ha="center", va="center", size=SMALL, color=INK,
+                weight="bold" if strong else "normal",
+            )  # fmt: skip
+
+
+# What changes would do to each consumer, as a table: today, and after each change.
+#
+# `states` gives the columns, `consumer_rows` the rows, `drawing` draws both; the page around them
+# is here.
+
+TITLE = "What if"
+MOST_COLUMNS = 9
+COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
+"""Inches of a column, a row, a line of the head; letters in such a line, and how many lines."""
+NO_MEANING = "n/a: moved / fewest means nothing there: {}."
+
+
+@styled
+def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | Rows) -> Figure:
+    """What changes would do: of one group consumer by consumer, or a row for each plan.
+
+    Of what `planning.what_if` returned: a row for each consumer, a column for each state, in each
+    cell the number of its queues. Idle cells are hatched and say so; a dot is a consumer that is
+    not there. Changes that start from the same state share the column of today. Below: most and
+    fewest, idle consumers, queues without an owner, queues moved, and the proven minimum where it
+    means something. With more than 26 consumers, neighbours with equal numbers share a row; if that
+    is still too many, those that are idle somewhere are drawn first and the rest is one row.
+
+    Args:
+        what_if: What `planning.what_if` returned, or several of them, at most 8 of one state; or
+            rows of `plan_summary`: a row for each, before and after side by side, at most 40.
+
+    Raises:
+        UsageError: Columns of `plan_summary` are missing.
+    """
+    if not hasattr(what_if, "after"):
+        what_if = what_if if isinstance(what_if, pd.DataFrame) else list(cast("Any", what_if))
+        if len(what_if) and not hasattr(what_if[0] if isinstance(what_if, list) else 0, "after"):
+            return draw_summary(cast("Rows", what_if))
+    steps = (
+        [cast("PlannedChange", what_if)]
+        if hasattr(what_if, "after")
+        else list(cast("Any", what_if))
+    )
+    if not steps:
+        return nothing_to_draw(TITLE, "No change was asked.")
+    columns = columns_of(steps)
+    more = len(columns) - MOST_COLUMNS
+    columns = columns[:MOST_COLUMNS]
+    consumers = sort_client_ids({client for column in columns for client in column.loads})
+    rows = rows_of(consumers, columns)
+    figures = figures_of(columns)
+    feet = _feet(columns, rows, more)
+    left = 0.45 + LETTER * max(len(label) for label in [r.label for r in rows] + list(figures))
+    width = max(left + COLUMN * len(columns) + 0.3, 6.4)
+    heads = [wrapped(column.head) for column in columns]
+    top = (0.24 + LINE * max(words.count("\n") + 1 for words in heads)) / ROW
+    high = ROW * (top + len(rows) + len(figures)) + 0.12
+    figure = page(TITLE, _subtitle(steps, consumers), TOP - 0.2 + high + note_height(feet), width)
+    axes = panel(figure, left, TOP - 0.2, COLUMN * len(columns), high)
+    bare(axes)
+    axes.set_xlim(0, len(columns))
+    axes.set_ylim(high / ROW, 0)
+    for at, words in enumerate(heads):
+        head(axes, at + 0.5, top - 0.12 / ROW, words, LINE / ROW)
+    draw_cells(axes, rows, columns, top)
+    draw_figures(axes, figures, top + len(rows))
+    note(figure, feet)
+    return figure
+
+
+def wrapped(text: str) -> str:
+    """A few lines of a column's width, broken between words where possible."""
+    lines = [""]
+    for word in text.replace("(", " (").split():
+        word = short(word, ACROSS + 2)
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > ACROSS:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    more = len(lines) > MOST_LINES
+    return "\n".join([*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + " …"] if more else lines)
+
+
+def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
+    names = dict.fromkeys(strategy_text(step.before) for step in steps)
+    shown = ", ".join(short(name, 44) for name in list(names)[:2])
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"Queues of each consumer under {shown}{more}"
+
+
+def _feet(columns: Sequence[Column], rows: Sequence[Row], more: int) -> list[str]:
+    feet = [
+        "Consumers as RocketMQ sorts them (Java's order of strings); hatched: idle; dot: not there."
+    ]
+    if any(row.many for row in rows):
+        feet.append("Neighbours with equal numbers share a row.")
+    if more > 0:
+        feet.append(f"… and {more} more columns, not drawn.")
+    if any(column.below for column in columns):
+        feet.append(BELOW_ONE)
+    reasons = dict.fromkeys(column.caveat for column in columns if column.caveat)
+    feet += [short(NO_MEANING.format(reason), 110) for reason in list(reasons)[:2]]
+    return feet
