@@ -7,23 +7,162 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.ingest.broker_history import BrokerHistory
-from rebalance_core.ingest.collection.assumptions import Assumptions
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.evidence.broker_folders import (
+    MASTER_ID,
     BrokerDirectory,
     BrokerFolder,
     broker_folders,
+    heard,
     switched,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_stores
-from rebalance_core.ingest.masters.master_turns import master_turns, modes_at_end
-from rebalance_core.ingest.masters.replicas import Replicas
-from rebalance_core.ingest.masters.turn import MasterTurn
-from rebalance_core.ingest.name_servers.silences import heard
-from rebalance_core.ingest.proxies.proxy_lives import ProxyLives, proxy_lives
+from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
+from rebalance_core.ingest.parse.text.java_text import plain_version
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.model.versions import nearest_version
+
+# When the processes of each broker started and ended, and what each broker is.
+
+_MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
+_START_LINES_MS = 5_000
+"""A broker prints what it loads beside its settings when it starts."""
+_REGISTRATION_MS = MINUTE_MS
+"""registerNameServerPeriod at its longest: what fails at the start is tried again so often."""
+
+
+@dataclass
+class BrokerHistory:
+    """Starts and ends of the brokers' processes, by place, and what each broker is."""
+
+    folders: Mapping[str, BrokerFolder]
+    addresses: Mapping[str, str]
+    end_ms: int
+    mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    versions: dict[str, str] = field(default_factory=dict)
+    permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+    starts: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
+    ends: dict[str, set[tuple[int, str]]] = field(default_factory=dict)
+    registered: dict[str, int] = field(default_factory=dict)
+    """When a name server's log first mentions each broker."""
+    _version_ms: dict[str, int] = field(default_factory=dict)
+
+    def read(self, piece: Evidence) -> None:
+        """Take what one piece of evidence on the cluster says."""
+        v, folder = piece.values, self.folders.get(piece.place)
+        if piece.kind == "broker":
+            version = plain_version(v["version"] or "")
+            if nearest_version(version) and str(v["broker_id"]) == str(MASTER_ID):
+                at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+                since_ms = self._version_ms.get(v["broker_name"], at_ms)
+                if since_ms <= at_ms:  # it may have been upgraded between two dumps
+                    self.versions[v["broker_name"]] = version
+                    self._version_ms[v["broker_name"]] = at_ms
+        elif piece.kind == "request_modes":
+            at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+            if folder is not None and folder.speaks(at_ms):
+                self.mode_stores.add((folder.broker_name, at_ms, piece.source))
+        elif piece.at_ms is None:
+            return
+        elif piece.kind == "broker_starting" and folder is not None:
+            self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
+            if folder.speaks(piece.at_ms):
+                masks = self.permissions.setdefault(folder.broker_name, set())
+                masks.add((piece.at_ms, v["perm"]))
+        elif piece.kind == "broker_stopping" and folder is not None:
+            self._ended({folder.place}, piece.at_ms, piece.source)
+        elif piece.kind == "broker_removed":
+            self.names.add(v["broker"])
+            of_name = [f.place for f in self.folders.values() if f.broker_name == v["broker"]]
+            self._ended({v["broker"], *of_name}, piece.at_ms, piece.source)
+        elif piece.kind == "replica_removed":
+            address = v["address"]
+            places = {f.place for f in self.folders.values() if address in f.addresses}
+            self._ended(places, piece.at_ms, piece.source)
+
+    def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
+        """Since when its log, whose first statement is this old, tells what happens there.
+
+        A broker that the name servers did not know before its log's first line is new.
+        """
+        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
+        if first is None or known is None:
+            return since_ms
+        others = [at_ms for at_ms in self.registered.values() if at_ms < first]
+        return 0 if others and known >= first else since_ms
+
+    def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
+        """When a name server first had a master whose log begins with its start, if it did then."""
+        first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
+        if folder.slave or first is None or known is None:
+            return None
+        return known if first <= known <= first + _REGISTRATION_MS else None
+
+    def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
+        """The start that its log begins with."""
+        first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
+        return first if first is not None and first <= since_ms + _START_LINES_MS else None
+
+    def note_mention(self, piece: Evidence) -> None:
+        """A name server's line on a broker."""
+        if piece.kind in _MENTIONS and piece.at_ms is not None:
+            v = piece.values
+            name = v.get("broker") or self.addresses.get(v["address"])
+            if name is not None:
+                self.registered[name] = min(piece.at_ms, self.registered.get(name, piece.at_ms))
+
+    def _ended(self, places: Iterable[str], at_ms: int, source: str) -> None:
+        for place in places:
+            self.ends.setdefault(place, set()).add((at_ms, source))
+
+
+# When each proxy's log shows it starting and alive, and what else files tell of it.
+
+PROXY_KINDS = ("proxy_starting", "proxy_alive", "proxy_mode", "proxy_local")
+
+
+@dataclass(frozen=True)
+class ProxyLives:
+    """Of all proxies, each by its place.
+
+    Attributes:
+        starts: (time, source) of each start; a proxy's table of consumers is empty then.
+        minutes: since 1970, of each minute in which its log has a line on a member.
+        modes: CLUSTER or LOCAL, as stated last.
+        addresses: its own ends of clients' connections.
+    """
+
+    starts: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    minutes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    modes: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def proxy_lives(pieces: Iterable[Evidence], end_ms: int) -> ProxyLives:
+    """The lives from the evidence on the cluster; what has no time is of the collection's end."""
+    starts: dict[str, set[tuple[int, str]]] = {}
+    minutes: dict[str, set[int]] = {}
+    modes: dict[str, set[tuple[int, str]]] = {}
+    addresses: dict[str, set[str]] = {}
+    for piece in pieces:
+        at_ms = end_ms if piece.at_ms is None else piece.at_ms
+        if piece.kind == "proxy_starting":
+            starts.setdefault(piece.place, set()).add((at_ms, piece.source))
+        elif piece.kind == "proxy_alive":
+            minutes.setdefault(piece.place, set()).add(at_ms // MINUTE_MS)
+        elif piece.kind == "proxy_mode":
+            modes.setdefault(piece.place, set()).add((at_ms, piece.values["mode"].upper()))
+        elif piece.kind == "proxy_local":
+            addresses.setdefault(piece.place, set()).add(piece.values["address"])
+    return ProxyLives(
+        {place: tuple(sorted(times)) for place, times in starts.items()},
+        {place: tuple(sorted(of_place)) for place, of_place in minutes.items()},
+        {place: max(stated)[1] for place, stated in modes.items()},
+        {place: tuple(sorted(of_place)) for place, of_place in addresses.items()},
+    )
+
 
 QueueOfGroup = tuple[str, str, str, int]
 

@@ -1,10 +1,15 @@
-"""What every parser yields: facts that one place of one file states, and what it could not read."""
+"""What every parser yields: facts that one place of one file states, and what it refuses by
+name.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+# What every parser yields: facts that one place of one file states, and what it could not read.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +47,78 @@ def file_of(source: str) -> str:
     """
     name, _, line = source.rpartition(":")
     return name if line.isdecimal() else source
+
+
+# How a parser refuses a line or an entry: by name, with the text it could not read.
+
+UNPARSABLE_LINE = "UNPARSABLE_LINE"
+"""A line that stands where a row should and is not one."""
+UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
+"""The text as a whole is not the fastjson document that it should be, or is only part of one."""
+BAD_NUMBER = "BAD_NUMBER"
+"""A number is missing, is not one, or does not fit its Java type."""
+BAD_TIME = "BAD_TIME"
+"""A time is not written as the format writes it."""
+BAD_ENTRY = "BAD_ENTRY"
+"""An entry of a document lacks a field, or holds something else there."""
+WRONG_FILE = "WRONG_FILE"
+"""The text is readable, but is another file than this parser reads."""
+
+RAW_LIMIT = 2_000
+"""Characters of the refused text that are kept: enough to recognise it, never a whole file."""
+
+
+_SHAPES = (
+    (r'\{\s*"status"\s*:[^\0]*"errMsg"\s*:', "a dashboard's JSON, not mqadmin's output"),
+    (r'\{\s*"log"\s*:', "a container's log in Docker's JSON"),
+    (r'\{\s*"(?:stream|streams|labels|timestamp|line)"\s*:', "a container's log in Loki's JSON"),
+    (r"\S+ std(?:out|err) [FP] ", "a container's log as CRI writes it"),
+    (r"\[pod/\S+\] ", "the output of kubectl logs --prefix"),
+    (r"\d{4}-\d\d-\d\dT\S+Z ", "a container's log with times of its own"),
+    (r"[\w.-]+ *\| ", "the output of docker compose logs"),
+    ("\x1b\\[", "a terminal's output with colours"),
+    (r"[\[{]\s*+[\"\]{}\[]", "JSON"),
+)
+
+
+class Unreadable(ValueError):
+    """Raised inside a parser for one row or entry; ends as an `Unread`, never leaves the parser.
+
+    Attributes:
+        code: one of the codes of this module.
+        message: what was wrong, the value, what is valid.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
+    """What the refusal of this text leaves behind, its raw text truncated at `RAW_LIMIT`."""
+    return Unread(source, storable(raw), refusal.code, storable(refusal.message))
+
+
+def looks_like(text: str) -> str:
+    """What a file is that is not what its name says, by how it begins; empty for any other.
+
+    >>> looks_like('{"status":0,"data":{},"errMsg":null}')
+    "a dashboard's JSON, not mqadmin's output"
+    >>> looks_like("broker-a  | 2026-11-21 11:28:55 INFO main - x")
+    'the output of docker compose logs'
+    """
+    begin = text.lstrip("\ufeff \t\r\n")
+    return next((shape for pattern, shape in _SHAPES if re.match(pattern, begin)), "")
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """The value as a message quotes it: short, whatever its size."""
+    text = value if isinstance(value, str) else repr(value)
+    return repr(text if len(text) <= limit else f"{text[:limit]}…")
+
+
+def storable(text: str) -> str:
+    """The beginning of the text, half characters of bytes that are not UTF-8 escaped."""
+    beginning = text[:RAW_LIMIT].encode(errors="backslashreplace").decode()
+    return beginning[:RAW_LIMIT]

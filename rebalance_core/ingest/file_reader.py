@@ -29,7 +29,7 @@ from rebalance_core.ingest.collection.collected_file import (
 from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.evidence.stated_once import FILE_BITS
 from rebalance_core.ingest.evidence.store_copies import copied_store, printed_stores
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import WRONG_FILE, Fact, Unread, Unreadable, looks_like, unread
 from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.logs.client_log import WORDS as CLIENT_WORDS
@@ -40,7 +40,7 @@ from rebalance_core.ingest.parse.logs.namesrv_log import WORDS as NAMESRV_WORDS
 from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
 from rebalance_core.ingest.parse.logs.proxy_log import WORDS as PROXY_WORDS
 from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
-from rebalance_core.ingest.parse.mqadmin.cluster_list import parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.brokers import parse_cluster_list, parse_server_config
 from rebalance_core.ingest.parse.mqadmin.command_output import parse_other
 from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
 from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
@@ -49,38 +49,39 @@ from rebalance_core.ingest.parse.mqadmin.consumer_status import (
     client_of_output,
     parse_consumer_status,
 )
-from rebalance_core.ingest.parse.mqadmin.export import parse_export
-from rebalance_core.ingest.parse.mqadmin.rocksdb_config import parse_rocksdb_config
-from rebalance_core.ingest.parse.mqadmin.server_config import parse_server_config
-from rebalance_core.ingest.parse.mqadmin.topic_list import parse_topic_list
-from rebalance_core.ingest.parse.mqadmin.topic_route import parse_topic_route
-from rebalance_core.ingest.parse.mqadmin.topic_status import parse_topic_status
-from rebalance_core.ingest.parse.stores.consumer_offset_json import parse_consumer_offset_json
-from rebalance_core.ingest.parse.stores.consumer_order_info_json import (
-    parse_consumer_order_info_json,
+from rebalance_core.ingest.parse.mqadmin.export import parse_export, parse_rocksdb_config
+from rebalance_core.ingest.parse.mqadmin.topics import (
+    parse_topic_list,
+    parse_topic_route,
+    parse_topic_status,
 )
-from rebalance_core.ingest.parse.stores.local_offset_json import parse_local_offset_json
-from rebalance_core.ingest.parse.stores.message_request_mode_json import (
+from rebalance_core.ingest.parse.stores.config_stores import (
     parse_message_request_mode_json,
+    parse_proxy_config_json,
+    parse_subscription_group_json,
+    parse_topics_json,
 )
-from rebalance_core.ingest.parse.stores.proxy_config_json import parse_proxy_config_json
+from rebalance_core.ingest.parse.stores.offset_stores import (
+    parse_consumer_offset_json,
+    parse_consumer_order_info_json,
+    parse_local_offset_json,
+)
 from rebalance_core.ingest.parse.stores.store_listing import (
     parse_rocksdb_sign,
     parse_store_listing,
 )
-from rebalance_core.ingest.parse.stores.subscription_group_json import parse_subscription_group_json
-from rebalance_core.ingest.parse.stores.topics_json import parse_topics_json
-from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, Clock
-from rebalance_core.ingest.parse.text.log_line import (
+from rebalance_core.ingest.parse.text.log_lines import (
     CLIENT_HEAD,
     LOCAL_MARK,
+    SECOND_CHARACTERS,
     SERVER_HEAD,
     STACK_LINE,
     ClientClock,
+    Clock,
+    ReadAt,
     ServerClock,
+    zone_named,
 )
-from rebalance_core.ingest.parse.text.time_zones import ReadAt, zone_named
-from rebalance_core.ingest.refusal import WRONG_FILE, Unreadable, looks_like, unread
 from rebalance_core.model.times import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]

@@ -1,43 +1,49 @@
-"""All that the collection tells of one group, put together."""
+"""All that the collection tells of one group, put together; what is put together for each topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
-from rebalance_core.ingest.events.contradictions import without_contradictions
-from rebalance_core.ingest.events.listings.after_logs import after_logs
-from rebalance_core.ingest.events.listings.own_leaves import dated_by_dumps
+from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.events.commit_rows import commit_row
+from rebalance_core.ingest.events.complete_tables import rejected_row
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
-from rebalance_core.ingest.events.presence import Presence
-from rebalance_core.ingest.events.process_names import ProcessNames
-from rebalance_core.ingest.events.suspensions import suspension_events
+from rebalance_core.ingest.events.presence import Presence, without_contradictions
+from rebalance_core.ingest.events.suspensions import (
+    SubscriptionVersions,
+    Unsubscriptions,
+    suspension_events,
+)
+from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
+from rebalance_core.ingest.evidence.evidence_table import REFUSED, unread_of
 from rebalance_core.ingest.evidence.folder_evidence import of_group, of_masters
-from rebalance_core.ingest.observed.group_facts import group_facts
-from rebalance_core.ingest.observed.observed_rows import member_rows, ownership_rows
-from rebalance_core.ingest.parse.text.client_version import (
+from rebalance_core.ingest.observed.observed_rows import group_facts, member_rows, ownership_rows
+from rebalance_core.ingest.parse.text.java_text import (
     not_modelled,
     plain_version,
     version_of_ordinal,
 )
-from rebalance_core.ingest.proxies.proxy_members import through_proxies
-from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding
+from rebalance_core.ingest.proxies import through_proxies
+from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
 from rebalance_core.ingest.settings.group_strategies import CONFIG, MACHINE_ROOM, group_strategies
-from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
-from rebalance_core.ingest.settings.request_modes import request_mode_events
+from rebalance_core.ingest.settings.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
-from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.members import library_of, tells_release
+
+# All that the collection tells of one group, put together.
 
 LISTED = 20
 """Clients that a finding names at most."""
@@ -215,3 +221,38 @@ def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
         client_id=client_id,
         evidence={"strategy": name},
     )
+
+
+# From evidence to rows: what is put together for each group and topic, and for the cluster.
+
+
+def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
+    """The tables from all evidence, without cluster and sequence."""
+    parts: dict[tuple[str, str], list[Evidence]] = {}
+    for piece in evidence:
+        parts.setdefault((piece.part, piece.key), []).append(piece)
+    tables = [broker_tables(parts.pop((CLUSTER, ""), []), context)]
+    tables += (tables_of(part, key, parts[part, key], context) for part, key in sorted(parts))
+    return merged(*tables)
+
+
+def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
+    """The rows that all evidence on one group or topic makes.
+
+    Args:
+        part: GROUP; TOPIC; COMMIT, the offsets that a group committed; REFUSED, what of the files
+            could not be read.
+        key: The name of the group or topic.
+        pieces: The evidence, in any order.
+        context: Of the cluster.
+    """
+    if part == GROUP:
+        return group_tables(key, pieces, context)
+    if part == TOPIC:
+        return topic_tables(key, pieces, context)
+    if part == REFUSED:
+        return {"rejected": [rejected_row(unread_of(piece)) for piece in pieces]}
+    if part != COMMIT:
+        raise ValueError(f"evidence of the part {part} makes no rows by its key")
+    rows = (commit_row(piece, context) for piece in pieces)
+    return {"committed_offsets": [row for row in rows if row is not None]}

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.assemble import assemble
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
     BROKER_LOG,
@@ -26,16 +24,15 @@ from rebalance_core.ingest.collection.collected_file import (
     CollectedFile,
 )
 from rebalance_core.ingest.collection.collection import Collection, open_collection
-from rebalance_core.ingest.collection.given_groups import parse_given_groups
+from rebalance_core.ingest.collection.collection_settings import Assumptions, parse_given_groups
 from rebalance_core.ingest.events.complete_tables import complete, rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.fact import Unread, file_of
+from rebalance_core.ingest.fact import Unread, Unreadable, file_of
 from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.group_tables import assemble
 from rebalance_core.ingest.observed.cluster_facts import cluster_facts
 from rebalance_core.ingest.observed.file_findings import file_findings
-from rebalance_core.ingest.parse.text.log_line import ServerClock
-from rebalance_core.ingest.parse.text.log_text import lines_of
-from rebalance_core.ingest.refusal import Unreadable
+from rebalance_core.ingest.parse.text.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")

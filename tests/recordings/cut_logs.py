@@ -6,8 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS, SERVER_ZONE, Clock
-from rebalance_core.ingest.parse.text.time_zones import zone_named
+from rebalance_core.ingest.parse.text.log_lines import (
+    SECOND_CHARACTERS,
+    SERVER_ZONE,
+    Clock,
+    zone_named,
+)
 from tests.recordings.tables import DATA
 
 

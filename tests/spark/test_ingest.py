@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.ingest.parse.text import log_text
+from rebalance_core.ingest.parse.text import log_lines
 from rebalance_core.process import ingest as process
 from rebalance_core.spark.ingest import collection_evidence
 from rebalance_core.spark.ingest.write_tables import ingest_and_write, ingested_tables
@@ -186,8 +186,8 @@ def test_a_long_line_is_refused_in_splits_as_in_a_process(
     log = folder / "brokers" / "broker-a" / "broker.log"
     with log.open("ab") as opened:
         opened.write(bytes(300_000))  # the tail that a crash leaves
-    monkeypatch.setattr(log_text, "_CHUNK", 10_000)
-    for module in (log_text, collection_evidence):
+    monkeypatch.setattr(log_lines, "_CHUNK", 10_000)
+    for module in (log_lines, collection_evidence):
         monkeypatch.setattr(module, "LINE_LIMIT", 100_000)
     expected = ingest_collection(folder).tables
     rejected = [(row["source"], row["issues"][0]["code"]) for row in expected["rejected"]]

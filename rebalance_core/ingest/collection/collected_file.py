@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from rebalance_core.ingest.parse.stores.store_forms import FORM_OF_FOLDER
+from rebalance_core.ingest.parse.stores.store_listing import FORM_OF_FOLDER
 
 NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
     "namesrv_log",

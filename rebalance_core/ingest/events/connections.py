@@ -1,21 +1,61 @@
-"""Processes of one client id of one group, from the connections that several brokers log.
-
-A process holds one connection to each broker it knows, so the brokers' counts of connections tell
-how many processes there are: the smallest count over the brokers that have any. A broker that
-freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone; two
-processes that share an id (rocketmq.md §1.2) show everywhere. A process that unregisters does so at
-every broker: where one logs it it is gone, and another that goes on listing it has a stale list.
-
-Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client that
-another broker loses may still be there.
-"""
+"""Processes of one client id of one group, from the connections that several brokers log."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.model.times import CHANNEL_SCAN_MS, HEARTBEAT_MS, SECOND_MS
+
+# Which client id a line of a client's log is about: lines name the group, not always the client.
+#
+# All starts of a client append to one file. From 5.1 on each line has the process id; before, the
+# last client id that the file named for the group counts.
+
+
+class ProcessNames:
+    """Client ids of one group by client log, process and time."""
+
+    def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
+        self._context = context
+        self._places: dict[str, str] = {}
+        self._mentions: dict[tuple[str, str | None], list[tuple[int, str]]] = {}
+        for piece in pieces:
+            if piece.kind in ("heartbeat", "allocated"):
+                key = (piece.place, piece.values.get("pid"))
+                mention = (context.time_of(piece), piece.values["client_id"])
+                self._mentions.setdefault(key, []).append(mention)
+                self._places[mention[1]] = piece.place
+        for mentions in self._mentions.values():
+            mentions.sort()
+
+    def client_of(self, piece: Evidence) -> str | None:
+        """The client id, None if the file never named it."""
+        mentions = self._mentions.get((piece.place, piece.values.get("pid")))
+        if not mentions:
+            return None
+        index = bisect_right(mentions, self._context.time_of(piece), key=lambda mention: mention[0])
+        return mentions[max(index - 1, 0)][1]
+
+    def zone_of(self, client_id: str) -> str | None:
+        """Time zone of the client's host, as ``collection.toml`` says it; None if it does not."""
+        return self._context.client_zones.get(self._places.get(client_id, ""))
+
+
+# Processes of one client id of one group, from the connections that several brokers log.
+#
+# A process holds one connection to each broker it knows, so the brokers' counts of connections
+# tell how many processes there are: the smallest count over the brokers that have any. A broker
+# that freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone;
+# two processes that share an id (rocketmq.md §1.2) show everywhere. A process that unregisters
+# does so at every broker: where one logs it it is gone, and another that goes on listing it has a
+# stale list.
+#
+# Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client
+# that another broker loses may still be there.
 
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""

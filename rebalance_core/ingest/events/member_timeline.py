@@ -10,20 +10,19 @@ from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import Change, Connections
+from rebalance_core.ingest.events.listings import timed_evidence
 from rebalance_core.ingest.events.subscription_table import (
     HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
     Member,
     SubscriptionTable,
 )
-from rebalance_core.ingest.events.timed_evidence import timed_evidence
+from rebalance_core.ingest.events.suspensions import SubscriptionVersions, Unsubscriptions
 from rebalance_core.ingest.events.unlogged_members import not_logged
-from rebalance_core.ingest.events.unsubscriptions import Unsubscriptions
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
-from rebalance_core.ingest.proxies.proxy_members import BEHIND
+from rebalance_core.ingest.parse.text.java_text import version_of_ordinal
+from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import ORDER, Row, event
-from rebalance_core.ingest.subscription_versions import SubscriptionVersions
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,

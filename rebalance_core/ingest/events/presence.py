@@ -1,11 +1,14 @@
-"""Who was a member when: looked up from a group's own events."""
+"""Who was a member when, by a group's own events; events of members that were not there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_core.ingest.rows import Row, event_order
+from rebalance_core.ingest.rows import Row, event_order, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+from rebalance_core.model.statuses import WARNING
+
+# Who was a member when: looked up from a group's own events.
 
 
 class Presence:
@@ -62,3 +65,43 @@ class Presence:
             and self.channels(client_id, at_ms)
         ]
         return members[0] if len(members) == 1 else None
+
+
+# Events of members that are not there: what one file says and another one rules out.
+
+
+def without_contradictions(group: str, events: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """The events in order, without those of members that are not there; a finding for each member.
+
+    A dump that lists a member no more dates its loss; a line that names it later, with no join
+    between, was left when the join's line was dropped.
+    """
+    live: set[tuple[str, str | None]] = set()
+    kept: list[Row] = []
+    dropped: dict[str, list[Row]] = {}
+    for row in sorted(events, key=event_order):
+        member = (row["client_id"], row.get("channel_id"))
+        if row["event_type"] == CONSUMER_JOIN:
+            live.add(member)
+        elif member not in live:
+            dropped.setdefault(row["client_id"], []).append(row)
+            continue
+        elif row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
+            live.discard(member)
+        kept.append(row)
+    return kept, [_finding(group, client_id, rows) for client_id, rows in dropped.items()]
+
+
+def _finding(group: str, client_id: str, rows: list[Row]) -> Row:
+    return finding(
+        "INGEST_CONTRADICTION",
+        f"{len(rows)} events of {client_id} are not used: it was gone by then, as another file "
+        "tells, and no file has its return.",
+        "Collect broker.log of every broker; brokers drop INFO lines under load.",
+        WARNING,
+        consumer_group=group,
+        client_id=client_id,
+        first_ms=rows[0]["event_ms"],
+        last_ms=rows[-1]["event_ms"],
+        evidence={row["source"]: row["event_type"] for row in rows},
+    )

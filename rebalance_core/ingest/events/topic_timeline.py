@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,12 +11,90 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.masters.route_perms import RoutePerms
-from rebalance_core.ingest.parse.text.second_resolution import MIDDLE_MS
+from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
-from rebalance_core.ingest.settings.lite_topics import lite_topic_findings
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
+from rebalance_core.model.times import SECOND_MS
+
+# Topics of type LITE (5.5): clients subscribe lite topics inside them, one by one.
+#
+# Which client reads which of them is in no file that operators copy, so it is said and left at
+# that.
+
+LITE = "LITE"
+TYPE_ATTRIBUTES = ("message.type", "+message.type")
+"""As a broker stores it, and as mqadmin is told it."""
+
+
+def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Row]:
+    """One INFO finding if a store says that the topic is of type LITE."""
+    for piece in pieces:
+        attributes = piece.values.get("attributes") or {}
+        if any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES):
+            return [
+                finding(
+                    "INGEST_LITE_TOPIC",
+                    f"{topic} is of type LITE: clients subscribe lite topics inside it, and which "
+                    "of them a client reads is not modelled. Its queues count as those of any "
+                    "topic.",
+                    "Nothing; read what is said of its queues with that in mind.",
+                    topic=topic,
+                    evidence={"source": piece.source},
+                )
+            ]
+    return []
+
+
+# What routes say of a topic's perm while slaves alone answer for its broker (rocketmq.md §15).
+
+PERM_WRITE = 2
+"""PermName.PERM_WRITE."""
+ROUTE_SLACK_MS = 10_000
+"""A dump is named by when mqadmin was started; on a busy host it asks so much later."""
+
+
+class RoutePerms:
+    """Perms of one topic as its brokers registered them, whatever a route without a master says.
+
+    A name server takes W from all queues of a broker whose slaves may act as master when the master
+    goes. It logs nothing then, but the change back when the master returns.
+
+    Args:
+        stated: (broker, time, perm, a route says it) of all files, in order of time.
+        was_masterless: `ClusterContext.was_masterless`.
+    """
+
+    def __init__(
+        self,
+        stated: Iterable[tuple[str, int, int, bool]],
+        was_masterless: Callable[[str, int, int], bool],
+    ) -> None:
+        self._was_masterless = was_masterless
+        self._first: dict[str, int] = {}
+        for broker, at_ms, perm, routed in stated:
+            if not (routed and self._may_be_wiped(broker, at_ms, perm)):
+                self._first.setdefault(broker, perm)
+
+    def registered(self, broker: str, at_ms: int, routed: int, known: int | None) -> int:
+        """The perm behind that of a route.
+
+        Args:
+            broker: whose queues they are.
+            at_ms: when the route was so.
+            routed: the route's perm.
+            known: the perm by then; None: not known, and the next that is told counts.
+        """
+        if not self._may_be_wiped(broker, at_ms, routed):
+            return routed
+        perm = self._first.get(broker, routed) if known is None else known
+        return routed | perm & PERM_WRITE
+
+    def _may_be_wiped(self, broker: str, at_ms: int, perm: int) -> bool:
+        # logs say the second, and names of dumps when their command was started
+        from_ms, to_ms = at_ms - SECOND_MS, at_ms + ROUTE_SLACK_MS
+        return not perm & PERM_WRITE and self._was_masterless(broker, from_ms, to_ms)
+
 
 SNAPSHOT_SLACK_MS = 10_000
 """A store is written every 5 to 10 s (rocketmq.md §10.6): it may show the state of so long ago."""

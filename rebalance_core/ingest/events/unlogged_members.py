@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.presence import Presence
-from rebalance_core.ingest.events.process_names import ProcessNames
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.proxies.proxy_members import BEHIND
+from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.queue import is_retry_topic

@@ -25,7 +25,7 @@ from rebalance_core.ingest.collection.collected_file import (
 from rebalance_core.ingest.evidence.dump_facts import asked
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.stores.store_forms import JSON, ROCKSDB_V2
+from rebalance_core.ingest.parse.stores.store_listing import JSON, ROCKSDB_V2
 from rebalance_core.ingest.parse.text.json_tables import DATA_VERSION_KIND
 from rebalance_core.model.times import SECOND_MS
 

@@ -25,15 +25,13 @@ from rebalance_core.ingest.collection.collected_file import (
 )
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import SETTINGS_NAME
+from rebalance_core.ingest.evidence.broker_folders import HEARD_MS, STARTS, heard
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.folder_evidence import own_evidence
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.name_servers.silences import HEARD_MS, STARTS, heard
-from rebalance_core.ingest.observed.document_facts import dump
-from rebalance_core.ingest.observed.fact_rows import FactRows
-from rebalance_core.ingest.observed.log_rows import add_log_rows
-from rebalance_core.ingest.observed.rocksdb_stores import add_broker_stores
-from rebalance_core.ingest.parse.text.client_version import plain_version
+from rebalance_core.ingest.observed.document_facts import add_broker_stores, dump
+from rebalance_core.ingest.observed.log_rows import FactRows, add_log_rows
+from rebalance_core.ingest.parse.text.java_text import plain_version
 from rebalance_core.ingest.rows import Row
 
 LOG, STORE = "log", "store"

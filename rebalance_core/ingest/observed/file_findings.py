@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import (
     ADMIN,
     BROKER_LOG,
@@ -17,12 +16,13 @@ from rebalance_core.ingest.collection.collected_file import (
     identify,
 )
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import shown as text_shown
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.observed.cluster_facts import WRONG_FILE_SHARE
-from rebalance_core.ingest.observed.rocksdb_stores import rocksdb_findings
-from rebalance_core.ingest.parse.text.client_version import not_modelled
-from rebalance_core.ingest.refusal import shown as text_shown
+from rebalance_core.ingest.observed.document_facts import rocksdb_findings
+from rebalance_core.ingest.parse.text.java_text import not_modelled
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.statuses import WARNING
 

@@ -1,18 +1,24 @@
-"""observed_members and observed_ownership: what mqadmin's dumps show of one group."""
+"""observed_members, observed_ownership and ``observed_facts`` of one group, as files show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.channels.proxied_channel import GRPC
-from rebalance_core.ingest.parse.text.client_version import plain_version
+from rebalance_core.ingest.observed.document_facts import DOCUMENT_READERS
+from rebalance_core.ingest.observed.log_rows import Clients, FactRows, add_log_rows
+from rebalance_core.ingest.parse.channels import GRPC
+from rebalance_core.ingest.parse.text.java_text import plain_version
 from rebalance_core.ingest.rows import Row
+from rebalance_core.ingest.settings.request_modes import given_up
 from rebalance_core.model.queue import is_retry_topic
+
+# observed_members and observed_ownership: what mqadmin's dumps show of one group.
 
 
 def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> list[Row]:
@@ -95,3 +101,33 @@ def ownership_rows(
             }
         )
     return rows
+
+
+# ``observed_facts`` of one group: what dumps, stores and logs state of it.
+
+
+def group_facts(
+    group: str, pieces: Collection[Evidence], names: ProcessNames, context: ClusterContext
+) -> list[Row]:
+    """The rows of one group, also of one that never had a member.
+
+    Args:
+        group: its name.
+        pieces: all evidence on it, in order of time.
+        names: who the lines of a client's log are about.
+        context: of the cluster.
+    """
+    clients = Clients(pieces, names, context.addresses)
+    rows = FactRows(group)
+    for piece in pieces:
+        at_ms = context.time_of(piece)
+        if piece.kind in DOCUMENT_READERS:
+            DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
+        else:
+            add_log_rows(rows, piece, at_ms, clients)
+    for piece in given_up(pieces):
+        v = piece.values
+        where = {"topic": v["topic"], "client_id": v["client_id"]}
+        rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source,
+                 {"strategy": v["strategy"]}, **where)  # fmt: skip
+    return rows.rows

@@ -14,7 +14,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.presence import Presence
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.text.client_version import version_of_ordinal
+from rebalance_core.ingest.parse.text.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.settings.group_strategies import MACHINE_ROOM, GroupStrategies
 from rebalance_core.model.errors import AllocationError

@@ -16,8 +16,8 @@ from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.process.observed import (
     READ_TABLES,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.propagation import PROPAGATION
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.spark.ingest.write_tables import ingested_tables
 from rebalance_core.spark.tables.observed import observed, read_observed, stored_observed
 from rebalance_core.spark.tables.read import InputTables

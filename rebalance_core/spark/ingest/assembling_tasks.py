@@ -17,11 +17,11 @@ from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.ingest.assemble import tables_of
 from rebalance_core.ingest.clock_zones import Shifts, corrected
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.complete_tables import of_cluster, once, sequenced
 from rebalance_core.ingest.evidence.evidence_table import REFUSED
+from rebalance_core.ingest.group_tables import tables_of
 from rebalance_core.ingest.in_process import is_of
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.spark.engine.routed_rows import routed_batch, routed_tables

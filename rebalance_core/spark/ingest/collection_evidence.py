@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collected_file import GIVEN_GROUPS
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import Pieces
-from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_reader import (
     FOREIGN,
     HEADED,
@@ -35,10 +35,12 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.in_process import read_file, reader_of
-from rebalance_core.ingest.parse.text.clock import SECOND_CHARACTERS
-from rebalance_core.ingest.parse.text.log_line import STACK_LINE
-from rebalance_core.ingest.parse.text.log_text import LINE_LIMIT, long_line
-from rebalance_core.ingest.refusal import unread
+from rebalance_core.ingest.parse.text.log_lines import (
+    LINE_LIMIT,
+    SECOND_CHARACTERS,
+    STACK_LINE,
+    long_line,
+)
 from rebalance_core.spark.ingest.evidence_chunks import CHUNKS_DDL, evidence_chunks
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"

@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import unpack
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.complete_tables import rejected_row
 from rebalance_core.ingest.evidence.evidence import Evidence

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.written import IngestWritten
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.spark.ingest.assembling_tasks import completing
 from rebalance_core.spark.ingest.ingest import ingest
 from rebalance_core.spark.tables.task_tables import kept_tables, task_tables

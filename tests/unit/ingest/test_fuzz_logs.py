@@ -19,17 +19,16 @@ from rebalance_core.ingest.collection.collected_file import (
     CollectedFile,
 )
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import RAW_LIMIT, Unread
 from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
 from rebalance_core.ingest.parse.logs.client_log import parse_client_line
-from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.log_line import (
+from rebalance_core.ingest.parse.text.log_lines import (
     CLIENT_HEAD,
     SERVER_HEAD,
     STACK_LINE,
     ClientClock,
+    Clock,
 )
-from rebalance_core.ingest.refusal import RAW_LIMIT
 from tests.recordings.tables import DATA
 from tests.unit.ingest.processor_time import HUGE, linear
 

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.parse.logs import pop_log
 from rebalance_core.ingest.parse.logs.pop_log import QUERY
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.java_numbers import long_of
-from rebalance_core.ingest.parse.text.rendered import INT_MAX, sub_version_ms, whole
-from rebalance_core.ingest.parse.text.templates import NOTHING, Fields, Template, named
-from rebalance_core.ingest.refusal import Unreadable
+from rebalance_core.ingest.parse.text.java_text import (
+    _INT_MAX,
+    between,
+    long_of,
+    sub_version_ms,
+    whole,
+)
+from rebalance_core.ingest.parse.text.log_lines import NOTHING, Fields, Template, named
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -102,7 +106,7 @@ def _back(message: str) -> Fields:
         return None
     host, key, queue, asked, stored = pieces
     topic, _, group = key.rpartition("@")
-    queue_id = whole(queue, INT_MAX)
+    queue_id = whole(queue, _INT_MAX)
     try:
         offsets = {"asked": long_of(asked, "offset"), "stored": long_of(stored, "offset")}
     except Unreadable:

@@ -1,4 +1,6 @@
-"""rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5)."""
+"""rocketmq_client.log: strategies, commits, suspensions, failures; who a process is
+(rocketmq.md §10.5).
+"""
 
 from __future__ import annotations
 
@@ -7,29 +9,153 @@ from collections.abc import Callable
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs import client_trouble_log, pop_log
-from rebalance_core.ingest.parse.logs.client_trouble_log import (
-    BROADCAST,
-    NO_LIST,
-    PULL_FAILED,
-    REJECTED,
-    broadcast_refused,
-    no_member_list,
-    pull_refused,
-)
+from rebalance_core.ingest.parse.logs import pop_log
 from rebalance_core.ingest.parse.logs.pop_log import FORBIDDEN, pop_forbidden
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.log_line import ClientClock, LogLine, client_line
-from rebalance_core.ingest.parse.text.rendered import LONG_MAX, consumer_data, message_queues, whole
-from rebalance_core.ingest.parse.text.templates import (
+from rebalance_core.ingest.parse.text.java_text import (
+    _LONG_MAX,
+    between,
+    consumer_data,
+    message_queues,
+    whole,
+)
+from rebalance_core.ingest.parse.text.log_lines import (
+    NOTHING,
+    ClientClock,
     Fields,
+    LogLine,
     Template,
+    client_line,
     headless,
     named,
     not_read,
     read_message,
     with_fields,
 )
+
+# Lines of a client's log on what failed: members, strategies, heartbeats, pulls (rocketmq.md
+# §13).
+
+NO_LIST = ", get consumer id list failed"
+PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
+"""The line before the refusal of a pull, which stands in the exception's own line."""
+REJECTED = "[REJECTREQUEST]"
+"""In the exception of a pull that a busy broker, or a slave that is not to be read, refuses."""
+BROADCAST = "] can not consume by broadcast way"
+_REBALANCE = "doRebalance, "
+_NOT_LISTED = "[BUG] ConsumerGroup: "
+_EXPIRED = "[BUG]doRebalance, "
+_THREW = "allocate message queue exception. strategy name: "
+_THREW_4_9 = "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName="
+_HEARTBEAT = "send heart beat to broker["
+_HEARTBEAT_V2 = "sendHeartbeatToAllBrokerV2 " + _HEARTBEAT
+_FAILED = ("] failed", "] exception, because the broker not up")
+
+
+def no_member_list(message: str) -> Fields:
+    """``doRebalance, {group} {topic}, get consumer id list failed``."""
+    pieces = between(message, _REBALANCE, NO_LIST)
+    words = pieces[0].split(" ") if pieces else []
+    return named(("group", "topic"), words) if len(words) == 2 else None
+
+
+def _not_listed(message: str) -> Fields:
+    pieces = between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
+    fields = named(("group", "client_id"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    ids = pieces[2].rpartition("]")[0]
+    return fields | {"listed": ids.count(", ") + 1 if ids else 0}
+
+
+def _pull_expired(message: str) -> Fields:
+    """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``, in
+    5.x ``try remove …``.
+    """
+    if ", because pull is pause" not in message:
+        return NOTHING
+    pieces = between(message, _EXPIRED, ", ", ", because pull is pause")
+    queues = message_queues(pieces[1]) if pieces else []
+    if not pieces or not pieces[0] or len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"group": pieces[0], "topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
+def _threw(message: str) -> Fields:
+    pieces = between(message, _THREW, ", ex: ", "")
+    fields = named(("strategy",), pieces[:1] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    # an exception that is also the last argument is printed as a stack, and {} stays
+    return fields | {"message": pieces[1].removeprefix("{}")}
+
+
+def _threw_4_9(message: str) -> Fields:
+    fields = named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
+    return None if fields is None else fields | {"message": ""}
+
+
+def _failed_heartbeat(message: str) -> Fields:
+    to = message[message.find(_HEARTBEAT) :]
+    pieces = next(filter(None, (between(to, _HEARTBEAT, failed) for failed in _FAILED)), None)
+    if pieces is None:
+        return NOTHING if "]" in to else None
+    words = pieces[0].rsplit(" ", 2)
+    return named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
+
+
+def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 16  DESC: the consumer group[{}] can not consume by broadcast way``.
+
+    The line has no time of its own: it has that of the failed pull before it, and states nothing
+    where that line is not known, as at the beginning of a split.
+    """
+    before = text.partition(BROADCAST)[0]
+    group = before.rpartition("consumer group[")[2]
+    if not group or group == before:
+        return (not_read(text, source, BROADCAST),)
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None:
+        return ()
+    values = {"group": group}
+    for topic, broker_name, _ in message_queues(failed.message):
+        values |= {"topic": topic, "broker_name": broker_name}
+    if failed.pid is not None:
+        values["pid"] = failed.pid
+    return (Fact("broadcast_refused", failed.at_ms, values, source),)
+
+
+def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 2  DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
+
+    The time is that of the failed pull before it. Lines without the address state nothing: 4.9
+    prints none.
+    """
+    address = text.rpartition(" BROKER: ")[2].strip()
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None or ":" not in address or " " in address:
+        return ()
+    return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
+
+
+TROUBLE_TEMPLATES: tuple[Template, ...] = (
+    ("not_in_member_list", _NOT_LISTED, _not_listed),
+    ("pull_expired", _EXPIRED, _pull_expired),
+    ("allocation_failed", _THREW, _threw),
+    ("allocation_failed", _THREW_4_9, _threw_4_9),
+    ("heartbeat_failed", _HEARTBEAT, _failed_heartbeat),
+    ("heartbeat_failed", _HEARTBEAT_V2, _failed_heartbeat),
+)
+TROUBLE_WORDS = (
+    *(words for _, words, _ in TROUBLE_TEMPLATES),
+    NO_LIST,
+    *PULL_FAILED,
+    BROADCAST,
+    REJECTED,
+)
+
+
+# rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5).
 
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
@@ -75,7 +201,7 @@ def _committed(message: str) -> Fields:
         return None
     queues = message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
-    offset = -1 if text == "-1" else whole(text, LONG_MAX)  # -1: nothing to commit yet
+    offset = -1 if text == "-1" else whole(text, _LONG_MAX)  # -1: nothing to commit yet
     if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
         return None
     topic, broker, queue_id = queues[0]
@@ -130,13 +256,13 @@ TEMPLATES: tuple[Template, ...] = (
     ("left_broker", "unregister client[Producer: ", _left_broker),
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),
-    *client_trouble_log.TEMPLATES,
+    *TROUBLE_TEMPLATES,
     *pop_log.CLIENT_TEMPLATES,
 )
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
 REBALANCE = "doRebalance, "
-WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *client_trouble_log.WORDS, *pop_log.CLIENT_WORDS)
+WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *pop_log.CLIENT_WORDS)
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:

@@ -5,11 +5,15 @@ orderly.
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.log_line import server_line
-from rebalance_core.ingest.parse.text.rendered import message_queues
-from rebalance_core.ingest.parse.text.templates import Fields, Template, headless, read_message
+from rebalance_core.ingest.parse.text.java_text import between, message_queues
+from rebalance_core.ingest.parse.text.log_lines import (
+    Clock,
+    Fields,
+    Template,
+    headless,
+    read_message,
+    server_line,
+)
 
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.clock import Clock
-from rebalance_core.ingest.parse.text.log_line import server_line
-from rebalance_core.ingest.parse.text.rendered import queue_data
-from rebalance_core.ingest.parse.text.templates import (
+from rebalance_core.ingest.parse.text.java_text import between, queue_data
+from rebalance_core.ingest.parse.text.log_lines import (
     NOTHING,
+    Clock,
     Fields,
     Template,
     headless,
     named,
     read_message,
+    server_line,
 )
 
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.log_line import ClientClock
-from rebalance_core.ingest.parse.text.rendered import MS_MAX, whole
-from rebalance_core.ingest.parse.text.templates import NOT_OURS, NOTHING, Fields, Template, named
+from rebalance_core.ingest.parse.text.java_text import MS_MAX, between, whole
+from rebalance_core.ingest.parse.text.log_lines import (
+    NOT_OURS,
+    NOTHING,
+    ClientClock,
+    Fields,
+    Template,
+    named,
+)
 
 QUERY = "QueryLoad: no assignment for group["
 _UNSUPPORTED = "QueryLoad: unsupported strategy ["

@@ -5,15 +5,17 @@ from __future__ import annotations
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.logs import broker_log
 from rebalance_core.ingest.parse.logs.broker_group_log import TEMPLATES as GROUP_TEMPLATES
-from rebalance_core.ingest.parse.text.log_line import LogLine, ServerClock, server_line
-from rebalance_core.ingest.parse.text.templates import (
+from rebalance_core.ingest.parse.text.log_lines import (
     NOT_OURS,
     NOTHING,
     Fields,
+    LogLine,
     Reader,
+    ServerClock,
     Template,
     not_read,
     read_message,
+    server_line,
 )
 from rebalance_core.model.times import MINUTE_MS
 

@@ -1,8 +1,5 @@
-"""What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
-
-Failures come from ``MQAdminStartup.main0``, which prints the stack of a ``SubCommandException`` on
-standard error and ends with 0. A collection that keeps only standard output has an empty file
-there; one that keeps both has the stack, and here its root cause.
+"""What mqadmin prints besides its tables: warnings of its JVM and loggers, its own failures,
+local times.
 """
 
 from __future__ import annotations
@@ -10,16 +7,102 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
 
-from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.refusal import (
+from rebalance_core.ingest.fact import (
+    BAD_TIME,
     UNPARSABLE_LINE,
     WRONG_FILE,
+    Fact,
+    Unread,
     Unreadable,
     shown,
     storable,
     unread,
 )
+
+# Names in the fixed columns of mqadmin, which cuts those that do not fit.
+
+# TopicValidator and Validators of the client: [%|a-zA-Z0-9_-]; other clients check less.
+_SPACE = re.compile(r"\s")
+
+
+def token_of(value: str, name: str) -> str:
+    """A value without spaces: a topic, a group, an address, a version.
+
+    Raises:
+        Unreadable: it is empty or holds a space.
+    """
+    if not value or _SPACE.search(value):
+        raise Unreadable(UNPARSABLE_LINE, f"{name} is {shown(value)}, not one word")
+    return value
+
+
+def filled(value: str, name: str) -> str:
+    """A value that may hold spaces, like the name of a broker, but is there.
+
+    Raises:
+        Unreadable: it is empty.
+    """
+    if not value:
+        raise Unreadable(UNPARSABLE_LINE, f"the row has no {name}")
+    return value
+
+
+def is_truncated(value: str, width: int) -> bool:
+    """Whether `UtilAll.frontStringAtLeast` may have truncated the name: it fills its column."""
+    return len(value) >= width
+
+
+# Times that mqadmin prints in the local time of the machine it ran on.
+
+# UtilAll.formatDate(…, "yyyy-MM-dd HH:mm:ss") and UtilAll.timeMillisToHumanString2.
+_DASHED = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:,([0-9]{3}))?"
+)
+# UtilAll.timeMillisToHumanString.
+_PACKED = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{3})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def dashed_ms(text: str, time_zone: tzinfo) -> int:
+    """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
+
+    Of an hour that a clock change repeats the zone tells the pass (`time_zones.ReadAt`); a plain
+    one takes the first.
+
+    Raises:
+        Unreadable: it is written otherwise, or no such time exists.
+    """
+    return _epoch_ms(_DASHED.fullmatch(text), text, time_zone)
+
+
+def packed_ms(text: str, time_zone: tzinfo) -> int:
+    """Epoch milliseconds of ``yyyyMMddHHmmssSSS``.
+
+    Raises:
+        Unreadable: it is written otherwise, or no such time exists.
+    """
+    return _epoch_ms(_PACKED.fullmatch(text), text, time_zone)
+
+
+def _epoch_ms(match: re.Match[str] | None, text: str, time_zone: tzinfo) -> int:
+    if match is None:
+        raise Unreadable(BAD_TIME, f"{shown(text)} is not a time as mqadmin prints it")
+    year, month, day, hour, minute, second, milli = (int(part or 0) for part in match.groups())
+    try:
+        local = datetime(year, month, day, hour, minute, second, milli * 1000, tzinfo=time_zone)
+        return (local - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError) as error:
+        raise Unreadable(BAD_TIME, f"{shown(text)} is no time that exists: {error}") from None
+
+
+# What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
+#
+# Failures come from ``MQAdminStartup.main0``, which prints the stack of a ``SubCommandException``
+# on standard error and ends with 0. A collection that keeps only standard output has an empty
+# file there; one that keeps both has the stack, and here its root cause.
 
 KINDS = {
     "no_output": (

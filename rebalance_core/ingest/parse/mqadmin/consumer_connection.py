@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown
 from rebalance_core.ingest.parse.mqadmin import command_output
 from rebalance_core.ingest.parse.mqadmin.command_output import (
     NOT_ONLINE,
     Line,
+    filled,
     foreign,
     read_lines,
     read_output,
+    token_of,
     whole,
 )
-from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, token_of
-from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, shown
+from rebalance_core.ingest.parse.text.java_text import PrintfRow
 
 KINDS = {
     "member": (

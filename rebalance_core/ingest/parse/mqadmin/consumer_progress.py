@@ -8,20 +8,20 @@ from __future__ import annotations
 from datetime import UTC, tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import BAD_NUMBER, UNPARSABLE_LINE, Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.mqadmin import command_output
-from rebalance_core.ingest.parse.mqadmin.admin_times import dashed_ms
 from rebalance_core.ingest.parse.mqadmin.command_output import (
     Line,
+    dashed_ms,
+    filled,
     foreign,
+    is_truncated,
     read_lines,
     read_output,
+    token_of,
     whole,
 )
-from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
-from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, is_truncated, token_of
-from rebalance_core.ingest.refusal import BAD_NUMBER, UNPARSABLE_LINE, Unreadable
+from rebalance_core.ingest.parse.text.java_text import PrintfRow, count_of, decimal_of, long_of
 
 KINDS = {
     "queue_progress": (

@@ -1,32 +1,182 @@
-"""What one client says of itself: the file that ``mqadmin consumerStatus`` writes per client.
-
-Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
-process queue table: what the client owns at that moment, dropped queues and zombies included.
-"""
+"""What one client says of itself: the file that ``mqadmin consumerStatus`` writes for each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.mqadmin.command_output import Line, foreign, read_lines, whole
-from rebalance_core.ingest.parse.mqadmin.running_info.consumer_properties import (
-    CLIENT_FIELDS,
-    client_values,
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
+from rebalance_core.ingest.parse.mqadmin.command_output import (
+    Line,
+    filled,
+    foreign,
+    packed_ms,
+    read_lines,
+    token_of,
+    whole,
 )
-from rebalance_core.ingest.parse.mqadmin.running_info.process_queue_info import (
-    POP_FIELDS,
-    QUEUE_FIELDS,
-    pop_queue_values,
-    queue_values,
+from rebalance_core.ingest.parse.text.java_text import PrintfRow, count_of, decimal_of, long_of
+from rebalance_core.strategies import name_of_class
+
+# ``ProcessQueueInfo [commitOffset=…, …]``: one queue in the process queue table of a client.
+
+QUEUE_FIELDS = (
+    "commit_offset, cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its "
+    "version, 3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and "
+    "broadcasting print it too), try_unlock_times, dropped, last_lock_ms, "
+    "last_pull_ms, last_consume_ms"
 )
-from rebalance_core.ingest.parse.text.java_numbers import count_of, decimal_of, long_of
-from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, token_of
-from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, unread
+POP_FIELDS = "wait_ack_count, dropped, last_pop_ms"
+
+_QUEUE_LONGS = {
+    "commit_offset": "commitOffset",
+    "cached_messages": "cachedMsgCount",
+    "cached_min_offset": "cachedMsgMinOffset",
+    "cached_max_offset": "cachedMsgMaxOffset",
+    "try_unlock_times": "tryUnlockTimes",
+}
+_SIZE = "cachedMsgSizeInMiB"
+_TIMES = {
+    "last_lock_ms": "lastLockTimestamp",
+    "last_pull_ms": "lastPullTimestamp",
+    "last_consume_ms": "lastConsumeTimestamp",
+}
+
+
+def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
+    """The fields of `QUEUE_FIELDS` from ``ProcessQueueInfo.toString()``.
+
+    Times are printed by mqadmin, so in the local time of its machine, not of the client's.
+
+    Raises:
+        Unreadable: it is written otherwise.
+    """
+    fields = _fields(text, "ProcessQueueInfo [", "=")
+    return {
+        **{name: long_of(_field(fields, key), key) for name, key in _QUEUE_LONGS.items()},
+        "cached_mib": long_of(fields[_SIZE], _SIZE) if _SIZE in fields else None,
+        **{name: packed_ms(_field(fields, key), time_zone) for name, key in _TIMES.items()},
+        "locked": _queue_flag(fields, "locked"),
+        "dropped": _queue_flag(fields, "droped"),
+    }
+
+
+def pop_queue_values(text: str) -> dict[str, Any]:
+    """The fields of `POP_FIELDS` from ``PopProcessQueueInfo.toString()`` (5.x).
+
+    Raises:
+        Unreadable: it is written otherwise.
+    """
+    fields = _fields(text, "PopProcessQueueInfo [", ":")
+    return {
+        "wait_ack_count": long_of(_field(fields, "waitAckCount"), "waitAckCount"),
+        "dropped": _queue_flag(fields, "droped"),
+        "last_pop_ms": long_of(_field(fields, "lastPopTimestamp"), "lastPopTimestamp"),
+    }
+
+
+def _fields(text: str, prefix: str, separator: str) -> dict[str, str]:
+    if not text.startswith(prefix) or not text.endswith("]"):
+        raise Unreadable(UNPARSABLE_LINE, f"{shown(text)} is not {prefix}…]")
+    parts = (part.partition(separator) for part in text[len(prefix) : -1].split(", "))
+    return {name: value for name, _, value in parts}
+
+
+def _field(fields: dict[str, str], name: str) -> str:
+    if name not in fields:
+        raise Unreadable(UNPARSABLE_LINE, f"{name} is missing")
+    return fields[name]
+
+
+def _queue_flag(fields: dict[str, str], name: str) -> bool:
+    value = _field(fields, name)
+    if value not in ("true", "false"):
+        raise Unreadable(UNPARSABLE_LINE, f"{name} is {shown(value)}, not true or false")
+    return value == "true"
+
+
+# The properties of a running consumer, as ``consumerStatus`` prints them, in typed fields.
+#
+# Every bean field of the consumer is there under its Java name as its ``toString()``
+# (``MixAll.object2Properties``), and a few more that start with ``PROP_``
+# (``ConsumerRunningInfo``).
+
+CLIENT_FIELDS = (
+    "consumer_group, consumer_type (PUSH, LITE_PULL, PULL), strategy (name as getName() prints it; "
+    "its own class when it is no strategy of RocketMQ), message_model, consume_from_where, "
+    "consume_timestamp (yyyyMMddHHmmss in the client's local time), ordered, client_rebalance "
+    "(False: the broker assigns), version, start_ms, client_ip and instance_name (5.x), "
+    "namesrv_addr, pull_threshold_for_queue, pull_threshold_size_for_queue, "
+    "pull_threshold_for_topic, pull_threshold_size_for_topic, properties (all, name to text)"
+)
+
+_TEXTS = {
+    "consumer_group": "consumerGroup",
+    "message_model": "messageModel",
+    "consume_from_where": "consumeFromWhere",
+    "consume_timestamp": "consumeTimestamp",
+    "version": "PROP_CLIENT_VERSION",
+    "client_ip": "clientIP",
+    "instance_name": "instanceName",
+    "namesrv_addr": "PROP_NAMESERVER_ADDR",
+}
+_LONGS = {
+    "start_ms": "PROP_CONSUMER_START_TIMESTAMP",
+    "pull_threshold_for_queue": "pullThresholdForQueue",
+    "pull_threshold_size_for_queue": "pullThresholdSizeForQueue",
+    "pull_threshold_for_topic": "pullThresholdForTopic",
+    "pull_threshold_size_for_topic": "pullThresholdSizeForTopic",
+}
+
+
+def client_values(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of `CLIENT_FIELDS`; None for each that this version or type does not print.
+
+    Raises:
+        Unreadable: a number is none.
+    """
+    texts = {name: properties.get(key) for name, key in _TEXTS.items()}
+    longs = {
+        name: long_of(properties[key], key) if key in properties else None
+        for name, key in _LONGS.items()
+    }
+    return {
+        **texts,
+        **longs,
+        "consumer_type": _consumer_type(properties),
+        "strategy": _strategy(properties.get("allocateMessageQueueStrategy")),
+        "ordered": _flag(properties.get("PROP_CONSUMEORDERLY")),
+        "client_rebalance": _flag(properties.get("clientRebalance")),
+        "properties": dict(properties),
+    }
+
+
+def _consumer_type(properties: Mapping[str, str]) -> str | None:
+    if properties.get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY":
+        return "PUSH"
+    if "defaultLitePullConsumerImpl" in properties:
+        return "LITE_PULL"
+    return "PULL" if properties.get("PROP_CONSUME_TYPE") == "CONSUME_ACTIVELY" else None
+
+
+def _strategy(text: str | None) -> str | None:
+    """``AVG`` for ``org.….AllocateMessageQueueAveragely@4659aa62``; parameters are not shown."""
+    if text is None:
+        return None
+    java_class = text.partition("@")[0]
+    return name_of_class(java_class) or java_class
+
+
+def _flag(text: str | None) -> bool | None:
+    return {"true": True, "false": False}.get(text or "")
+
+
+# What one client says of itself: the file that ``mqadmin consumerStatus`` writes per client.
+#
+# Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
+# process queue table: what the client owns at that moment, dropped queues and zombies included.
 
 KINDS = {
     "client": (

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from datetime import UTC, tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.mqadmin import command_output, consumer_running_info
 from rebalance_core.ingest.parse.mqadmin.command_output import (
     Line,
+    filled,
     foreign,
     read_lines,
     read_output,
@@ -25,9 +26,7 @@ from rebalance_core.ingest.parse.mqadmin.consumer_running_info import (
     PROPERTIES,
     parse_running_info,
 )
-from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
-from rebalance_core.ingest.parse.text.table_names import filled
-from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable
+from rebalance_core.ingest.parse.text.java_text import count_of, long_of
 
 KINDS = {
     "listed_client": (

@@ -1,7 +1,5 @@
-"""A listing of a broker's store, and the files of a RocksDB in it: how it keeps its configurations.
-
-RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each file with its path,
-its size if known, and when it was written (epoch seconds) if known.
+"""A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
+configurations.
 """
 
 from __future__ import annotations
@@ -10,10 +8,30 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.stores.store_forms import FORM_OF_FOLDER, JSON
-from rebalance_core.ingest.refusal import WRONG_FILE, Unreadable, unread
+from rebalance_core.ingest.fact import WRONG_FILE, Fact, Unread, Unreadable, unread
 from rebalance_core.model.times import SECOND_MS
+
+# How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).
+
+JSON, ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2 = "JSON", "ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB_V2"
+
+STORE_FORMS = {
+    JSON: "topics.json, subscriptionGroup.json and consumerOffset.json, always current",
+    ROCKSDB: "three RocksDBs below config/ (storeType=defaultRocksDB)",
+    SINGLE_ROCKSDB: "one RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true)",
+    ROCKSDB_V2: "config/rdb (configManagerVersion=v2), which no command exports",
+}
+"""What each form means."""
+
+FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_V2}
+"""The form by the folder below ``config/`` whose file CURRENT is its sign."""
+
+
+# A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
+# configurations.
+#
+# RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each file with its
+# path, its size if known, and when it was written (epoch seconds) if known.
 
 DIGITS = 20
 """A longer number is neither a size nor a time."""

@@ -8,7 +8,7 @@ from rebalance_core.ingest.events.complete_tables import sequenced
 from rebalance_core.ingest.events.topic_timeline import topic_tables
 from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.masters.turn import MasterTurn
+from rebalance_core.ingest.masters import MasterTurn
 
 CONTEXT = ClusterContext(
     "C", 1_000, 900_000, brokers=("a",), permissions={"ro": ((0, 4),)}, versions={"ro": "4.9.7"}

@@ -9,8 +9,8 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.assumptions import Assumptions
 from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.evidence.evidence_table import evidence_batches, pieces_of
 from rebalance_core.ingest.evidence.stated_once import FILE_BITS, stated_once

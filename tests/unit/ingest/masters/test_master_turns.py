@@ -8,8 +8,7 @@ import pytest
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.masters.master_turns import master_turns, modes_at_end
-from rebalance_core.ingest.masters.replicas import Replicas
+from rebalance_core.ingest.masters import Replicas, master_turns, modes_at_end
 
 MASTER, SLAVE = "1:1", "1:2"
 START_MS = 500

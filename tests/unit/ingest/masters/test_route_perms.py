@@ -1,6 +1,6 @@
 """W that a route lacks while slaves alone answer for a broker."""
 
-from rebalance_core.ingest.masters.route_perms import RoutePerms
+from rebalance_core.ingest.events.topic_timeline import RoutePerms
 
 DOWN_MS, UP_MS = 100_000, 200_000
 

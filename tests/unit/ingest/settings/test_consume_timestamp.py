@@ -5,7 +5,7 @@ import pytest
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.consume_timestamp import (
+from rebalance_core.ingest.settings.group_settings_row import (
     FROM_TIMESTAMP,
     consume_timestamp,
     local_seconds_ms,

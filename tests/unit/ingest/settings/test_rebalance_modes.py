@@ -6,8 +6,7 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.given_up import given_up
-from rebalance_core.ingest.settings.rebalance_modes import rebalance_modes
+from rebalance_core.ingest.settings.request_modes import given_up, rebalance_modes
 
 pytestmark = pytest.mark.unit
 

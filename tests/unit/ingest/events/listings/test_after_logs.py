@@ -1,4 +1,4 @@
-from rebalance_core.ingest.events.listings.after_logs import after_logs
+from rebalance_core.ingest.events.listings import after_logs
 from rebalance_core.ingest.rows import event
 from tests.unit.ingest.events.listings.pieces import CONTEXT
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.listings.listed_connections import listed_connections
+from rebalance_core.ingest.events.listings import listed_connections
 from rebalance_core.ingest.evidence.evidence import Evidence
 from tests.unit.ingest.events.listings.pieces import CONTEXT, connected, listed, said, started
 

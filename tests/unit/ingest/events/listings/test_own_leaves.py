@@ -1,7 +1,7 @@
 from typing import Any
 
-from rebalance_core.ingest.events.listings.own_leaves import dated_by_dumps
-from rebalance_core.ingest.events.process_names import ProcessNames
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.listings import dated_by_dumps
 from rebalance_core.ingest.rows import event
 from tests.unit.ingest.events.listings.pieces import CONTEXT, said
 

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.cluster_list import KINDS, parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin.brokers import CLUSTER_LIST_KINDS, parse_cluster_list
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 V5 = """\
@@ -63,5 +63,5 @@ def test_bad_rows_are_refused_by_name() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-clusterList", parse_cluster_list, KINDS)
+    counts = parse_all(r"mqadmin/\d+-clusterList", parse_cluster_list, CLUSTER_LIST_KINDS)
     assert counts["broker"] > counts["files"] >= 1

@@ -1,5 +1,5 @@
 from rebalance_core.ingest.fact import Fact
-from rebalance_core.ingest.parse.mqadmin.export import KINDS, parse_export
+from rebalance_core.ingest.parse.mqadmin.export import EXPORT_KINDS, parse_export
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER
 
@@ -75,5 +75,5 @@ def test_what_is_no_export_is_refused() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-(exportMetrics|metrics)", parse_export, KINDS)
+    counts = parse_all(r"mqadmin/\d+-(exportMetrics|metrics)", parse_export, EXPORT_KINDS)
     assert counts["broker_metrics"] >= counts["exported_to"] >= 1

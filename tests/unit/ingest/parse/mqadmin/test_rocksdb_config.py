@@ -1,11 +1,7 @@
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin.rocksdb_config import KINDS, parse_rocksdb_config
-from rebalance_core.ingest.parse.stores import (
-    consumer_offset_json,
-    subscription_group_json,
-    topics_json,
-)
+from rebalance_core.ingest.parse.mqadmin.export import ROCKSDB_KINDS, parse_rocksdb_config
+from rebalance_core.ingest.parse.stores import config_stores, offset_stores
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 
 pytestmark = pytest.mark.unit
@@ -64,8 +60,8 @@ def test_what_is_not_understood_is_refused(text: str, code: str) -> None:
 
 
 def test_every_output_collected_is_read() -> None:
-    stores = (topics_json.KINDS, subscription_group_json.KINDS, consumer_offset_json.KINDS)
-    known = {kind: text for of_store in (*stores, KINDS) for kind, text in of_store.items()}
+    stores = (config_stores.TOPIC_KINDS, config_stores.GROUP_KINDS, offset_stores.COMMITTED_KINDS)
+    known = {kind: text for of_store in (*stores, ROCKSDB_KINDS) for kind, text in of_store.items()}
     pattern = r"mqadmin/\d+-(rocksDBConfigToJson|exportMetadataInRocksDB|exported)-"
     counts = parse_all(pattern, parse_rocksdb_config, known)
     assert counts["rocksdb_export"] == 21

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topic_list import KINDS, parse_topic_list
+from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_LIST_KINDS, parse_topic_list
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 TEXT = f"""\
@@ -38,5 +38,5 @@ def test_what_is_no_list_is_refused() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-topicList", parse_topic_list, KINDS)
+    counts = parse_all(r"mqadmin/\d+-topicList", parse_topic_list, TOPIC_LIST_KINDS)
     assert counts["topic"] > counts["files"] >= 1

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topic_route import KINDS, parse_topic_route
+from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_ROUTE_KINDS, parse_topic_route
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE
 
@@ -86,5 +86,5 @@ def test_a_topic_that_does_not_exist() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-topicRoute", parse_topic_route, KINDS)
+    counts = parse_all(r"mqadmin/\d+-topicRoute", parse_topic_route, TOPIC_ROUTE_KINDS)
     assert counts["route_queues"] >= counts["files"] >= 1

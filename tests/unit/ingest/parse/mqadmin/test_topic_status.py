@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topic_status import KINDS, parse_topic_status
+from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_STATUS_KINDS, parse_topic_status
 from tests.unit.ingest.documents import codes, facts, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NOISE
 
@@ -60,5 +60,5 @@ def test_bad_rows_are_refused_by_name() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-topicStatus", parse_topic_status, KINDS)
+    counts = parse_all(r"mqadmin/\d+-topicStatus", parse_topic_status, TOPIC_STATUS_KINDS)
     assert counts["queue_offsets"] > counts["files"] >= 1

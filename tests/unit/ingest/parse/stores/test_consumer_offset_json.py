@@ -1,5 +1,5 @@
-from rebalance_core.ingest.parse.stores.consumer_offset_json import (
-    KINDS,
+from rebalance_core.ingest.parse.stores.offset_stores import (
+    COMMITTED_KINDS,
     parse_consumer_offset_json,
 )
 from tests.unit.ingest.documents import codes, facts, kinds, messages, parse_all
@@ -72,6 +72,6 @@ def test_bad_numbers_are_refused_by_name() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json, KINDS)
+    counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json, COMMITTED_KINDS)
     assert counts["files"] >= 1
     assert counts["committed_offset"] > 5 * counts["files"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rebalance_core.ingest.parse.stores.consumer_order_info_json import (
-    KINDS,
+from rebalance_core.ingest.parse.stores.offset_stores import (
+    ORDER_INFO_KINDS,
     parse_consumer_order_info_json,
 )
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
@@ -66,6 +66,6 @@ def test_what_is_none_is_refused() -> None:
 
 def test_the_recording() -> None:
     pattern = r"brokers/.*/consumerOrderInfo\.json$"
-    counts = parse_all(pattern, parse_consumer_order_info_json, KINDS)
+    counts = parse_all(pattern, parse_consumer_order_info_json, ORDER_INFO_KINDS)
     assert counts["files"] >= 8
     assert counts["order_info"] >= 16

@@ -1,4 +1,7 @@
-from rebalance_core.ingest.parse.stores.local_offset_json import KINDS, parse_local_offset_json
+from rebalance_core.ingest.parse.stores.offset_stores import (
+    LOCAL_OFFSET_KINDS,
+    parse_local_offset_json,
+)
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 TEXT = """{
@@ -41,6 +44,6 @@ def test_a_key_that_is_no_queue_is_refused() -> None:
 
 def test_every_recording() -> None:
     pattern = r"clients/.*/offsets\.json$"
-    counts = parse_all(pattern, parse_local_offset_json, KINDS)
+    counts = parse_all(pattern, parse_local_offset_json, LOCAL_OFFSET_KINDS)
     assert counts["files"] >= 1
     assert counts["local_offset"] > counts["files"]

@@ -1,5 +1,5 @@
-from rebalance_core.ingest.parse.stores.message_request_mode_json import (
-    KINDS,
+from rebalance_core.ingest.parse.stores.config_stores import (
+    REQUEST_MODE_KINDS,
     parse_message_request_mode_json,
 )
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
@@ -48,6 +48,6 @@ def test_what_is_none_is_refused() -> None:
 
 def test_every_recording() -> None:
     pattern = r"brokers/.*/messageRequestMode\.json$"
-    counts = parse_all(pattern, parse_message_request_mode_json, KINDS)
+    counts = parse_all(pattern, parse_message_request_mode_json, REQUEST_MODE_KINDS)
     assert counts["files"] >= 12
     assert counts["request_mode"] >= 100

@@ -1,5 +1,5 @@
-from rebalance_core.ingest.parse.stores.subscription_group_json import (
-    KINDS,
+from rebalance_core.ingest.parse.stores.config_stores import (
+    GROUP_KINDS,
     parse_subscription_group_json,
 )
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
@@ -50,6 +50,6 @@ def test_another_store_is_told_apart() -> None:
 
 def test_every_recording() -> None:
     pattern = r"brokers/.*/subscriptionGroup\.json$"
-    counts = parse_all(pattern, parse_subscription_group_json, KINDS)
+    counts = parse_all(pattern, parse_subscription_group_json, GROUP_KINDS)
     assert counts["files"] >= 1
     assert counts["subscription_group"] > 5 * counts["files"]

@@ -1,5 +1,5 @@
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.parse.stores.topics_json import KINDS, parse_topics_json
+from rebalance_core.ingest.parse.stores.config_stores import TOPIC_KINDS, parse_topics_json
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
 
 V4 = """{
@@ -86,6 +86,6 @@ def test_another_store_is_told_apart() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"brokers/.*/topics\.json$", parse_topics_json, KINDS)
+    counts = parse_all(r"brokers/.*/topics\.json$", parse_topics_json, TOPIC_KINDS)
     assert counts["files"] >= 1
     assert counts["topic_config"] > 10 * counts["files"]

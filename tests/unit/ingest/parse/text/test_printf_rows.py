@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
+from rebalance_core.ingest.parse.text.java_text import PrintfRow
 
 ROW = PrintfRow("%-8s  %-4s %6s %s")
 

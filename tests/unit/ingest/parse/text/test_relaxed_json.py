@@ -3,8 +3,8 @@ import random
 
 import pytest
 
-from rebalance_core.ingest.parse.text.relaxed_json import MAX_DEPTH, read_relaxed_json
-from rebalance_core.ingest.refusal import UNPARSABLE_DOCUMENT, Unreadable
+from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Unreadable
+from rebalance_core.ingest.parse.text.json_tables import MAX_DEPTH, read_relaxed_json
 from tests.unit.ingest.processor_time import linear
 
 

@@ -1,26 +1,28 @@
-"""``mqadmin clusterList``: the brokers that the name server knows.
-
-Printed by ``ClusterListSubCommand``. Each release moves its load columns; only the first five and
-the last are read.
+"""``mqadmin clusterList``, ``getBrokerConfig`` and ``getNamesrvConfig``: the brokers and their
+settings.
 """
 
 from __future__ import annotations
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
 from rebalance_core.ingest.parse.mqadmin import command_output
 from rebalance_core.ingest.parse.mqadmin.command_output import (
     Line,
+    filled,
     foreign,
     read_lines,
     read_output,
+    token_of,
     whole,
 )
-from rebalance_core.ingest.parse.text.java_numbers import count_of, long_of
-from rebalance_core.ingest.parse.text.printf_rows import PrintfRow
-from rebalance_core.ingest.parse.text.table_names import filled, token_of
-from rebalance_core.ingest.refusal import UNPARSABLE_LINE, Unreadable, shown
+from rebalance_core.ingest.parse.text.java_text import PrintfRow, count_of, long_of
 
-KINDS = {
+# ``mqadmin clusterList``: the brokers that the name server knows.
+#
+# Printed by ``ClusterListSubCommand``. Each release moves its load columns; only the first five
+# and the last are read.
+
+CLUSTER_LIST_KINDS = {
     "broker": (
         "a broker process that the name server knows: cluster, broker_name, broker_id (0 is the "
         "master), addr, version (None: it did not answer), activated (5.x)"
@@ -36,7 +38,7 @@ _TOTALS_ROW = PrintfRow("%-16s  %-32s %14s %14s %14s %s")
 
 
 def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `KINDS` from the output of one run, with or without ``-m``."""
+    """The facts of `CLUSTER_LIST_KINDS` from the output of one run, with or without ``-m``."""
     output = read_output(text, source)
     return [*read_lines(output.lines, _Table().read), *output.others]
 
@@ -92,3 +94,56 @@ def _totals(line: Line) -> Fact:
     values = {"cluster": filled(cluster, "cluster"), "broker_name": filled(broker_name, "broker")}
     numbers = {name: long_of(text, name) for name, text in zip(names, counts, strict=True)}
     return Fact("broker_totals", None, values | numbers, line.source)
+
+
+# ``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of servers that run.
+#
+# Both print ``============<address>============`` and a line ``%-50s= %s`` for each property, of
+# a whole cluster (-c) ``Master: <address>`` and ``My Master: <address>=====Slave: <address>``.
+
+SERVER_CONFIG_KINDS = {
+    "server_settings": (
+        "a broker or name server that answered: address, and settings, those of SETTINGS that it "
+        "has, by name"
+    ),
+    **command_output.KINDS,
+}
+SETTINGS = (
+    "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
+)  # fmt: skip
+"""What is taken of several hundred properties."""
+
+_RULE = "============"
+_SLAVE = "=====Slave: "
+_NO_MASTER = "NO_MASTER"
+"""CommandUtil.NO_MASTER_PLACEHOLDER: stands for the address of a master that is not there."""
+
+
+def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `SERVER_CONFIG_KINDS` from the output of one run."""
+    output = read_output(text, source)
+    results: list[Fact | Unread] = []
+    settings: dict[str, str] | None = None
+    for line in output.lines:
+        try:
+            if line.text.startswith(_RULE):
+                settings = {}
+                address = _address(line)
+                if address != _NO_MASTER:
+                    values = {"address": address, "settings": settings}
+                    results.append(Fact("server_settings", None, values, line.source))
+            elif settings is None or "=" not in line.text:
+                if not line.text.endswith("has no config property!"):
+                    raise foreign(line, "getBrokerConfig")
+            else:
+                name, _, value = whole(line).partition("=")
+                if name.strip() in SETTINGS:
+                    settings[name.strip()] = value.strip()
+        except Unreadable as refusal:
+            results.append(unread(line.source, line.text, refusal))
+    return [*results, *output.others]
+
+
+def _address(line: Line) -> str:
+    head = whole(line).strip().removeprefix(_RULE).removesuffix(_RULE)
+    return token_of(head.partition(_SLAVE)[2] or head.removeprefix("Master: "), "address")

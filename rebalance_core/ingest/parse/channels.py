@@ -1,14 +1,20 @@
-"""Channels behind a proxy as its log, or a broker with a proxy inside, renders them
-(rocketmq.md §14).
-"""
+"""How brokers and proxies render the connections of their clients."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from rebalance_core.ingest.parse.text.between import between
-from rebalance_core.ingest.parse.text.rendered import subscribed_topics
+from rebalance_core.ingest.parse.text.java_text import (
+    _INT_MAX,
+    MS_MAX,
+    between,
+    subscribed_topics,
+    whole,
+)
+
+# Channels behind a proxy as its log, or a broker with a proxy inside, renders them (rocketmq.md
+# §14).
 
 GRPC, REMOTING = "GRPC", "REMOTING"
 """How a client speaks to its proxy."""
@@ -101,3 +107,44 @@ def _listed(text: str) -> list[str] | None:
         return None
     topics = {entry.get("topic") for entry in entries if isinstance(entry, dict)}
     return sorted(topic for topic in topics if isinstance(topic, str) and topic) or None
+
+
+# ``ClientChannelInfo`` of a broker's or proxy's log (rocketmq.md §10.2, §14).
+
+_INFO = "ClientChannelInfo [channel="
+_CLIENT_ID = ", clientId="
+
+
+def channel_info(text: str) -> dict[str, Any] | None:
+    """``ClientChannelInfo [channel={}, clientId=…, language=…, version=…, lastUpdateTimestamp=…]``.
+
+    The fields are client_id, language, version, beat_ms and channel, the client's address. Of a
+    connection to a broker also local, the broker's own address (empty if missing); behind a proxy
+    the other fields of `proxied_channel`, and version is None: the one printed is the proxy's.
+    """
+    # a channel's own text may name the client too: the last one counts
+    channel, found, rest = text.rpartition(_CLIENT_ID)
+    pieces = between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
+    if not found or pieces is None or not channel.startswith(_INFO):
+        return None
+    client_id, language, version, beat = pieces
+    ordinal, beat_ms = whole(version, _INT_MAX), whole(beat, MS_MAX)
+    if not client_id or ordinal is None or beat_ms is None:
+        return None
+    client = {"client_id": client_id, "language": language, "version": ordinal, "beat_ms": beat_ms}
+    channel = channel.removeprefix(_INFO)
+    if channel.startswith("[id: "):
+        return _connection(channel) | client
+    proxied = proxied_channel(channel)
+    return None if proxied is None else proxied | client | {"version": None}
+
+
+def _connection(text: str) -> dict[str, Any]:
+    """``[id: 0x…, L:/ip:port - R:/ip:port]``.
+
+    A closed one prints ``!`` for ``-`` and may lack its remote part: its id then stands for it.
+    """
+    channel_id, _, addresses = text.removeprefix("[id: ").removesuffix("]").partition(", ")
+    before, _, remote = addresses.partition("R:")
+    local = before.partition("L:")[2].rpartition("/")[2].rstrip(" -!")
+    return {"channel": remote.rpartition("/")[2] or channel_id, "local": local}

@@ -1,0 +1,385 @@
+"""What dumps list of a group's members, as evidence beside the lines of the brokers' logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.text.log_lines import inside_second
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.times import SECOND_MS, utc
+
+# Whose connections a dump of a broker lists: while its master is gone, those of a slave.
+#
+# It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
+
+
+def at_answerers(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+    """The pieces, those of kind ``member`` with the place of the process that answered.
+
+    It is the slave whose log has the connection, else, while the master is gone, the only slave
+    whose files were collected. Where nothing tells it, the piece is left out.
+    """
+    pieces = list(pieces)
+    announced = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
+    slaves: dict[str, list[str]] = {}
+    for folder in context.folders.values():
+        if folder.place != folder.broker_name:
+            slaves.setdefault(folder.broker_name, []).append(folder.place)
+    found = []
+    for piece in pieces:
+        if piece.kind != "member":
+            found.append(piece)
+            continue
+        own = sorted(slaves.get(piece.place, ()))
+        channel = piece.values["client_addr"]
+        logged = [place for place in own if (place, channel) in announced]
+        if logged and (piece.place, channel) not in announced:
+            found.append(replace(piece, place=logged[0]))
+        elif not context.is_masterless(piece.place, context.time_of(piece)):
+            found.append(piece)
+        elif len(own) == 1:
+            found.append(replace(piece, place=own[0]))
+    return found
+
+
+# Connections that ``consumerConnection`` lists and no line of the broker's log announces.
+#
+# They were made before the log begins, after it ended, or their line was dropped (rocketmq.md
+# §10.1). A connection of a client that nothing else shows is taken to exist since that client
+# says it started, else since the log's start.
+
+_USED = ("client", "client_subscription", "consumer_connected", "heartbeat", "member")
+
+
+def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+    """One piece of evidence, kind ``consumer_listed``, for each such connection.
+
+    Its values: channel, client_id, topics (the client's own where any file tells them, else the
+    group's at that broker), message_model, consume_from_where; ended: True where the broker's log
+    had ended by then; later: True if its topics are those that it said when all logs had ended.
+
+    Those that may have been made after the broker's log ended are left to `listed_tables`: where
+    the log has the broker's start, or another connection of the client is known, which this one may
+    have replaced, and the client does not say that it started in between.
+    """
+    used = [piece for piece in pieces if piece.kind in _USED]
+    pieces = sorted(used, key=lambda p: (context.time_of(p), p.source))
+    found: list[Evidence] = []
+    own, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
+    started = start_times(pieces)
+    asked = {p.values.get("client_file") for p in pieces if p.kind == "client_subscription"}
+    announced = {
+        (p.place, p.values["channel"]): p for p in pieces if p.kind == "consumer_connected"
+    }
+    first_ms: dict[str, int] = {}
+    for piece in announced.values():
+        client_id, at_ms = piece.values["client_id"], context.time_of(piece)
+        first_ms[client_id] = min(at_ms, first_ms.get(client_id, at_ms))
+    listed: set[tuple[str, str]] = set()
+    dated: set[tuple[str, str]] = set()
+    for piece in of_logged_brokers(pieces, context):
+        v, seen_ms = piece.values, context.time_of(piece)
+        key = (piece.place, v["client_addr"])
+        if key in announced or key in listed:
+            continue
+        listed.add(key)
+        restarts = [ms for ms, _ in context.starts.get(piece.place, ()) if ms <= seen_ms]
+        start_ms = started.get(v["client_id"], 0)
+        ended = context.log_had_ended(piece.place, seen_ms)
+        beat = beats.get(v["client_id"]) if ended else None
+        if ended:
+            if beat and beat[0] > context.logged[piece.place] and (restarts or start_ms):
+                start_ms = beat[0]  # nearer than when start() began
+            known = first_ms.get(v["client_id"], seen_ms) < seen_ms
+            twin = (piece.place, v["client_id"]) in dated  # whose start is it?
+            if known or twin or (restarts and start_ms <= max(restarts)):
+                continue
+        if start_ms:
+            dated.add((piece.place, v["client_id"]))
+        first_ms.setdefault(v["client_id"], seen_ms)
+        since = max(start_ms, context.start_ms, *restarts)
+        values = listed_values(piece, own)
+        if ended:
+            later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
+            values |= {"ended": True, "topics": beat[1] if beat else values["topics"]}
+            values["later"] = later and beat is None
+        found.append(replace(piece, kind="consumer_listed", at_ms=since, values=values))
+    return found
+
+
+def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """The members that dumps list of brokers whose log was collected, since the logs begin."""
+    for piece in pieces:
+        if piece.kind != "member" or piece.place not in context.logged:
+            continue  # of a broker without a log nothing would tell that they end
+        if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
+            yield piece  # who was there before the logs begin may have gone before
+
+
+def listed_values(piece: Evidence, own: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The values of a ``consumer_listed`` piece, from one on a ``member``."""
+    v = piece.values
+    topics = own.get(v["client_id"]) or sorted({pair[0] for pair in v["subscriptions"] or ()})
+    # push consumers always subscribe something: a dump without it was cut
+    said = topics or v.get("consume_type") == "CONSUME_ACTIVELY"
+    return {
+        "channel": v["client_addr"],
+        "client_id": v["client_id"],
+        "topics": topics if said else None,
+        "message_model": v["message_model"],
+        "consume_from_where": v["consume_from_where"],
+        "known_ms": None,
+    }
+
+
+def start_times(pieces: Iterable[Evidence]) -> dict[str, int]:
+    """When each client that ``consumerStatus`` lists says it started, epoch ms."""
+    return {
+        p.values["client_file"]: p.values["start_ms"]
+        for p in pieces
+        if p.kind == "client" and p.values.get("client_file") and p.values["start_ms"]
+    }
+
+
+def own_subscriptions(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> Mapping[str, list[str]]:
+    """Topics that each client says it subscribes: ``consumerStatus``, else its first heartbeat."""
+    topics: dict[str, set[str]] = {}
+    for piece in pieces:
+        if piece.kind == "client_subscription" and piece.values.get("client_file"):
+            topics.setdefault(piece.values["client_file"], set()).add(piece.values["topic"])
+    stated = {client_id: sorted(names) for client_id, names in topics.items()}
+    beats = first_heartbeats(pieces, context)
+    return {client_id: names for client_id, (_, names) in beats.items()} | stated
+
+
+def first_heartbeats(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> dict[str, tuple[int, list[str]]]:
+    """Time and topics of the first heartbeat that each client logs itself."""
+    beats: dict[str, tuple[int, list[str]]] = {}
+    logged = [piece for piece in pieces if piece.kind == "heartbeat"]
+    for piece in sorted(logged, key=context.time_of):
+        topics = sorted(set(piece.values["topics"]))
+        beats.setdefault(piece.values["client_id"], (context.time_of(piece), topics))
+    return beats
+
+
+# What dumps say of a broker's members once its log has ended: whole tables, not changes.
+#
+# Who operates the cluster may copy the logs and ask mqadmin later, or logs are cut at their end.
+# Each ``consumerConnection`` of the broker is then all that is known of its connections at that
+# time, and each ``consumerStatus`` what its client subscribes. What differs from what was known
+# before happened between the two.
+
+AFTER_ALL = 2**62
+"""Position of what comes after all else of its time and place."""
+
+
+def listed_tables(
+    group: str, pieces: list[Evidence], context: ClusterContext
+) -> Iterator[Evidence]:
+    """Evidence of three kinds, beside the lines.
+
+    ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
+    ``members`` has the `listed_values` of its connections by client id. A dump without a member
+    says nothing, as a failure prints nothing either. ``topics_listed`` of each client that was
+    asked when every broker's log had ended: its client_id and topics, without the retry topic.
+    """
+    for place, until_ms in context.logged.items():
+        end_ms = until_ms + SECOND_MS - 1
+        yield Evidence(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
+    own = own_subscriptions(pieces, context)
+    dumps: dict[tuple[str, int, str], list[Evidence]] = {}
+    for piece in of_logged_brokers(pieces, context):
+        at_ms = context.time_of(piece)
+        if context.log_had_ended(piece.place, at_ms):
+            dumps.setdefault((piece.place, at_ms, file_of(piece.source)), []).append(piece)
+    for (place, at_ms, _), members in dumps.items():
+        listed: dict[str, list[dict[str, object]]] = {}
+        for piece in members:
+            listed.setdefault(piece.values["client_id"], []).append(listed_values(piece, own))
+        source, values = members[0].source, {"members": listed}
+        yield Evidence(GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, values)
+    yield from _own_topics(group, pieces, context)
+
+
+def _own_topics(
+    group: str, pieces: Iterable[Evidence], context: ClusterContext
+) -> Iterator[Evidence]:
+    asked: dict[tuple[int, str], list[Evidence]] = {}
+    for piece in pieces:
+        if piece.kind == "client_subscription" and piece.values.get("client_file"):
+            key = (context.time_of(piece), piece.values["client_file"])
+            asked.setdefault(key, []).append(piece)
+    for (at_ms, client_id), topics in asked.items():
+        if context.all_logs_had_ended(at_ms):
+            names = frozenset(p.values["topic"] for p in topics)
+            values = {
+                "client_id": client_id,
+                "topics": {topic for topic in names if not is_retry_topic(topic)},
+            }
+            source = topics[0].source
+            yield Evidence(GROUP, group, "topics_listed", at_ms, "", AFTER_ALL, source, values)
+
+
+# Leaves that a client's own log tells, of members that dumps no longer list.
+
+
+def dated_by_dumps(
+    after_logs: Iterable[Row],
+    events: Iterable[Row],
+    pieces: Iterable[Evidence],
+    names: ProcessNames,
+    context: ClusterContext,
+) -> list[Row]:
+    """The events that a dump alone tells; losses that the client's log tells become leaves.
+
+    A loss counts as told if the client unregistered between its join and the dump, and its id was
+    that of one process. The row itself is changed.
+
+    Args:
+        after_logs: events that dumps show which were taken after a broker's log had ended.
+        events: all of the group.
+        pieces: evidence on the group.
+        names: of its clients' processes.
+        context: of the cluster.
+    """
+    joins: dict[str, list[int]] = {}
+    for row in events:
+        if row["event_type"] == CONSUMER_JOIN:
+            joins.setdefault(row["client_id"], []).append(row["event_ms"])
+    left: dict[str | None, list[tuple[int, str]]] = {}
+    for piece in pieces:
+        if piece.kind == "left_broker":
+            told = (context.time_of(piece), piece.source)
+            left.setdefault(names.client_of(piece), []).append(told)
+    by_dumps = []
+    for row in after_logs:
+        own = joins.get(row["client_id"], [])
+        lines = [
+            line
+            for line in left.get(row["client_id"], ())
+            if len(own) == 1 and own[0] < line[0] <= row["event_ms"]
+        ]
+        if row["event_type"] == CONSUMER_LOST and lines:
+            row["event_type"] = CONSUMER_LEAVE
+            row["event_ms"], row["source"] = min(lines)
+        else:
+            by_dumps.append(row)
+    return by_dumps
+
+
+# The finding on what a group's members did once the brokers' logs had ended.
+
+SHOWN = 20
+"""Events that the finding names at most."""
+
+
+def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> list[Row]:
+    """The finding on events that only dumps show which were taken after the logs had ended.
+
+    Args:
+        group: the consumer group.
+        events: those events.
+        context: of the cluster.
+    """
+    rows = sorted(events, key=lambda row: row["event_ms"])
+    if not rows:
+        return []
+    ends = {place: ms for place, ms in sorted(context.logged.items()) if ms < rows[-1]["event_ms"]}
+    first_ms = min(ends.values(), default=rows[0]["event_ms"])
+    shown = {_name(row): row["source"] for row in rows[:SHOWN]}
+    told = ", ".join(f"{place} at {utc(ms)}" for place, ms in ends.items())
+    return [
+        finding(
+            "INGEST_LOG_ENDED",
+            f"What members did after broker.log had ended ({told}) is known from dumps alone. "
+            f"Events that are dated by the dump that shows them, or by when the client says it "
+            f"started: {len(rows)}. They may have happened at any time since the log's end: "
+            "windows and bounds of starts do not cover that.",
+            "Copy the logs after the dumps, up to their last line.",
+            WARNING,
+            consumer_group=group,
+            first_ms=first_ms,
+            last_ms=rows[-1]["event_ms"],
+            evidence=shown,
+        )
+    ]
+
+
+def _name(row: Row) -> str:
+    return " ".join(filter(None, (row["event_type"], row.get("topic"), row["client_id"])))
+
+
+# The evidence on a group's members with the best millisecond of each line.
+
+LOGGED_BY_BROKERS = (
+    "consumer_connected",
+    "consumer_data",
+    "consumer_left",
+    "consumer_closed",
+    "consumer_expired",
+)
+
+
+def timed_evidence(
+    group: str, pieces: list[Evidence], context: ClusterContext
+) -> Iterator[tuple[int, Evidence]]:
+    """Lines of the brokers' logs, what dumps list, and starts and ends of brokers.
+
+    Times never go back between two lines of one log that stand in one second. The kinds
+    ``broker_starting`` and ``broker_out`` are the brokers' own.
+    """
+    for kind, moments in (("broker_starting", context.starts), ("broker_out", context.ends)):
+        for name, times in moments.items():
+            for at_ms, source in times:
+                yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
+    listed = at_answerers(pieces, context)
+    for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):
+        yield context.time_of(piece), piece
+    notified = _notifications(pieces, context)
+    last: dict[str, int] = {}
+    logged = [p for p in pieces if p.kind in LOGGED_BY_BROKERS]
+    for piece in sorted(logged, key=lambda p: (context.time_of(p), p.position)):
+        before = last.get(piece.place, 0)
+        at_ms = _best(piece, context.time_of(piece), before, notified.get(piece.place, []))
+        last[piece.place] = at_ms
+        yield at_ms, piece
+
+
+def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int:
+    """The line's time; `before` is that of the line before it in the same log."""
+    if piece.kind == "consumer_connected":
+        at_ms = beat_ms(piece, second)
+        return max(at_ms, before) if before < second + SECOND_MS else at_ms
+    if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
+        return before
+    return inside_second(second, notified, before)
+
+
+def beat_ms(piece: Evidence, second: int) -> int:
+    """When the connection's first heartbeat came, if that agrees with the line's second."""
+    beat = int(piece.values["beat_ms"])
+    return beat if second - SECOND_MS <= beat < second + SECOND_MS else second
+
+
+def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[int]]:
+    by_broker: dict[str, list[int]] = {}
+    for piece in pieces:
+        if piece.kind == "notified":
+            broker = context.places.get(piece.values["address"])
+            if broker is not None:
+                by_broker.setdefault(broker, []).append(context.time_of(piece))
+    return {broker: sorted(times) for broker, times in by_broker.items()}

@@ -1,0 +1,508 @@
+"""When the master of a broker goes or comes while its slaves live, and what they do meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from rebalance_core.ingest.evidence.broker_folders import (
+    HEARD_MS,
+    MASTER_ID,
+    BrokerFolder,
+    heard,
+    silences,
+    switched,
+)
+from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
+from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
+
+# One turn of a broker's master.
+
+
+@dataclass(frozen=True, slots=True)
+class MasterTurn:
+    """A master went, or is back.
+
+    Attributes:
+        broker_name: its broker.
+        at_ms: when, epoch ms UTC.
+        is_down: it went.
+        source: ``file:line`` that tells it.
+        mode: of a loss: what the slaves do, one of `MASTER_MODES`; None: not known.
+    """
+
+    broker_name: str
+    at_ms: int
+    is_down: bool
+    source: str
+    mode: str | None = None
+
+
+# Which address is of which broker's master or slave, as far as any file tells.
+
+MIDDLE_OF_SECOND_MS = MIDDLE_MS
+"""Servers' logs say the second: what happened in it is dated by its middle."""
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The processes of all brokers.
+
+    Attributes:
+        names: broker name by address.
+        slaves: addresses of slaves.
+        masters: addresses of masters.
+        folders: whose files lie in each folder of brokers/.
+        lone_slaves: brokers whose slave has a route without its master (5.0 and later).
+    """
+
+    names: Mapping[str, str]
+    slaves: frozenset[str]
+    masters: frozenset[str]
+    folders: Mapping[str, BrokerFolder]
+    lone_slaves: frozenset[str] = frozenset()
+
+    @property
+    def replicated(self) -> frozenset[str]:
+        """Names of brokers that have a slave."""
+        of_addresses = {self.names[address] for address in self.slaves if address in self.names}
+        of_folders = {folder.broker_name for folder in self.folders.values() if folder.slave}
+        return frozenset(of_addresses | of_folders | self.switched)
+
+    @property
+    def switched(self) -> frozenset[str]:
+        """Names of brokers whose replicas are master by turns."""
+        return switched(self.folders.values())
+
+    def is_master(self, address: str) -> bool:
+        """True if it is stated, or if all other addresses of the broker are of slaves."""
+        if address in self.masters or address in self.slaves:
+            return address not in self.slaves
+        name = self.names.get(address)
+        others = {one for one, its in self.names.items() if its == name} - {address}
+        return name is not None and bool(others) and others <= self.slaves
+
+
+# Turns of masters as the brokers' own logs, or lists of the cluster's brokers, tell them; those
+# of brokers whose replicas are master by turns.
+
+LAST_MS = 2**62
+_LIFE = ("broker_booted", "broker_stopping", "min_broker")
+
+
+def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """Stops and starts of masters' processes while a slave of theirs runs.
+
+    A master that starts without having stopped died since its last start: its slaves logged in vain
+    from when on. Where they did not, nobody knows when that was, and it is no turn. Slaves that may
+    act as master also log when they do, 10 s after the loss, and when the master is back.
+    """
+    running: dict[str, bool] = {}
+    booted_ms: dict[str, int] = {}
+    for piece in ordered:
+        folder = replicas.folders.get(piece.place)
+        if folder is None or piece.kind not in _LIFE:
+            continue
+        at_ms, starts = piece.at_ms or 0, piece.kind == "broker_booted"
+        name, place = folder.broker_name, piece.place
+        if piece.kind == "min_broker":
+            down = int(piece.values["broker_id"]) != MASTER_ID
+            yield MasterTurn(name, at_ms + MIDDLE_OF_SECOND_MS, down, piece.source)
+            continue
+        if not folder.slave:
+            if starts and running.get(place):
+                yield from _unlogged_end(ordered, replicas, name, booted_ms[place], at_ms)
+            if starts or _slave_runs(running, replicas, name):
+                yield MasterTurn(name, at_ms + MIDDLE_OF_SECOND_MS, not starts, piece.source)
+        if starts:
+            booted_ms[place] = at_ms
+        running[place] = starts
+
+
+def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """Losses of masters, and the moments at which another replica, or the same again, became it.
+
+    A loss is dated by what tells of the end of that master's process: the name server, its own
+    stop, or a slave that copies in vain; else by the moment at which the next one took over.
+    """
+    for name in sorted(replicas.switched):
+        of_name = {f: its for f, its in replicas.folders.items() if its.broker_name == name}
+        began = sorted(
+            (at_ms, folder, source)
+            for folder, its in of_name.items()
+            for at_ms, master, source in its.turns
+            if master
+        )
+        ends = [*began[1:], (LAST_MS, "", "")]
+        for (from_ms, folder, source), (to_ms, _, next_source) in zip(began, ends, strict=True):
+            if from_ms:
+                at_ms = from_ms + MIDDLE_OF_SECOND_MS
+                if folder == began[0][1] and from_ms == began[0][0]:  # of a master without files
+                    yield MasterTurn(name, at_ms, True, source)
+                yield MasterTurn(name, at_ms, False, source)
+            addresses = of_name[folder].addresses
+            lost = (
+                piece
+                for piece in ordered
+                if from_ms <= (piece.at_ms or 0) <= to_ms and _ends(piece, folder, addresses)
+            )
+            first = next(lost, None)
+            if first is not None:
+                at_ms = (first.at_ms or 0) + MIDDLE_OF_SECOND_MS
+                yield MasterTurn(name, at_ms, True, first.source)
+                yield from _listed_since(ordered, name, at_ms, to_ms, addresses)
+            elif to_ms < LAST_MS:
+                yield MasterTurn(name, to_ms + MIDDLE_OF_SECOND_MS, True, next_source)
+
+
+def _listed_since(
+    ordered: list[Evidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
+) -> Iterator[MasterTurn]:
+    """Another master, of which no log was collected, in the first list that has it."""
+    for piece in ordered:
+        v, at_ms = piece.values, piece.at_ms or 0
+        if piece.kind != "broker" or v["broker_name"] != name or not since_ms < at_ms < until_ms:
+            continue
+        if int(v["broker_id"]) == MASTER_ID and v["addr"] not in lost:
+            yield MasterTurn(name, at_ms, False, piece.source)
+            return
+
+
+def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
+    """It tells of the end of the process in the folder."""
+    if piece.kind == "broker_stopping":
+        return piece.place == folder
+    lost = ("replica_removed", "broker_copy_failed")
+    return piece.kind in lost and piece.values["address"] in addresses
+
+
+def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:
+    """One whose folder was collected, unless it was seen to stop; else any is taken to run."""
+    slaves = [f for f, its in replicas.folders.items() if its.slave and its.broker_name == name]
+    return not slaves or any(running.get(folder, True) for folder in slaves)
+
+
+def _unlogged_end(
+    ordered: list[Evidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
+) -> Iterator[MasterTurn]:
+    """The first of the vain copies of a slave that last until the master is back."""
+    slaves = {f for f, its in replicas.folders.items() if its.slave and its.broker_name == name}
+    first: Evidence | None = None
+    for piece in ordered:
+        at_ms = piece.at_ms or 0
+        inside = since_ms < at_ms < until_ms and piece.place in slaves
+        if inside and piece.kind == "broker_follows":
+            first = None
+        elif inside and piece.kind == "broker_copy_failed":
+            first = first or piece
+    if first is not None:
+        at_ms = (first.at_ms or 0) + MIDDLE_OF_SECOND_MS
+        yield MasterTurn(name, at_ms, True, first.source)
+
+
+def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """Lists in which a broker has slaves alone, or its master again."""
+    listed: dict[tuple[str, int, str], set[bool]] = {}
+    for piece in ordered:
+        if piece.kind == "broker":
+            key = (file_of(piece.source), piece.at_ms or 0, piece.values["broker_name"])
+            first = int(piece.values["broker_id"]) == MASTER_ID
+            master = first and piece.values.get("addr") not in replicas.slaves
+            listed.setdefault(key, set()).add(master)
+    for (source, at_ms, name), masters in listed.items():
+        yield MasterTurn(name, at_ms, True not in masters, source)
+
+
+# Masters that were gone before the first file tells of them: nobody saw when they went.
+
+_ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_property", "broker_local")
+"""What a process states in its own log while it runs."""
+
+
+def gone_before(
+    ordered: list[Evidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
+) -> Iterator[MasterTurn]:
+    """One loss, at the begin of the period, for each master that was gone from the first on.
+
+    It is so where slaves stand alone in the first list or route, or registered with a name server
+    that started and has not heard of the master for a minute; and nothing earlier shows the master.
+
+    Args:
+        ordered: evidence on the cluster by time.
+        replicas: of its brokers.
+        logged: turns that logs tell.
+        start_ms: begin of the period.
+    """
+    first: dict[str, MasterTurn] = {}
+    for turn in sorted(logged, key=lambda turn: turn.at_ms):
+        first.setdefault(turn.broker_name, turn)
+    alone = [*dumped_turns(ordered, replicas), *_routed(ordered, replicas)]
+    shown: dict[str, MasterTurn] = {}
+    for turn in sorted(alone, key=lambda turn: (turn.at_ms, turn.is_down)):
+        shown.setdefault(turn.broker_name, turn)
+    for name in sorted(replicas.replicated):
+        known_ms = first[name].at_ms if name in first else None
+        lone = shown.get(name)
+        if lone is None or (known_ms is not None and known_ms <= lone.at_ms):
+            lone = _unheard(ordered, replicas, name, known_ms)
+        if lone is None or not lone.is_down or _alive(ordered, replicas, name, lone.at_ms):
+            continue
+        if name not in first or not first[name].is_down:
+            yield MasterTurn(name, start_ms, True, lone.source)
+
+
+def _routed(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """Routes of a broker that has slaves, with its master or without."""
+    for piece in ordered:
+        if piece.kind == "route_broker" and piece.values["addresses"]:
+            ids = {int(one): address for one, address in piece.values["addresses"].items()}
+            there = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
+            name = piece.values["broker_name"]
+            yield MasterTurn(name, piece.at_ms or 0, not there, piece.source)
+
+
+def _unheard(
+    ordered: list[Evidence], replicas: Replicas, name: str, known_ms: int | None
+) -> MasterTurn | None:
+    """Slaves of it registered with a name server that started, and its master did not."""
+    started: dict[str, int] = {}
+    last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
+    for piece in ordered:
+        at_ms, address = piece.at_ms or 0, piece.values.get("address", "")
+        if piece.kind == "name_server_property":
+            started.setdefault(piece.place, at_ms)
+        elif piece.kind == "broker_registered" and replicas.names.get(address) == name:
+            heard_ms = last_ms if known_ms is None else known_ms
+            waited = heard_ms - started.get(piece.place, heard_ms)
+            if address in replicas.slaves and name in replicas.lone_slaves:
+                if waited > HEARD_MS:
+                    return MasterTurn(name, at_ms, True, piece.source)
+            else:
+                return None
+    return None
+
+
+def _alive(ordered: list[Evidence], replicas: Replicas, name: str, at_ms: int) -> bool:
+    """The master's own log has a line from before."""
+    masters = {
+        f for f, its in replicas.folders.items() if its.broker_name == name and not its.slave
+    }
+    return any(
+        piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms
+        for piece in ordered
+    )
+
+
+# What the slaves of a broker do while it has no master: refuse, be read, or act as master.
+
+SLAVE_READ_ENABLE, ACTING_ENABLE = "slaveReadEnable", "enableSlaveActingMaster"
+"""Properties that a broker logs at its start."""
+ACTING_SUPPORT = "supportActingMaster"
+"""The property of the name server without which no slave stands in for its master."""
+
+
+class SlaveModes:
+    """The settings of the slaves, and what was seen of them.
+
+    Args:
+        pieces: evidence on the cluster, in order of time.
+        replicas: of its brokers.
+    """
+
+    def __init__(self, pieces: Iterable[Evidence], replicas: Replicas) -> None:
+        self._reads: dict[str, list[tuple[int, bool]]] = {}
+        self._acts: dict[str, list[tuple[int, bool]]] = {}
+        self._supports: list[tuple[int, bool]] = []
+        self._acted: dict[str, list[int]] = {}
+        self._refused: dict[str, list[int]] = {}
+        for piece in pieces:
+            self._take(piece, piece.at_ms or 0, replicas)
+
+    def _take(self, piece: Evidence, at_ms: int, replicas: Replicas) -> None:
+        v, folder = piece.values, replicas.folders.get(piece.place)
+        if piece.kind == "broker_property" and folder is not None:
+            on = v["value"].strip() == "true"
+            if v["name"] == ACTING_ENABLE:
+                self._acts.setdefault(folder.broker_name, []).append((at_ms, on))
+            elif v["name"] == SLAVE_READ_ENABLE and (folder.slave or folder.by_turns):
+                self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
+        elif piece.kind == "route_broker" and v.get("acting") is not None:
+            self._acts.setdefault(v["broker_name"], []).append((at_ms, v["acting"]))
+            first = {int(one): address for one, address in v["addresses"].items()}.get(MASTER_ID)
+            alone = first in replicas.slaves or (first is None and bool(v["addresses"]))
+            if v["acting"] and alone:
+                # without a master: a name server that supports it gives its id to a slave
+                self._supports.append((at_ms, first is not None))
+        elif piece.kind == "server_settings":
+            self._take_settings(v["address"], v["settings"], at_ms, replicas)
+        elif piece.kind == "min_broker" and folder is not None:
+            self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
+            self._acted.setdefault(folder.broker_name, []).append(at_ms)
+        elif piece.kind == "name_server_property":
+            self._supports.append((at_ms, v["value"].strip() == "true"))
+        elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:
+            name = replicas.names.get(v["address"])
+            self._refused.setdefault(name or "", []).append(at_ms)
+
+    def _take_settings(
+        self, address: str, settings: Mapping[str, str], at_ms: int, replicas: Replicas
+    ) -> None:
+        name = settings.get("brokerName") or replicas.names.get(address, "")
+        on = {setting: value == "true" for setting, value in settings.items()}
+        if ACTING_SUPPORT in on:
+            self._supports.append((at_ms, on[ACTING_SUPPORT]))
+        if ACTING_ENABLE in on:
+            self._acts.setdefault(name, []).append((at_ms, on[ACTING_ENABLE]))
+        if SLAVE_READ_ENABLE in on and address in replicas.slaves:
+            self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
+
+    def at_end(self, broker_name: str, end_ms: int) -> str | None:
+        """What the slaves would do if the master went now; None: no file tells it."""
+        mode = self.of(broker_name, end_ms, None)
+        return REFUSED if mode is None and self._refused.get(broker_name) else mode
+
+    def of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
+        """The mode of one outage of a broker's master.
+
+        None where no file tells it. A setting that was never seen before the outage is that of the
+        first time it was seen. A slave that is set to act does so if the name server supports it,
+        which a slave that took over shows as well.
+        """
+
+        def seen(times: Iterable[int]) -> bool:
+            return any(down_ms <= at_ms and (up_ms is None or at_ms < up_ms) for at_ms in times)
+
+        supported = _last(self._supports, down_ms)
+        if _last(self._acts.get(broker_name, ()), down_ms) and supported is not False:
+            if supported or seen(self._acted.get(broker_name, ())):
+                return ACTING
+            return REFUSED if seen(self._refused.get(broker_name, ())) else None
+        reads = _last(self._reads.get(broker_name, ()), down_ms)
+        if reads is not None:
+            return SLAVE_READ if reads else REFUSED
+        return REFUSED if seen(self._refused.get(broker_name, ())) else None
+
+
+def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
+    """The last value stated by then, else the first after it; None: none at all."""
+    before = [on for since_ms, on in stated if since_ms <= at_ms]
+    after = [on for since_ms, on in stated if since_ms > at_ms]
+    return before[-1] if before else next(iter(after), None)
+
+
+# When masters went and came back, by the best files there are.
+#
+# Name servers' logs name addresses only: a master's removal is no end of its broker while a slave
+# is there, a slave's registration no start. Without such a log the brokers' own tell, else
+# ``clusterList``.
+
+_REGISTERED = ("broker_registered", "broker_address")
+_REMOVED = ("replica_removed", "broker_removed")
+_BATCH_MS = 2_000
+"""All that is removed with a master is logged so soon after it (5.x removes in batches)."""
+
+
+def master_turns(
+    pieces: Iterable[Evidence], replicas: Replicas, start_ms: int
+) -> tuple[MasterTurn, ...]:
+    """The turns of all brokers that have a slave, by time; those of one broker alternate.
+
+    Args:
+        pieces: evidence on the cluster; without a time it says nothing.
+        replicas: of its brokers.
+        start_ms: begin of the period; a master that was gone from the first on is gone since then.
+    """
+    timed = [piece for piece in heard(pieces) if piece.at_ms is not None]
+    ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
+    if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
+        found = list(_registered_turns(ordered, replicas))
+        told = {turn.broker_name for turn in found}
+    else:
+        found = list(process_turns(ordered, replicas))
+        told = {turn.broker_name for turn in found if turn.is_down}
+    before = list(gone_before(ordered, replicas, found, start_ms))
+    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in told]
+    found += before
+    found = [turn for turn in found if turn.broker_name not in replicas.switched]
+    found += role_turns(ordered, replicas)
+    modes = SlaveModes(ordered, replicas)
+    return tuple(_with_modes(_alternating(found, replicas), modes))
+
+
+def modes_at_end(
+    pieces: Iterable[Evidence], replicas: Replicas, end_ms: int
+) -> dict[str, str | None]:
+    """What the slaves of each broker that has one would do without its master; None: not known."""
+    timed = [piece for piece in pieces if piece.at_ms is not None]
+    modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
+    return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}
+
+
+def _alternating(found: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
+    """Each broker's turns from its first loss on, one up after each down."""
+    down: set[str] = set()
+    turns = []
+    for turn in sorted(found, key=lambda turn: (turn.at_ms, turn.broker_name)):
+        name = turn.broker_name
+        if name in replicas.replicated and turn.is_down != (name in down):
+            turns.append(turn)
+            down ^= {name}
+    return turns
+
+
+def _with_modes(turns: list[MasterTurn], modes: SlaveModes) -> Iterator[MasterTurn]:
+    for number, turn in enumerate(turns):
+        if turn.is_down:
+            later = (t.at_ms for t in turns[number + 1 :] if t.broker_name == turn.broker_name)
+            turn = replace(turn, mode=modes.of(turn.broker_name, turn.at_ms, next(later, None)))
+        yield turn
+
+
+@dataclass
+class _Registry:
+    """What the name servers have of one broker."""
+
+    servers: set[str] = field(default_factory=set)
+    """Those that were seen to have its master, and not to lose it."""
+    lost: bool = False
+    """They were all seen to lose it."""
+
+
+def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+    """A master is there while any name server has it."""
+    removals = [
+        (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
+    ]
+    registries: dict[str, _Registry] = {}
+    silent = silences(ordered)
+    for number, piece in enumerate(ordered):
+        if number - 1 in silent:
+            for its in registries.values():
+                its.servers.discard(silent[number - 1])
+        at_ms, source = (piece.at_ms or 0) + MIDDLE_OF_SECOND_MS, piece.source
+        address = piece.values.get("address", "")
+        name = piece.values.get("broker") or replicas.names.get(address)
+        if name is None or piece.kind not in (*_REGISTERED, *_REMOVED):
+            continue
+        registry = registries.setdefault(name, _Registry())
+        if piece.kind == "broker_removed":
+            registry.servers.discard(piece.place)
+            registry.lost = not registry.servers
+        elif piece.kind == "replica_removed" and replicas.is_master(address):
+            registry.servers.discard(piece.place)
+            registry.lost = not registry.servers
+            last = any(
+                (place, broker) == (piece.place, name)
+                and 0 <= (removed_ms or 0) - (piece.at_ms or 0) <= _BATCH_MS
+                for place, broker, removed_ms in removals
+            )
+            if registry.lost and not last:
+                yield MasterTurn(name, at_ms, True, source)
+        elif piece.kind in _REGISTERED and replicas.is_master(address):
+            registry.servers.add(piece.place)
+            registry.lost = False
+            yield MasterTurn(name, at_ms, False, source)
+        elif piece.kind in _REGISTERED and registry.lost and name in replicas.lone_slaves:
+            yield MasterTurn(name, at_ms, True, source)  # after the end of all: alone at first
