@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.audit.comparison.findings import COMPARISON_RULES
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
 from rebalance_core.audit.judge import ALL_RULES, RULE_FAILED
-from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
-from rebalance_core.audit.selection import is_open
+from rebalance_core.audit.outcome import is_open
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection.collected_file import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER

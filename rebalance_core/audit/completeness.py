@@ -1,23 +1,274 @@
-"""What was collected for an audit run: its period, its brokers, and findings on what is missing."""
+"""What was collected for an audit run, and findings on what is missing: incomplete is never
+green.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.finding import Finding
-from rebalance_core.audit.missing_files import (
-    BROKER_LOG,
-    ended_logs,
-    files_not_read,
-    missing_brokers,
-    missing_dumps,
-    missing_exports,
-    missing_name_servers,
-    old_collection,
+from rebalance_core.audit.evidence.formatting import listed, plural
+from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.ingest.fact import shown
+from rebalance_core.ingest.parse.stores.store_listing import ROCKSDB_V2
+from rebalance_core.model.statuses import ERROR
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
+from rebalance_core.model.verdicts import LOG_ENDED, NO_DUMP, STALE_DUMP
+
+# What is missing of a collection, as findings: incomplete is never green.
+
+LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
+MEMBER_COMMANDS = ("consumerConnection",)
+UNASKED = "UNASKED"
+PROGRESS = "consumerProgress"
+BROKER_LOG = "broker.log"
+LOG_GAP_MS = 10 * MINUTE_MS
+"""Logs that were copied right before a round of dumps end no longer before its last one."""
+EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
+
+COLLECTION_INCOMPLETE = Rule(
+    "COLLECTION_INCOMPLETE",
+    ERROR,
+    "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or is there "
+    "and states nothing, or a broker.log ends long before the dumps or cannot be read: what "
+    "depends on it is UNKNOWN, and the run is not green.",
+    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
+    "BROKER_IN_CLUSTER, DUMP, NOT_READ",
+    "Find out why the file was not copied or the command failed; collect again.",
+    about=BROKER,
 )
-from rebalance_core.model.times import HOUR_MS, MINUTE_MS
+
+
+def missing_brokers(
+    by_kind: Mapping[str, list[Row]],
+    newest: Mapping[str, Mapping[str, int]],
+    run: AuditRun,
+    down: frozenset[str],
+) -> tuple[set[str], list[Finding]]:
+    """Brokers of which nothing, or nothing new, was collected; their names beside the findings.
+
+    Those whose broker.log is there and cannot be read have their finding of `files_not_read`.
+    """
+    unread = {
+        row["broker_name"]: row["details"]["lines"] != "0"
+        for row in by_kind.get("NOT_READ", ())
+        if row["details"]["what"] == BROKER_LOG
+    }
+    expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
+    listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
+    missing: set[str] = set()
+    findings = []
+    for broker in sorted(expected | listed):
+        files = newest.get(broker, {})
+        if broker in unread and (unread[broker] or "log" not in files):
+            missing.add(broker)
+            continue
+        who = "collection.toml expects it" if broker in expected else "clusterList lists it"
+        if not files.keys() - {"dump"}:
+            what = f"no log and no store of {broker} was collected, though {who}"
+        elif "log" not in files:
+            what = f"the broker.log of {broker} was not collected: who came and went is unknown"
+        elif broker not in down and max(files.values()) < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - max(files.values()))
+            what = f"what was collected of {broker} is {age} older than the newest file"
+        else:
+            continue
+        missing.add(broker)
+        evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
+        findings.append(_incomplete(what, evidence, broker_name=broker))
+    return missing, findings
+
+
+def ended_logs(
+    by_kind: Mapping[str, list[Row]], log_ends: Mapping[str, int], dumps: Iterable[Row]
+) -> Iterator[Finding]:
+    """Logs that end long before the dumps of members or queues, or that are cut off."""
+    commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
+    asked = [row["last_ms"] for row in dumps if row["details"]["command"] in commands]
+    newest = max(asked, default=0)
+    for broker, until_ms in sorted(log_ends.items()):
+        if newest > until_ms + LOG_GAP_MS:
+            yield _incomplete(
+                f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
+                "dump: who came and went since is known from dumps alone",
+                {"broker": broker, "log_end": utc(until_ms), "newest_dump": utc(newest)},
+                broker_name=broker,
+                remedy="Copy the logs after the dumps, up to their last line.",
+            )
+    for row in by_kind.get("BROKER_FILE", ()):
+        count = int(row["details"].get("unreadable") or 0)
+        if count:
+            yield _incomplete(
+                f"{plural(count, 'file')} of the broker.log of {row['broker_name']} cannot be read "
+                "to the end: what members did then is unknown",
+                {"broker": row["broker_name"], "file": row["source"]},
+                broker_name=row["broker_name"],
+                remedy="Copy the file again; the table rejected names it and says why.",
+            )
+
+
+def missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
+    """Fewer logs of name servers than there should be."""
+    expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
+    there = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
+    if len(there) < len(expected):
+        names = listed(sorted(expected - there or expected))
+        yield _incomplete(
+            f"of the {len(expected)} name servers expected the logs of {len(there)} were collected "
+            f"({names} missing): whether their routes differ is unknown",
+            {"expected": listed(sorted(expected)), "collected": listed(sorted(there))},
+        )
+
+
+def missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
+    """Kinds of dumps of which there is none, or none that is new.
+
+    Args:
+        dumps: DUMP facts, and NOT_READ ones: a dump that cannot be read is there.
+        run: the audit run.
+    """
+    newest: dict[str, int] = {}
+    for row in dumps:
+        command = row["details"].get("command") or row["details"]["what"]
+        newest[command] = max(newest.get(command, 0), row["last_ms"])
+    for commands, what in (
+        (LIVE_COMMANDS, "who holds which queue"),
+        (MEMBER_COMMANDS, "whom each broker lists as a member"),
+    ):
+        names = " or ".join(commands)
+        last = max((newest[c] for c in commands if c in newest), default=None)
+        if last is None:
+            yield _incomplete(f"no dump of {names} was collected: {what} is unknown", {})
+        elif last < run.end_ms - run.stale_ms:
+            age = _hours(run.end_ms - last)
+            yield _incomplete(
+                f"the newest dump of {names} is {age} old: {what} now is unknown",
+                {"newest": utc(last), "end": utc(run.end_ms)},
+            )
+
+
+def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
+    """Files that are there and state nothing: one finding for those that are alike."""
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        details = row["details"]
+        place = row["broker_name"] or details.get("name", "")
+        like = details["looks_like"], "" if details["lines"] == "0" else "read"
+        alike.setdefault((details["what"], place, *like), []).append(row)
+    for (what, place, looks_like, read), files in sorted(alike.items()):
+        details = files[0]["details"]
+        names = listed((row["source"] for row in files), 3)
+        if place:
+            subject = f"the {what} of {place} ({names})"
+        else:
+            subject = f"{plural(len(files), 'file')} of {what} ({names})"
+        how = "cannot be read"
+        if details["understood"] != "0":
+            how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
+        it = "it" if len(files) == 1 else "the first"
+        why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
+        evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
+        yield _incomplete(
+            f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
+            evidence,
+            broker_name=files[0]["broker_name"],
+            remedy="Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
+            "table rejected says what was refused.",
+        )
+
+
+def missing_exports(
+    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row], run: AuditRun
+) -> Iterator[Finding]:
+    """What brokers keep in RocksDB and nobody exported, or long ago."""
+    progress = max(
+        (row["last_ms"] for row in dumps if row["details"]["command"] == PROGRESS), default=0
+    )
+    addresses = {
+        row["broker_name"]: row["details"]["addr"]
+        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        if row["details"].get("broker_id") == "0"
+    }
+    for row in by_kind.get("BROKER_STORE", ()):
+        broker, form = row["broker_name"], row["details"]["form"]
+        if ROCKSDB_V2 in form:
+            if progress >= run.end_ms - run.stale_ms and progress:
+                continue
+            yield _incomplete(
+                f"the offsets of {broker} are in config/rdb, which no command exports, and no "
+                "recent consumerProgress was collected: what its groups have committed is unknown",
+                {"broker": broker, "form": form, "store": row["source"]},
+                broker_name=broker,
+                remedy="Collect consumerProgress, topicStatus and exportMetadata; of "
+                "configManagerVersion=v2 there is nothing else to be had.",
+            )
+            continue
+        missing = [name for name in EXPORTED if not row["details"][name]]
+        old = [
+            name
+            for name in EXPORTED
+            if row["details"][name] and int(row["details"][name]) < run.end_ms - run.stale_ms
+        ]
+        if missing or old:
+            address = addresses.get(broker, "<address of the broker>")
+            what = [f"{listed(missing)} not exported, or at an unknown time"] if missing else []
+            what += [f"{listed(old)} exported more than {_hours(run.stale_ms)} ago"] if old else []
+            yield _incomplete(
+                f"the configurations of {broker} are in RocksDB: {'; '.join(what)}",
+                {"broker": broker, "form": form, "store": row["source"]},
+                broker_name=broker,
+                remedy=f"mqadmin rocksDBConfigToJson -b {address}, right before config/*.json is "
+                "copied; collect/collect.sh does it.",
+            )
+
+
+def old_collection(run: AuditRun, not_before_ms: int | None) -> Iterator[Finding]:
+    """The collection ends before that; None: it may be as old as it is."""
+    if not_before_ms is not None and run.end_ms < not_before_ms:
+        late = _hours(not_before_ms - run.end_ms)
+        yield _incomplete(
+            f"the newest file of the collection is {late} older than it may be",
+            {"end": utc(run.end_ms), "not_before": utc(not_before_ms)},
+        )
+
+
+_WORDS = {
+    NO_DUMP: "without a dump of who holds its queues, though others have one",
+    STALE_DUMP: "without a recent dump of who holds its queues",
+    LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
+}
+"""What of a group is missing, for the reasons that no finding on a broker covers."""
+
+
+def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
+    """The finding for the groups of which something is missing.
+
+    Args:
+        reason: `NO_DUMP`, `STALE_DUMP`, `LOG_ENDED` or `UNASKED`.
+        count: how many groups.
+        names: the first of them.
+    """
+    names_shown = listed(names, count=count)
+    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
+    return _incomplete(what, {"groups": names_shown})
+
+
+def _minutes(span_ms: int) -> str:
+    return f"{span_ms // MINUTE_MS} min" if span_ms < 2 * HOUR_MS else _hours(span_ms)
+
+
+def _hours(span_ms: int) -> str:
+    return f"{span_ms / HOUR_MS:.0f} h"
+
+
+def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding:
+    return Finding(what[0].upper() + what[1:] + ".", evidence, **where)
+
+
+# What was collected for an audit run: its period, its brokers, and findings on what is missing.
 
 CLUSTER_KINDS = (
     "COLLECTED",

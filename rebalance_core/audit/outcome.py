@@ -1,18 +1,122 @@
-"""An audit in short: the verdict, and the counts that the page, metrics and summary show."""
+"""An audit in short: its verdict, whether the job fails, the counts of page and metrics."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from itertools import groupby
 from typing import Any, Self
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.selection import count_findings
-from rebalance_core.audit.verdict import Count, verdict_of
-from rebalance_core.model.verdicts import RunVerdict
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.model.statuses import ERROR, INFO, SEVERITIES, WORST_FIRST
+from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK, RUN_VERDICTS, RunVerdict
+
+# The verdict of an audit run: one word from its findings, and whether the job fails.
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many findings of a rule and severity there are, accepted or open."""
+
+    rule_id: str
+    severity: str
+    accepted: bool
+    findings: int
+
+
+def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]:
+    """The verdict, and True if the job ends with exit code 3."""
+    still_open = [one for one in counts if one.findings and not one.accepted]
+    worst = max((SEVERITIES.index(one.severity) for one in still_open), default=-1)
+    failed = worst >= SEVERITIES.index(fail_on)
+    if any(one.rule_id == COLLECTION_INCOMPLETE.rule_id for one in still_open):
+        return INCOMPLETE, True
+    if failed:
+        return FAILED, True
+    return (FINDINGS if worst > SEVERITIES.index(INFO) else OK), False
+
+
+# Which findings are counted, kept and shown, of rows of ``findings``.
+#
+# Where they are put in order, null comes first, and texts go by their code points.
 
 Row = Mapping[str, Any]
+
+_RANK = {severity: rank for rank, severity in enumerate(WORST_FIRST, 1)}
+
+_PLACE = ("consumer_group", "topic", "broker_name", "queue_id", "client_id")
+KEPT_FIRST = (*_PLACE, "first_ms", "summary", "last_ms", "remedy")
+"""The order of a rule's findings of one severity, where only some are kept."""
+SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", "remedy")
+"""The order in which findings of one severity are shown."""
+ACCEPTED_BY = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
+"""What an acceptance may name."""
+
+
+def count_findings(findings: Iterable[Row]) -> list[Count]:
+    """How many there are by rule, severity and acceptance, in this order."""
+    counted = Counter(
+        (row["rule_id"], row["severity"], row["accepted"] is not None) for row in findings
+    )
+    return sorted((Count(*kind, times) for kind, times in counted.items()), key=astuple)
+
+
+def is_open(finding: Row) -> bool:
+    """True for a finding above INFO that is not accepted."""
+    return finding["accepted"] is None and finding["severity"] != INFO
+
+
+def to_accept(findings: Iterable[Row]) -> list[Row]:
+    """`ACCEPTED_BY` of the open findings, each once."""
+    named = dict.fromkeys(_values(row, ACCEPTED_BY) for row in findings if is_open(row))
+    return [dict(zip(ACCEPTED_BY, values, strict=True)) for values in named]
+
+
+def shown_first(findings: Iterable[Row], limit: int) -> list[Row]:
+    """The first findings that are shown: open ones, then the worst."""
+    return sorted(findings, key=_order(SHOWN_FIRST))[:limit]
+
+
+def capped(findings: Iterable[Row], rows_of_a_rule: int) -> list[Row]:
+    """At most so many findings of each rule of a cluster: open ones first, then the worst."""
+    rule = ("cluster", "rule_id")
+    ordered = sorted(sorted(findings, key=_order(KEPT_FIRST)), key=_by(rule))
+    return [row for _, rows in groupby(ordered, _by(rule)) for row in list(rows)[:rows_of_a_rule]]
+
+
+def worst_groups(findings: Iterable[Row], groups: int) -> list[tuple[str, str]]:
+    """(cluster, consumer_group) of the groups with the worst open findings above INFO."""
+    errors: Counter[tuple[str, str]] = Counter()
+    total: Counter[tuple[str, str]] = Counter()
+    for row in findings:
+        if is_open(row) and row["consumer_group"] is not None:
+            group = (row["cluster"], row["consumer_group"])
+            errors[group] += row["severity"] == ERROR
+            total[group] += 1
+    return sorted(total, key=lambda group: (-errors[group], -total[group], *group))[:groups]
+
+
+def _values(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+def _by(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
+    return lambda row: tuple((row[name] is not None, row[name]) for name in names)
+
+
+def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
+    """Open findings first, then by severity, then by these columns."""
+    rest = _by(names)
+    return lambda row: (
+        row["accepted"] is not None,
+        _RANK.get(row["severity"], 0),
+        *rest(row),
+    )
+
+
+# An audit in short: the verdict, and the counts that the page, metrics and summary show.
 
 
 @dataclass(frozen=True)
@@ -114,3 +218,60 @@ def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         by_cluster.setdefault(row["cluster"], []).append(row)
     return by_cluster
+
+
+# ``metrics.prom``: an audit run's counts as a Prometheus text file (node_exporter's textfile).
+
+Labels = Mapping[str, str]
+
+
+def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
+    """The file's text; ends with a newline, lines in a fixed order.
+
+    Args:
+        clusters: what came of each; every sample is labelled with the name of one.
+        finished_ms: when the audit ended.
+    """
+    lines: list[str] = []
+
+    def metric(
+        name: str, text: str, samples: Callable[[AuditOutcome], Iterable[tuple[Labels, int]]]
+    ) -> None:
+        lines.append(f"# HELP rebalance_audit_{name} {text}")
+        lines.append(f"# TYPE rebalance_audit_{name} gauge")
+        for one in clusters:
+            for labels, value in samples(one):
+                shown = {"cluster": one.cluster, **labels}.items()
+                text_of_labels = ",".join(f'{k}="{_escaped(v)}"' for k, v in shown)
+                lines.append(f"rebalance_audit_{name}{{{text_of_labels}}} {value}")
+
+    metric("findings", "Findings by rule, severity and acceptance.", _findings)
+    metric(
+        "groups",
+        "Consumer groups by what the comparison of predicted and live ownership gave.",
+        lambda one: (({"verdict": name}, n) for name, n in sorted(one.groups.items())),
+    )
+    metric(
+        "verdict",
+        "1 for the verdict on the cluster, 0 for the others.",
+        lambda one: (({"verdict": word}, int(word == one.verdict)) for word in RUN_VERDICTS),
+    )
+    metric(
+        "collection_end_seconds",
+        "Last moment of the collection.",
+        lambda one: [({}, one.end_ms // 1000)],
+    )
+    metric("finished_seconds", "When the audit ended.", lambda one: [({}, finished_ms // 1000)])
+    return "\n".join(lines) + "\n"
+
+
+def _findings(outcome: AuditOutcome) -> Iterator[tuple[Labels, int]]:
+    ordered = sorted(outcome.counts, key=lambda one: (one.rule_id, one.severity, one.accepted))
+    for one in ordered:
+        accepted = str(one.accepted).lower()
+        labels = {"rule_id": one.rule_id, "severity": one.severity, "accepted": accepted}
+        yield labels, one.findings
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.audit.accepted import Acceptance
-from rebalance_core.audit.selection import capped
+from rebalance_core.audit.outcome import capped
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION

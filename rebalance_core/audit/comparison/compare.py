@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.comparison.difference import Difference, classified
+from rebalance_core.audit.comparison.difference import Difference, Unsettled, classified
 from rebalance_core.audit.comparison.observations import (
     COMMAND_MS,
     LONGEST_ROUND_MS,
@@ -17,23 +17,23 @@ from rebalance_core.audit.comparison.observations import (
     last_round,
     observations,
     progress_dumps,
+    proxied_members,
     silent_members,
     unheard,
 )
 from rebalance_core.audit.comparison.prediction import Prediction, holds
-from rebalance_core.audit.comparison.proxied_members import proxied_members
-from rebalance_core.audit.comparison.simulated_range import Unsettled
 from rebalance_core.audit.comparison.unheld import Unheld, Untold, unheld, untold
 from rebalance_core.audit.completeness import LOG_SILENT_MS
-from rebalance_core.audit.evidence.configurations.topic_configs import (
-    is_system_group,
-    unreadable_topics,
-)
+from rebalance_core.audit.evidence.configurations import is_system_group, unreadable_topics
 from rebalance_core.audit.evidence.dumps import fresh, letting_go, proxy_answers
 from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.sharing import is_proxied, reach
-from rebalance_core.audit.evidence.strategy import strategy_is_known
-from rebalance_core.audit.evidence.subscriptions import all_known, assigned_members
+from rebalance_core.audit.evidence.subscriptions import (
+    all_known,
+    assigned_members,
+    is_proxied,
+    reach,
+    strategy_is_known,
+)
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import (

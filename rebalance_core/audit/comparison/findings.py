@@ -14,11 +14,11 @@ from rebalance_core.audit.comparison.difference import (
     STALE,
     UNEXPLAINED,
     Difference,
+    lateness,
 )
-from rebalance_core.audit.comparison.simulated_range import lateness
 from rebalance_core.audit.comparison.unheld import NOT_READ, NOT_TOLD, not_read, not_told
-from rebalance_core.audit.evidence.backlog import Offsets, messages
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.orphans import Offsets, messages
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.statuses import ERROR, INFO, WARNING

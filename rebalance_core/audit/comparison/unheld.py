@@ -20,13 +20,12 @@ from rebalance_core.audit.comparison.observations import (
     unheard,
 )
 from rebalance_core.audit.comparison.prediction import Prediction, holds
-from rebalance_core.audit.evidence.backlog import Offsets
-from rebalance_core.audit.evidence.configurations.topic_configs import readable_queues
-from rebalance_core.audit.evidence.dumps import SAME_ROUND_MS, libraries, number
+from rebalance_core.audit.evidence.configurations import readable_queues
+from rebalance_core.audit.evidence.dumps import SAME_ROUND_MS, libraries, number, queue_of
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.orphans import Offsets
 from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.queues import queue_of
-from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import ERROR, INFO, WARNING

@@ -1,8 +1,14 @@
-"""Queues without an owner at the end, since when, and why."""
+"""Queues without an owner at the end, how much stands in queues, and which logged event
+explains it.
+"""
 
 from __future__ import annotations
 
-from rebalance_core.audit.case import GroupCase, Row
+from collections.abc import Iterable
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.evidence.dumps import number, queue_of
+from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import (
     Span,
     has_settled,
@@ -10,8 +16,157 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
     subscribers,
 )
-from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import strategy_is_known
+from rebalance_core.model.events import OBSERVED
+from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.times import utc
+
+# How many messages stand in queues, and how many of them a group has not read.
+
+
+class Offsets:
+    """The newest offsets known of each queue.
+
+    Attributes:
+        ends: queue -> (minimum, maximum offset).
+        commits: queue -> the committed offset; local stores of BROADCASTING left out.
+        committed_ms: queue -> when it was seen.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self.ends: dict[MessageQueue, tuple[int, int]] = {}
+        self.commits: dict[MessageQueue, int] = {}
+        self.committed_ms: dict[MessageQueue, int] = {}
+        self._stores = case.run.offsets_ms
+        for row in sorted(case.rows("queue_offsets"), key=_seen):
+            self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
+        for row in sorted(case.rows("committed_offsets"), key=_seen):
+            self.commits[queue_of(row)] = row["committed_offset"]
+            self.committed_ms[queue_of(row)] = row["observed_ms"]
+
+    def behind(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages of these queues after the commit, else after the minimum; None: unknown."""
+        known = [queue for queue in queues if queue in self.ends]
+        if not known:
+            return None
+        return sum(self.lag(queue) for queue in known)
+
+    def lag(self, queue: MessageQueue) -> int:
+        """Messages of one queue that the group has not read; 0 where its end is unknown."""
+        if queue not in self.ends:
+            return 0
+        low, high = self.ends[queue]
+        return max(0, high - max(low, self.commits.get(queue, low)))
+
+    def committed(self, queues: Iterable[MessageQueue]) -> str:
+        """How many of these queues have a commit: all, some or none; unknown: no store tells."""
+        queues = list(queues)
+        having = [queue for queue in queues if queue in self.commits]
+        if len(having) == len(queues):
+            return "all"
+        stores = self._stores
+        if stores is not None and any(queue.broker_name not in stores for queue in queues):
+            return "unknown"
+        return "some" if having else "none"
+
+    def stored(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages that stand in these queues; None: unknown."""
+        known = [self.ends[queue] for queue in queues if queue in self.ends]
+        return sum(high - low for low, high in known) if known else None
+
+
+def backlog(case: GroupCase) -> dict[MessageQueue, int]:
+    """Messages after the commit of each queue that has some.
+
+    Where ``consumerProgress`` is newer than any look at a queue's end, it tells the difference.
+    """
+    offsets = Offsets(case)
+    behind = {queue: offsets.lag(queue) for queue in offsets.commits}
+    ended_ms: dict[MessageQueue, int] = {}
+    for row in case.rows("queue_offsets"):
+        ended_ms[queue_of(row)] = max(_seen(row), ended_ms.get(queue_of(row), 0))
+    for fact in case.facts("QUEUE_PROGRESS"):
+        queue = queue_of(fact)
+        newer = fact["first_ms"] > ended_ms.get(queue, 0)
+        if newer and fact["details"].get("names_cut") != "true":
+            high = number(fact, "broker_offset", 0)
+            behind[queue] = high - number(fact, "consumer_offset", high)
+    return {
+        queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
+    }
+
+
+def messages(count: int | None) -> str:
+    """A number of messages in words.
+
+    >>> messages(None), messages(1)
+    ('an unknown number of messages', '1 message')
+    """
+    if count is None:
+        return "an unknown number of messages"
+    return f"{count} message" + ("" if count == 1 else "s")
+
+
+def _seen(row: Row) -> int:
+    seen: int = row["observed_ms"]
+    return seen
+
+
+# Which logged event explains what is seen at some time.
+
+SEEN_BEFORE_LOGGED_MS = 3_000
+"""Server logs have seconds, and a client's first pass may come before its join is logged."""
+
+
+def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
+    """The newest event of the group in the time before, in words; None if none is logged."""
+    for epoch in reversed(case.epochs):
+        if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
+            if at_ms - epoch["from_ms"] > within_ms:
+                return None
+            if not is_initial(case, epoch):
+                return cause_text(case, epoch)
+    return None
+
+
+def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
+    """The event in whose window this time lies, the window made longer at both ends."""
+    for epoch in case.epochs:
+        begins = epoch["from_ms"] - before_ms
+        within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
+        if within and not is_initial(case, epoch):
+            return cause_text(case, epoch)
+    return None
+
+
+def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
+    """The event that explains a statement made from the first to the last time.
+
+    Both must lie within `PERSISTENT_MS` of a logged event.
+    """
+    first, last = cause_before(case, first_ms), cause_before(case, last_ms)
+    return last if first and last else None
+
+
+def is_initial(case: GroupCase, epoch: Row) -> bool:
+    """True if the epoch only says what was there before the log began: no cause of anything."""
+    own = _events_at(case, epoch["from_ms"])
+    return bool(own) and all(row.get("detail") == OBSERVED for row in own)
+
+
+def cause_text(case: GroupCase, epoch: Row) -> str:
+    """The causes of an epoch with who and when."""
+    who = {row["client_id"] for row in _events_at(case, epoch["from_ms"]) if row.get("client_id")}
+    of_whom = f" of {listed(sorted(who), 3)}" if who else ""
+    return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"
+
+
+def _events_at(case: GroupCase, at_ms: int) -> list[Row]:
+    return [row for row in case.rows("cluster_events") if row["event_ms"] == at_ms]
+
+
+# Queues without an owner at the end, since when, and why.
 
 
 def orphans(case: GroupCase) -> list[Row]:

@@ -1,15 +1,151 @@
-"""What each process stated to subscribe, and what it unsubscribed at runtime."""
+"""How members divide topics: what each process subscribes, what is shared, by which strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.sharing import is_proxied
-from rebalance_core.model.events import UNSUBSCRIBE
-from rebalance_core.model.group_settings import PUSH
+from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.model.events import REQUEST_MODE, UNSUBSCRIBE
+from rebalance_core.model.group_settings import (
+    PROXY_REBALANCE,
+    PULL_MODE,
+    PUSH,
+    GroupSettings,
+    can_be_popped,
+    parse_request_mode,
+)
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.protocol.members import asks_broker
+
+# Topics whose queues members share, and how each member gets its messages.
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The members that subscribe a topic, as client ids in order, by how they get its messages.
+
+    Attributes:
+        poppers: they ask a broker, and the topic's request mode is POP.
+        proxied: gRPC clients; their proxy pops for them, whatever the mode.
+        pullers: all others: each pulls a share of its own.
+    """
+
+    poppers: tuple[str, ...]
+    proxied: tuple[str, ...]
+    pullers: tuple[str, ...]
+
+    @property
+    def sharers(self) -> tuple[str, ...]:
+        """Those that may take messages of a queue which others take messages of, too."""
+        return self.poppers + self.proxied
+
+
+def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
+    """Who reads the topic, and how; ``at_ms`` None: at the end."""
+    poppers, proxied, pullers = set[str](), set[str](), set[str]()
+    popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
+    for row in case.rows("memberships"):
+        if topic not in known_topics(row) or not _there(row, at_ms):
+            continue
+        if is_proxied(row):
+            proxied.add(row["client_id"])
+        elif popped and asks(case, row):
+            poppers.add(row["client_id"])
+        else:
+            pullers.add(row["client_id"])
+    return Readers(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
+
+
+def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
+    """Members of the end that are set to ask a broker and divide the topic themselves."""
+    there = {row["client_id"] for row in case.members}
+    facts = (fact for fact in case.facts("GAVE_UP_ASKING") if fact["topic"] == topic)
+    return {fact["client_id"] for fact in facts} & there
+
+
+def _there(row: Row, at_ms: int | None) -> bool:
+    if at_ms is None:
+        return row["to_ms"] is None
+    return bool(row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]))
+
+
+def is_proxied(member: Row) -> bool:
+    """True for a row of memberships of a gRPC client, which no broker and no member list divides
+    queues for (rocketmq.md §14).
+    """
+    return bool(member["rebalance_mode"] == PROXY_REBALANCE)
+
+
+def all_proxied(members: Iterable[Row]) -> bool:
+    """True if there are members and each is behind a proxy."""
+    rows = list(members)
+    return bool(rows) and all(map(is_proxied, rows))
+
+
+def asks(case: GroupCase, member: Row) -> bool:
+    """True if a row of memberships is one of a client that asks a broker for its queues."""
+    defaults = GroupSettings()
+    kind, ordered = (
+        case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
+    )
+    return asks_broker(
+        member["rebalance_mode"], kind, member["message_model"], ordered, member["version"]
+    )
+
+
+def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
+    """The REQUEST_MODE of the topic that holds at this time; None: never set, so PULL."""
+    set_before = [
+        row
+        for row in case.rows("cluster_events")
+        if row["event_type"] == REQUEST_MODE and row["topic"] == topic and row["event_ms"] <= at_ms
+    ]
+    return max(set_before, key=lambda row: (row["event_ms"], row["sequence"]), default=None)
+
+
+def is_popped(case: GroupCase, topic: str, at_ms: int) -> bool:
+    """True if the topic's request mode is POP; who ignores it is another matter."""
+    row = request_mode(case, topic, at_ms)
+    mode = PULL_MODE if row is None else parse_request_mode(row["detail"])
+    return can_be_popped(topic) and mode.is_pop
+
+
+def shared_topics(case: GroupCase) -> dict[str, Row]:
+    """The topics whose queues members share at the end, each with its row of pop_metrics."""
+    last = case.last_epoch
+    if last is None:
+        return {}
+    return {row["topic"]: row for row in case.rows("pop_metrics") if row["epoch"] == last["epoch"]}
+
+
+def is_shared(case: GroupCase, topic: str, at_ms: int) -> bool:
+    """True if members shared the topic's queues at this time."""
+    epoch = case.epoch_at(at_ms)
+    return epoch is not None and any(
+        row["topic"] == topic and row["epoch"] == epoch["epoch"] for row in case.rows("pop_metrics")
+    )
+
+
+def reach(case: GroupCase) -> list[Row]:
+    """Who may take messages of which shared queue at the end: open rows of pop_reach."""
+    return [row for row in case.rows("pop_reach") if row["to_ms"] is None]
+
+
+# Whether it is known how the members of a group divide its queues.
+
+
+def strategy_is_known(case: GroupCase) -> bool:
+    """False if some member depends on a strategy, or on parameters of one, that nothing tells.
+
+    What the ledger says of owners is then an assumption, and no evidence of anything.
+    """
+    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings"))
+    return not unknown or all_proxied(case.members)
+
+
+# What each process stated to subscribe, and what it unsubscribed at runtime.
 
 
 class Unsubscribed(NamedTuple):

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.backlog import messages
-from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted
-from rebalance_core.audit.evidence.dumps import number
+from rebalance_core.audit.evidence.configurations import is_deleted
+from rebalance_core.audit.evidence.dumps import number, queue_of
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.orphans import messages
 from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic

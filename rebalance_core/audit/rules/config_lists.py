@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, known_topics
-from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.configurations.topic_configs import (
+from rebalance_core.audit.evidence.configurations import (
     READ,
     configs,
     readable_queues,
     subscribed_topics,
 )
+from rebalance_core.audit.evidence.dumps import queue_of
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
+from rebalance_core.audit.evidence.orphans import Offsets, messages
 from rebalance_core.audit.evidence.persistence import has_settled, span_of
-from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import ERROR, INFO, WARNING

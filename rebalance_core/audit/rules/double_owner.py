@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import fresh
+from rebalance_core.audit.evidence.dumps import by_topic, fresh, queue_of
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
@@ -15,9 +15,7 @@ from rebalance_core.audit.evidence.persistence import (
     spans_where,
     suspended_clients,
 )
-from rebalance_core.audit.evidence.queues import by_topic, queue_of
-from rebalance_core.audit.evidence.sharing import is_shared
-from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import is_shared, strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import ERROR, WARNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.dumps import by_topic
 from rebalance_core.audit.evidence.duplicate_ids import (
     HALF_OPEN_MS,
     DuplicateId,
@@ -16,7 +17,6 @@ from rebalance_core.audit.evidence.duplicate_ids import (
 )
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import is_broadcasting, there_in
-from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations.topic_configs import (
+from rebalance_core.audit.evidence.configurations import (
     READ,
     configs,
     is_deleted,
@@ -18,7 +18,7 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
 from rebalance_core.audit.evidence.dumps import letting_go
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations.group_configs import (
-    configurations,
-    lacks_configuration,
-)
-from rebalance_core.audit.evidence.configurations.topic_configs import (
+from rebalance_core.audit.evidence.configurations import (
     configs,
+    configurations,
     is_system_group,
+    lacks_configuration,
     subscribed_topics,
 )
 from rebalance_core.audit.evidence.formatting import listed

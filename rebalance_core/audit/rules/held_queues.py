@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.dumps import flag, fresh, number
+from rebalance_core.audit.evidence.dumps import flag, fresh, number, queue_of
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.persistence import suspended_clients
-from rebalance_core.audit.evidence.queues import queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import WARNING

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations.topic_configs import subscribed_topics
+from rebalance_core.audit.evidence.configurations import subscribed_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.sharing import (
+from rebalance_core.audit.evidence.subscriptions import (
     gave_up_asking,
     is_popped,
     readers,

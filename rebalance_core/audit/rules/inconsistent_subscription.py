@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.evidence.dumps import by_topic
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
 from rebalance_core.audit.evidence.orphans import orphans
 from rebalance_core.audit.evidence.persistence import (
@@ -14,7 +15,6 @@ from rebalance_core.audit.evidence.persistence import (
     spans_where,
     there_in,
 )
-from rebalance_core.audit.evidence.queues import by_topic
 from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.statuses import ERROR, INFO, WARNING

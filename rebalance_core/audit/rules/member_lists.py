@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
 from rebalance_core.audit.comparison.observations import COMMAND_MS
-from rebalance_core.audit.evidence.causes import cause_before, explained, window_around
-from rebalance_core.audit.evidence.configurations.topic_configs import configs
+from rebalance_core.audit.evidence.configurations import configs
 from rebalance_core.audit.evidence.dumps import (
     broker_answers,
     fresh,
@@ -15,7 +14,8 @@ from rebalance_core.audit.evidence.dumps import (
     said_steadily,
 )
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.sharing import is_proxied
+from rebalance_core.audit.evidence.orphans import cause_before, explained, window_around
+from rebalance_core.audit.evidence.subscriptions import is_proxied
 from rebalance_core.audit.finding import BROKER, Finding, Rule
 from rebalance_core.model.events import CONSUMER_LEAVE
 from rebalance_core.model.queue import is_retry_topic, retry_topic

@@ -14,7 +14,7 @@ from rebalance_core.audit.evidence.dumps import (
 )
 from rebalance_core.audit.evidence.formatting import listed, plural
 from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.sharing import is_proxied
+from rebalance_core.audit.evidence.subscriptions import is_proxied
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import utc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations.topic_configs import configs
+from rebalance_core.audit.evidence.configurations import configs
 from rebalance_core.audit.evidence.dumps import said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed
 from rebalance_core.audit.evidence.persistence import subscribers

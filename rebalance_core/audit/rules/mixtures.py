@@ -15,8 +15,7 @@ from rebalance_core.audit.evidence.persistence import (
     mixed_spans,
     there_in,
 )
-from rebalance_core.audit.evidence.sharing import is_proxied
-from rebalance_core.audit.evidence.strategy import strategy_is_known
+from rebalance_core.audit.evidence.subscriptions import is_proxied, strategy_is_known
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations.group_configs import configurations
-from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
+from rebalance_core.audit.evidence.configurations import configurations, is_system_group
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.evidence.persistence import is_broadcasting
 from rebalance_core.audit.finding import Finding, Rule

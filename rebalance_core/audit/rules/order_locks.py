@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.causes import cause_before
-from rebalance_core.audit.evidence.dumps import flag, fresh, number, said_steadily
+from rebalance_core.audit.evidence.dumps import flag, fresh, number, queue_of, said_steadily
 from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.queues import queue_of
+from rebalance_core.audit.evidence.orphans import cause_before
 from rebalance_core.audit.finding import QUEUE, Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import ERROR, INFO

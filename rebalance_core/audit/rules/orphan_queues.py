@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.backlog import Offsets, messages
+from rebalance_core.audit.evidence.dumps import by_topic, queue_of
 from rebalance_core.audit.evidence.formatting import lasting, plural, queue_names
-from rebalance_core.audit.evidence.orphans import orphans, reason
+from rebalance_core.audit.evidence.orphans import Offsets, messages, orphans, reason
 from rebalance_core.audit.evidence.persistence import (
     is_broadcasting,
     is_rolling,
@@ -15,7 +15,6 @@ from rebalance_core.audit.evidence.persistence import (
     span_of,
     subscribers,
 )
-from rebalance_core.audit.evidence.queues import by_topic, queue_of
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.statuses import ERROR, INFO, WARNING

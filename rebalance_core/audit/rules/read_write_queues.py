@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.backlog import Offsets, messages
-from rebalance_core.audit.evidence.configurations.topic_configs import (
+from rebalance_core.audit.evidence.configurations import (
     READ,
     WRITE,
     configs,
@@ -14,7 +13,8 @@ from rebalance_core.audit.evidence.configurations.topic_configs import (
     subscribed_topics,
 )
 from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.sharing import shared_topics
+from rebalance_core.audit.evidence.orphans import Offsets, messages
+from rebalance_core.audit.evidence.subscriptions import shared_topics
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import ERROR, INFO

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations.topic_configs import is_deleted, last_topics
+from rebalance_core.audit.evidence.configurations import is_deleted, last_topics
 from rebalance_core.audit.evidence.formatting import listed
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.events import TOPIC_DELETED

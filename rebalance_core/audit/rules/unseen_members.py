@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.backlog import backlog, messages
-from rebalance_core.audit.evidence.configurations.topic_configs import is_system_group
+from rebalance_core.audit.evidence.configurations import is_system_group
+from rebalance_core.audit.evidence.dumps import Unlisted, unlisted_readers, unseen_reading
 from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.unseen import Unlisted, unlisted_readers, unseen_reading
+from rebalance_core.audit.evidence.orphans import backlog, messages
 from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc

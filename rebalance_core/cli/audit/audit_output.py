@@ -7,10 +7,9 @@ from typing import Any
 
 from rebalance_core.audit.accepted import write_accepted
 from rebalance_core.audit.changes import Changes
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.judge import MEANINGS
-from rebalance_core.audit.missing_files import COLLECTION_INCOMPLETE
-from rebalance_core.audit.outcome import AuditOutcome, audit_outcome
-from rebalance_core.audit.prometheus import render_metrics
+from rebalance_core.audit.outcome import AuditOutcome, audit_outcome, render_metrics
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import not_read
 from rebalance_core.cli.exit_codes import ExitCode

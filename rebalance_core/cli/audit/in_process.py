@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rebalance_core.audit.verdict import Count
+from rebalance_core.audit.outcome import Count
 from rebalance_core.cli.audit.audit_output import (
     INGESTED,
     PRIVATE,

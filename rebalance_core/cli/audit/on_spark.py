@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from typing import Any
 
-from rebalance_core.audit.verdict import Count
+from rebalance_core.audit.outcome import Count
 from rebalance_core.cli.audit.audit_output import (
     INGESTED,
     PRIVATE,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.audit.outcome import Count, verdict_of
 from rebalance_core.cli.audit.audit_output import PRIVATE, WRITTEN
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.exit_codes import ExitCode

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.selection import capped, count_findings
-from rebalance_core.audit.verdict import Count
+from rebalance_core.audit.outcome import Count, capped, count_findings
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.written import LedgerWritten

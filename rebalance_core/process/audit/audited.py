@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.audit import selection
+from rebalance_core.audit import outcome
 from rebalance_core.audit.changes import Changes, Files, Looked
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts.table import rows_of_arrow
@@ -36,11 +36,11 @@ class Audited:
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
         """(cluster, consumer_group) of the groups with the worst findings."""
-        return selection.worst_groups(self.result.findings, groups)
+        return outcome.worst_groups(self.result.findings, groups)
 
-    def to_accept(self) -> list[selection.Row]:
+    def to_accept(self) -> list[outcome.Row]:
         """What a file of acceptances names of the open findings."""
-        return selection.to_accept(self.result.findings)
+        return outcome.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[Mapping[str, Any]]) -> Changes | None:
         """What changed since the previous audit; None: none was given.

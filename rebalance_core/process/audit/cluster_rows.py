@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.clusters import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.audit.completeness import CLUSTER_KINDS
+from rebalance_core.audit.judge import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.table import rows_of_arrow

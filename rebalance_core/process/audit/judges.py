@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.changes import fingerprint
-from rebalance_core.audit.clusters import JudgedClusters, judge_clusters
-from rebalance_core.audit.group_judge import GroupJudge
+from rebalance_core.audit.judge import GroupJudge, JudgedClusters, judge_clusters
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.process.audit.audit_result import AuditResult, Row

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rebalance_core.audit.group_judge import GroupJudge
+from rebalance_core.audit.judge import GroupJudge
 from rebalance_core.contracts import SIMULATED_TABLES
 from rebalance_core.engine.bucket_pass import with_events
 from rebalance_core.engine.fan_out import GroupedRows, fan_out

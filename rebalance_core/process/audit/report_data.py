@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from rebalance_core.audit.outcome import shown_first
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.audit.selection import shown_first
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.units import GROUP

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.group_judge import GroupJudge
-from rebalance_core.audit.judge import judge
+from rebalance_core.audit.judge import GroupJudge, judge
 from rebalance_core.audit.redact import Redaction, pseudonym
 from tests.unit.audit.cases import Row
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, case, fact, ledger, progress, status

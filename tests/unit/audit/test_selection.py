@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.selection import (
+from rebalance_core.audit.outcome import (
+    Count,
     capped,
     count_findings,
     shown_first,
     to_accept,
     worst_groups,
 )
-from rebalance_core.audit.verdict import Count
 
 Row = dict[str, Any]
 

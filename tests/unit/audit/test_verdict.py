@@ -3,9 +3,7 @@
 import pytest
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.outcome import audit_outcome
-from rebalance_core.audit.prometheus import render_metrics
-from rebalance_core.audit.verdict import Count, verdict_of
+from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
 
 
 def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count:

@@ -9,12 +9,15 @@ import pytest
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.judge import ALL_RULES, judge, judge_cluster
 from rebalance_core.audit.known.known_issue import (
+    KNOWN,
+    Concerned,
     KnownIssue,
     in_range,
     known_issues,
+    of_group,
     parse_known_issues,
+    with_known,
 )
-from rebalance_core.audit.known.matching import KNOWN, Concerned, of_group, with_known
 from rebalance_core.model.errors import UsageError
 from tests.unit.audit.cases import case_of, join, listed_at, topic
 from tests.unit.audit.comparison.group_rows import fact

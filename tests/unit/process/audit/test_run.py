@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.selection import capped
+from rebalance_core.audit.outcome import capped
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
