@@ -10,11 +10,11 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan import run as in_process
-from rebalance_core.process.plan.queue_rates import read_queue_rates
+from rebalance_core.process.plan.run import read_queue_rates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

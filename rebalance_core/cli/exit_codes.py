@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from rebalance_core.cli.missing_package import missing_package
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.storage.store_errors import is_full
+from rebalance_core.storage.access import is_full
 
 
 class ExitCode(IntEnum):

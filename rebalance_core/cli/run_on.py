@@ -9,7 +9,7 @@ from rebalance_core.cli.run.secrets import redact_text
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.model.errors import UsageError
-from rebalance_core.storage.locations import is_reached, place_of
+from rebalance_core.storage.place import is_reached, place_of
 
 AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.issue_arrays import issue_counts
-from rebalance_core.engine.prepared import REPLAYED
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.model.statuses import FAILED
 
 GroupName = tuple[str, str]

@@ -2,20 +2,227 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache, reduce
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_core.contracts import LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.engine.group_history import history_of, strategy_for
-from rebalance_core.engine.prepared import REPLAYED, Prepared, prepare_tables
+from rebalance_core.checks.conform import with_text
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
+from rebalance_core.contracts.table import RAW, SOURCE, columns
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
+from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.kernels.codes.group_rows import REASONS, REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.tables.ledger import ledger_rows
 from rebalance_core.kernels.tables.loads import sharing_of
-from rebalance_core.replay.group_replay import replay_group
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.group_replay import GroupLedger, rejected_row, replay_group
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+# Rows of one group, as Arrow hands them over, to the replay's history.
+
+Row = Mapping[str, Any]
+
+_EVENT_FIELDS = tuple(f.name for f in fields(Event) if f.name not in ("source", "raw"))
+_SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
+
+
+@lru_cache(maxsize=1024)
+def strategy_for(key: StrategyKey) -> AllocationStrategy:
+    """The strategy of a (text, client version); a quarantined input has only valid ones."""
+    return parse_strategy(key[0], version=key[1])
+
+
+def history_of(
+    tables: Mapping[str, pa.Table], *, queue_offsets_given: bool, committed_offsets_given: bool
+) -> GroupHistory:
+    """The history of the group whose rows these are.
+
+    Args:
+        tables: the rows of one group, by table.
+        queue_offsets_given: there is a queue_offsets table, so no row means not observed.
+        committed_offsets_given: there is a committed_offsets table, so no row means none.
+    """
+    events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
+    given = {**tables, "cluster_events": events}
+    rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in given.items()}
+    first = rows["cluster_events"][0]
+    offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
+    commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
+    return GroupHistory(
+        cluster=first["cluster"],
+        consumer_group=first["consumer_group"],
+        settings=_settings(rows.get("consumer_groups", [])),
+        events=tuple(map(event_of, rows["cluster_events"])),
+        queue_offsets=offsets if queue_offsets_given else None,
+        committed_offsets=commits if committed_offsets_given else None,
+    )
+
+
+def _settings(rows: Iterable[Row]) -> GroupSettings:
+    given = {
+        name: value
+        for row in rows
+        for name, value in row.items()
+        if name in _SETTING_FIELDS and value is not None
+    }
+    if "subscriptions" in given:
+        given["subscriptions"] = tuple(given["subscriptions"])
+    return GroupSettings(**given)
+
+
+def event_of(row: Row) -> Event:
+    """The event of one row of cluster_events."""
+    values = {name: row[name] for name in _EVENT_FIELDS}
+    if values["subscriptions"] is not None:
+        values["subscriptions"] = tuple(values["subscriptions"])
+    return Event(**values, source=row.get(SOURCE), raw=row.get(RAW))
+
+
+def _queue(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+
+
+def _queue_offset(row: Row) -> QueueOffset:
+    return QueueOffset(
+        _queue(row), row["observed_ms"], row["min_offset"], row["max_offset"], row["head_cached"]
+    )
+
+
+def _committed_offset(row: Row) -> CommittedOffset:
+    return CommittedOffset(
+        _queue(row), row["client_id"], row["observed_ms"], row["committed_offset"]
+    )
+
+
+# Groups made ready for every table: prepared once, and the rows of the replay.
+
+REJECTED = "rejected"
+REPLAYED = Table(
+    "replayed",
+    "A group that the replay took instead of the kernels.",
+    columns(
+        """
+        cluster STRING its cluster
+        consumer_group STRING its name
+        reason STRING why
+        """
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Some groups, or a part of one.
+
+    Attributes:
+        part: (i, n): the i-th of n ranges of their queues.
+        groups: What the kernels make rows of.
+        rows: By table, what does not come from the kernels; `REPLAYED` has groups and reasons.
+    """
+
+    part: tuple[int, int]
+    groups: PreparedGroups
+    rows: dict[str, list[pa.RecordBatch]] = field(default_factory=dict)
+
+
+def prepare_tables(
+    tables: Mapping[str, pa.Table],
+    options: EngineOptions,
+    wanted: Iterable[str],
+    part: tuple[int, int] = (0, 1),
+) -> Prepared:
+    """Follow the events of groups.
+
+    Args:
+        tables: The rows of the groups, by table.
+        options: See `EngineOptions`.
+        wanted: Tables that rows of the replay are wanted of.
+        part: The range of their queues.
+    """
+    wanted = tuple(wanted)
+    prepared = prepare_groups(read_coded_groups(tables, options, strategy_for))
+    made = Prepared(part, prepared)
+    if part[0]:
+        return made  # what is not by queue comes with the first part
+    made.rows[REPLAYED.name] = [_replayed(prepared)]
+    if REJECTED in wanted:
+        made.rows[REJECTED] = [_unknown_members(prepared, tables[EVENTS])]
+    for ledger in _ledgers(prepared, tables, options):
+        for table in wanted:
+            batch = pa.RecordBatch.from_pylist(
+                ledger.rows(table), LEDGER_TABLES[table].arrow_schema()
+            )
+            made.rows.setdefault(table, []).append(batch)
+    return made
+
+
+def _ledgers(
+    prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
+) -> Iterator[GroupLedger]:
+    """The groups that the kernels do not take, one after the other."""
+    names = prepared.coded.names
+    for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
+        rows = _rows_of(tables, names.clusters[group], names.groups[group])
+        yield GroupLedger(
+            history_of(
+                rows,
+                queue_offsets_given=options.queue_offsets_given,
+                committed_offsets_given=options.committed_offsets_given,
+            ),
+            strategy_for,
+            include_retry_topics=options.include_retry_topics,
+            strategy_override=options.strategy_override,
+        )
+
+
+def _rows_of(
+    tables: Mapping[str, pa.Table], cluster: pa.Scalar, group: pa.Scalar
+) -> dict[str, pa.Table]:
+    """The rows of one group."""
+    keys = zip(GROUP, (cluster, group), strict=True)
+    wanted = reduce(operator.and_, (pc.field(column) == value for column, value in keys))
+    return {name: table.filter(wanted) for name, table in tables.items()}
+
+
+def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
+    left = np.flatnonzero(prepared.reason != REGULAR)
+    names, codes = prepared.coded.names, list(REASONS)
+    reasons = [codes[reason] for reason in prepared.reason[left].tolist()]
+    return pa.RecordBatch.from_arrays(
+        [
+            names.clusters.take(pa.array(left)),
+            names.groups.take(pa.array(left)),
+            pa.array(reasons, pa.string()),
+        ],
+        schema=REPLAYED.arrow_schema(),
+    )
+
+
+def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
+    """The events of regular groups that name a process which is not there."""
+    events = prepared.coded.events
+    unknown = prepared.membership.unknown
+    unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
+    given = with_text(INPUT_TABLES[EVENTS], rows.take(pa.array(events.row[unknown])))
+    rejected = [rejected_row(event_of(row)) for row in given.to_pylist()]
+    return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())
+
 
 Rows = Iterator[tuple[str, pa.RecordBatch]]
 """Name of a table and rows of it."""
@@ -114,3 +321,113 @@ class _HoldingsOnce(Holdings):
             yield piece
         if cells <= MOST_KEPT_CELLS:
             self._kept = kept
+
+
+# The rows of a ledger that touch [from_ms, to_ms); a metric goes with its epoch.
+
+_OF_EPOCHS = ("group_metrics", "pop_metrics")
+"""Tables whose rows go with their epoch."""
+_EPOCH = (*GROUP, "epoch")
+
+
+def within(rows: Rows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of one `ledger_pass` that lie in the range, in their order.
+
+    Args:
+        rows: the epochs of a group come before its metrics.
+        options: its ``from_ms`` and ``to_ms``; None: no bound.
+    """
+    if options.from_ms is None and options.to_ms is None:
+        yield from rows
+        return
+    epochs: list[pa.Table] = []
+    for name, batch in rows:
+        table = pa.Table.from_batches([batch])
+        if name in _OF_EPOCHS:
+            table = _of_epochs(table, epochs)
+        elif name in SIMULATED_TABLES:
+            table = table.filter(_touches(name, options))
+        if name == "epochs":
+            epochs.append(table.select(_EPOCH))
+        for kept in table.to_batches():
+            yield name, kept
+
+
+def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
+    """The metrics of these epochs."""
+    shown = pa.concat_tables(epochs)
+    numbers = pa.array(range(metrics.num_rows), pa.int64())  # of no rows it has no type by itself
+    numbered = metrics.select(_EPOCH).append_column("_row", numbers)
+    kept = numbered.join(shown, keys=list(_EPOCH), join_type="left semi")
+    return metrics.take(kept["_row"].combine_chunks().sort())
+
+
+def _touches(name: str, options: SimulationOptions) -> pc.Expression:
+    columns = SIMULATED_TABLES[name].column_names
+    if "from_ms" in columns:
+        start, end = pc.field("from_ms"), pc.field("to_ms")
+    else:
+        start, end = pc.field("change_ms"), pc.field("change_ms") + 1
+    touches = pc.scalar(True)
+    if options.from_ms is not None:
+        touches &= end.is_null() | (end > options.from_ms)
+    if options.to_ms is not None:
+        touches &= start < options.to_ms
+    return touches
+
+
+# One bucket of groups: its rows fanned out, and the rows of every ledger table made of them.
+
+Giants = Mapping[tuple[str, str], list[Part]]
+"""The parts of divided groups that a bucket makes, by cluster and group."""
+
+
+def bucket_pass(
+    tables: Mapping[str, pa.Table],
+    giants: Giants,
+    engine: EngineOptions,
+    options: SimulationOptions,
+) -> Rows:
+    """Rows of every ledger table, some groups after the others.
+
+    Those of the kernels have coded names (`rows_of`).
+
+    Args:
+        tables: The rows that `Routing.split` gave the bucket; a table without rows may be missing.
+        giants: The groups that this bucket makes a part of; the replay divides none.
+        engine: See `EngineOptions`.
+        options: Of the simulation.
+    """
+    grouped = fan_out(with_events(tables), group_pattern(options))
+    if options.engine == REFERENCE:
+        for begin, end in grouped.chunks(1):
+            yield from within(reference_pass(grouped.of(begin, end), engine), options)
+        return
+    for begin, end, part in _pieces(grouped, giants):
+        rows = grouped.of(begin, end)
+        made = prepare_tables(rows, engine, LEDGER_TABLES, part)
+        yield from within(rows_of(made, names_coded=True), options)
+
+
+def with_events(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+    """The tables of a bucket; one without an event has no row of cluster_events."""
+    if EVENTS in tables:
+        return tables
+    schema = INPUT_TABLES[EVENTS].arrow_schema()
+    empty = pa.schema([*schema, (SOURCE, pa.string()), (RAW, pa.string())]).empty_table()
+    return {**tables, EVENTS: empty}
+
+
+def _pieces(grouped: GroupedRows, giants: Giants) -> Iterator[tuple[int, int, Part]]:
+    """Ranges of whole groups, and each part of a divided one."""
+    names = zip(grouped.clusters.to_pylist(), grouped.groups.to_pylist(), strict=True)
+    divided = {n: giants[name] for n, name in enumerate(names) if name in giants} if giants else {}
+    for begin, end in grouped.chunks(ROWS_PER_CHUNK):
+        for number in [n for n in divided if begin <= n < end]:
+            if begin < number:
+                yield begin, number, WHOLE
+            for part in divided[number]:
+                yield number, number + 1, part
+            begin = number + 1
+        if begin < end:
+            yield begin, end, WHOLE

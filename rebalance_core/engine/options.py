@@ -1,15 +1,19 @@
-"""What may be chosen about a simulation."""
+"""What may be chosen about a simulation, and how it would end for the rows of its input."""
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.strategies import parse_strategy
+
+# What may be chosen about a simulation.
 
 VECTORIZED, REFERENCE = "vectorized", "reference"
 ENGINES = (VECTORIZED, REFERENCE)
@@ -87,3 +91,26 @@ class LedgerConfig:
 
     bad_rows: BadRowLimits = field(default_factory=BadRowLimits)
     worst_groups: int = WORST_GROUPS
+
+
+# How a run would end for the rows of its input; for dry runs.
+
+
+@dataclass(frozen=True)
+class RowForecast:
+    """What a run would make of its rows.
+
+    Attributes:
+        counts: Rows of each input table; without a refusal those that the replay rejects count.
+        complaints: What is wrong with them.
+        refusal: What the run would raise; None: the rows let it go on.
+    """
+
+    counts: Mapping[str, RowCounts]
+    complaints: Sequence[Complaint]
+    refusal: InputRefused | None
+
+    def without_rows(self) -> Self:
+        """The same without any row's text: rows may name clients."""
+        refusal = self.refusal and InputRefused(str(self.refusal).partition("\n")[0])
+        return replace(self, complaints=(), refusal=refusal)

@@ -1,20 +1,27 @@
-"""A table into one Parquet file of a fresh folder, counted and fingerprinted while written."""
+"""A table into one Parquet file of a fresh folder, counted and fingerprinted; what a job wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.kernels.tables.ledger import CODED
 from rebalance_core.kernels.tables.output import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
-from rebalance_core.storage.locations import Location, place_of
+from rebalance_core.storage.place import Location, place_of
+
+# A table into one Parquet file of a fresh folder, counted and fingerprinted while written.
 
 ROWS_PER_ROW_GROUP = 1 << 17
 FILE_NAME = "part-00000.zstd.parquet"
@@ -139,3 +146,136 @@ class TableWriters:
         with ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
+
+
+# What a job wrote, wherever it ran.
+
+
+class Written(Protocol):
+    """What a job made of input tables."""
+
+    @property
+    def tables(self) -> Mapping[str, TableWritten]:
+        """Rows and digest of every table written."""
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How often each issue code occurs in ``rejected``."""
+
+    @property
+    def input_rows(self) -> Mapping[str, int]:
+        """Rows of every input table."""
+
+
+@dataclass(frozen=True)
+class LedgerWritten:
+    """What a simulation wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        facts: What a summary says of them (`LedgerFacts.totals`).
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table.
+        replay_reasons: How many groups the replay took instead of the kernels, by reason.
+    """
+
+    tables: Mapping[str, TableWritten]
+    facts: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    input_rows: Mapping[str, int]
+    replay_reasons: Mapping[str, int]
+
+
+def ledger_written(
+    tables: Mapping[str, TableWritten],
+    facts: LedgerFacts,
+    counts: Mapping[str, RowCounts],
+    worst_groups: int,
+) -> LedgerWritten:
+    """What was written, summed up.
+
+    Args:
+        tables: Rows and digest of every table.
+        facts: Of the whole ledger.
+        counts: Of every input table.
+        worst_groups: How many groups the facts list.
+    """
+    return LedgerWritten(
+        tables=tables,
+        facts=facts.totals(worst_groups),
+        rejected=dict(sorted(facts.rejected.items())),
+        input_rows={name: count.rows for name, count in counts.items()},
+        replay_reasons=dict(sorted(facts.replay_reasons.items())),
+    )
+
+
+@dataclass(frozen=True)
+class IngestWritten:
+    """What an ingest wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        stats: How each file was understood.
+        rejected: How often each issue code occurs in ``rejected``.
+        findings: Rows of ``findings`` by rule.
+    """
+
+    tables: Mapping[str, TableWritten]
+    stats: tuple[FileStats, ...]
+    rejected: Mapping[str, int]
+    findings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FleetWritten:
+    """Rows and digest of every table of a synthetic fleet, and the events by type."""
+
+    tables: Mapping[str, TableWritten]
+    events: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class ProducersWritten:
+    """What a simulation of producers wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table; empty of a model.
+    """
+
+    tables: Mapping[str, TableWritten]
+    answers: Mapping[str, pa.Table]
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    input_rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PropagationWritten:
+    """What a simulation of time wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
+        rejected: How often each issue code occurs in ``rejected``.
+        input_rows: Rows of every input table.
+    """
+
+    tables: Mapping[str, TableWritten]
+    facts: Mapping[str, Any]
+    rejected: Mapping[str, int]
+    input_rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PropagationForecast:
+    """How a simulation of time would end for its rows, and how much there is to do.
+
+    Attributes:
+        rows: What a run would make of its rows.
+        facts: As `survey_facts` gives them; empty where the rows are refused.
+    """
+
+    rows: RowForecast
+    facts: Mapping[str, Any]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.written import FleetWritten
-from rebalance_core.storage.locations import Location
+from rebalance_core.engine.table_writer import FleetWritten, TableWriters
+from rebalance_core.storage.place import Location
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.written import IngestWritten
+from rebalance_core.engine.table_writer import IngestWritten, TableWriters
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import Tables
-from rebalance_core.storage.locations import Location
+from rebalance_core.storage.place import Location
 
 ROWS_PER_BATCH = 20_000
 

@@ -1,27 +1,46 @@
-"""A whole simulation in this process: Arrow tables in, the tables of the ledger out."""
+"""A whole simulation in this process: Arrow tables in, the tables of the ledger out, written
+and summed up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
+from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, check_tables
-from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.ledger_pass import Rows, ledger_pass, reference_pass
+from rebalance_core.checks.row_checks import Checked, check_tables, complaints
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import LEDGER_TABLES, REJECTED
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
+from rebalance_core.engine.ledger_pass import (
+    Rows,
+    ledger_pass,
+    prepare_tables,
+    reference_pass,
+    within,
+)
 from rebalance_core.engine.options import (
     REFERENCE,
+    LedgerConfig,
+    RowForecast,
     SimulationOptions,
     check_options,
     engine_options,
     group_pattern,
 )
-from rebalance_core.engine.time_range import within
-from rebalance_core.engine.units import ROWS_PER_CHUNK
+from rebalance_core.engine.routing import interests_of, refuse_no_group
+from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, ledger_written
+from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.storage.place import Location
+
+# A whole simulation in this process: Arrow tables in, the tables of the ledger out.
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,3 +122,113 @@ def ledger_rows(
         yield from within(make(grouped.of(begin, end), engine), options)
         if progress is not None:
             progress(end, len(grouped))
+
+
+# Events about a process that is not there: what the replay rejects, without the ledger.
+
+
+def unknown_members(
+    tables: Mapping[str, pa.Table], options: SimulationOptions
+) -> Iterator[pa.RecordBatch]:
+    """Rows of ``rejected`` that a simulation adds to those of the checks; either engine's.
+
+    Args:
+        tables: the used rows of whole groups.
+        options: what would be simulated.
+    """
+    grouped = fan_out(tables, group_pattern(options))
+    engine = engine_options(tables, options)
+    for begin, end in grouped.chunks(ROWS_PER_CHUNK):
+        made = prepare_tables(grouped.of(begin, end), engine, (REJECTED.name,))
+        yield from made.rows[REJECTED.name]
+
+
+# How a run in this process would end for the rows of its input; for dry runs.
+
+
+def row_forecast(
+    checked: Checked,
+    options: SimulationOptions,
+    limits: BadRowLimits,
+    simulated: Callable[[], Iterable[pa.RecordBatch]] | None = None,
+) -> RowForecast:
+    """Apply the limits as a run does, before the replay and with what the replay rejects.
+
+    Args:
+        checked: the input.
+        options: what would be simulated.
+        limits: how many rows may be bad.
+        simulated: simulates, called once few enough rows are bad, and gives what the replay
+            rejects; None: nothing but that is wanted.
+    """
+    counts, known = checked.counts, complaints(checked.rejected)
+    try:
+        refuse_bad_rows(counts, limits, lambda: known)
+        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+        more = unknown_members(checked.tables, options) if simulated is None else simulated()
+        rejected = [*checked.rejected.to_batches(), *more]
+        known = complaints(pa.Table.from_batches(rejected, checked.rejected.schema))
+        unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
+        counts = with_unknown_members(counts, unknown)
+        refuse_bad_rows(counts, limits, lambda: known)
+    except InputRefused as refusal:
+        return RowForecast(counts, known, refusal)
+    return RowForecast(counts, known, None)
+
+
+# A whole simulation in this process: check the input, replay it, write the ledger, sum it up.
+
+
+def simulate_and_write(
+    inputs: InputTables,
+    output: Location,
+    options: SimulationOptions | None = None,
+    config: LedgerConfig | None = None,
+    *,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> LedgerWritten:
+    """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
+
+    Args:
+        inputs: The input tables.
+        output: A folder (`place_of`), which gets the tables of the ledger; none of them may be
+            there.
+        options: What to simulate.
+        config: See `LedgerConfig`.
+        before_writing: Called once few enough rows are bad, before the first table is written.
+        warn: Gets a text for whatever was passed over.
+        progress: Told how many groups are done, of how many.
+
+    Raises:
+        UsageError: An unknown engine, or a strategy text that does not parse.
+        InputRefused: The input has no event or too many bad rows. Events that name a member who is
+            not there count too, and are known only once all is written.
+        OutputExists: A table is in the folder already.
+    """
+    options, config = options or SimulationOptions(), config or LedgerConfig()
+    check_options(options)
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(unknown_columns(name, columns))
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+
+    refuse_bad_rows(checked.counts, config.bad_rows, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+    if before_writing is not None:
+        before_writing()
+    facts = LedgerFacts()
+    rejected = []
+    with TableWriters(output, tuple(LEDGER_TABLES)) as writers:
+        for name, rows in ledger_rows(checked, options, progress, names_coded=True):
+            facts.add(name, rows)
+            if name in LEDGER_TABLES:
+                writers.write(name, rows)
+            if name == "rejected":
+                rejected.append(rows)
+    unknown = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
+    schema = LEDGER_TABLES["rejected"].arrow_schema()
+    written = pa.Table.from_batches(rejected, schema)
+    refuse_bad_rows(unknown, config.bad_rows, lambda: complaints(written))
+    return ledger_written(writers.written(), facts, checked.counts, config.worst_groups)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.engine.written import FleetWritten
+from rebalance_core.engine.table_writer import FleetWritten
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.task_tables import Rows, task_tables
 from rebalance_core.spark.task_count import cores_of

@@ -1,13 +1,14 @@
-"""How a file system is opened: plain values that travel to the tasks of a cluster."""
+"""How a file system is opened by plain values that travel to tasks, and what a store answered."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import urlsplit
 
 from rebalance_core.contracts.paths import without_user
@@ -15,6 +16,9 @@ from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pyarrow import fs
+
+
+# How a file system is opened: plain values that travel to the tasks of a cluster.
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
 """How long a store may be silent, and how often it is asked: a dead one is told in half a minute.
@@ -153,3 +157,54 @@ def _region_of(bucket: str) -> str | None:
         return str(fs.resolve_s3_region(bucket))
     except OSError:
         return None
+
+
+# What a store answered, in a line that says what to do.
+
+_ANSWER = re.compile(
+    r"(?:in|of) bucket '(?P<bucket>[^']*)'.*?"
+    r"AWS Error (?P<code>[A-Z_]+)(?P<status>.*?) during \w+ operation: (?P<text>.*)",
+    re.DOTALL,
+)
+_DENIED = {
+    "ACCESS_DENIED",
+    "INVALID_ACCESS_KEY_ID",
+    "INVALID_CLIENT_TOKEN_ID",
+    "INVALID_SIGNATURE",
+    "MISSING_AUTHENTICATION_TOKEN",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "UNRECOGNIZED_CLIENT",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
+_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE")
+
+
+def is_of_store(error: BaseException) -> TypeGuard[OSError]:
+    """True for what pyarrow raises where an S3 store refused or did not answer."""
+    return isinstance(error, OSError) and "AWS Error" in str(error)
+
+
+def is_full(error: BaseException) -> TypeGuard[OSError]:
+    """True where a disk is full, a quota is used up or a file system became read-only."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
+    """Why the file system refused."""
+    answer = _ANSWER.search(str(error))
+    if answer is None:
+        return error.strerror or str(error).strip().partition("\n")[0]
+    code, text = answer["code"], answer["text"].partition(" (Request ID")[0].strip()
+    if code == "NO_SUCH_BUCKET":
+        return f"there is no bucket {answer['bucket']}; a run does not make one"
+    if code in _DENIED:
+        known = any(environment.get(name) for name in _KEYS)
+        hint = "" if known else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
+        return f"access to bucket {answer['bucket']} is denied ({code}){hint}"
+    if code in _NETWORK:
+        endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+        return f"{endpoint or 'Amazon S3'} does not answer ({text}); see AWS_ENDPOINT_URL"
+    if "301" in answer["status"]:
+        return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
+    return f"{code}{answer['status']}: {text}"

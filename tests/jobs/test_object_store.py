@@ -17,7 +17,7 @@ from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.run_record import ATTEMPTS, RUN_NAME
 from rebalance_core.engine import table_writer
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 from tests.object_store import closed_port, denying_store
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation.inputs import unknown_member, write_tables

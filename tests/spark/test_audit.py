@@ -17,14 +17,14 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import rows_of_arrow
+from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.units import GROUP
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import audit_inputs as in_process
-from rebalance_core.process.audit.audit_result import AuditWritten
+from rebalance_core.process.audit.audit_inputs import READ_TABLES
+from rebalance_core.process.audit.audited import AuditWritten
 from rebalance_core.process.audit.run import audit_and_write as audit_here
-from rebalance_core.process.observed import READ_TABLES
 from rebalance_core.process.simulate import simulate
 from rebalance_core.process.written_tables import read_written
 from rebalance_core.spark.audit.audit_inputs import AuditInputs, read_inputs

@@ -13,15 +13,20 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.packed_rows import pack
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
-from rebalance_core.engine.interests import Interests, interests_of_named
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.engine.routing import UNDIVIDED, routing_of
-from rebalance_core.process.audit.audit import audit_tables
-from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.cluster_rows import ClusterTables, cluster_tables_of
-from rebalance_core.process.audit.judges import judges_of
-from rebalance_core.process.audit.judging_pass import JudgingPass
-from rebalance_core.process.observed import READ_TABLES, observed
+from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
+from rebalance_core.process.audit.audit_inputs import (
+    READ_TABLES,
+    ClusterTables,
+    cluster_tables_of,
+    observed,
+)
+from rebalance_core.process.audit.judging_pass import (
+    AuditPart,
+    JudgingPass,
+    audit_tables,
+    judges_of,
+)
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of

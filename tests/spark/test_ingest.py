@@ -14,7 +14,7 @@ from rebalance_core.ingest.parse.text import log_lines
 from rebalance_core.process import ingest as process
 from rebalance_core.spark.ingest import collection_evidence
 from rebalance_core.spark.ingest.write_tables import ingest_and_write, ingested_tables
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 from tests.recordings.tables import DATA
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
-from rebalance_core.engine.interests import interests_of
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.routing import interests_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import UsageError
-from rebalance_core.process import write_ledger as in_process
+from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark.engine import write_ledger

@@ -16,8 +16,7 @@ from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
 from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import place_of
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Place, place_of
 
 TABLES = tuple(LEDGER_TABLES)
 REJECTED = LEDGER_TABLES["rejected"]

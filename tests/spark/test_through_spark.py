@@ -10,15 +10,15 @@ from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INGESTED_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import generate as generate_here
 from rebalance_core.process import ingest as ingest_here
-from rebalance_core.process import write_ledger as simulate_here
-from rebalance_core.process.producers import simulate as producers_here
-from rebalance_core.process.propagation import propagate as propagate_here
+from rebalance_core.process import producers as producers_here
+from rebalance_core.process import propagate as propagate_here
+from rebalance_core.process import simulate as simulate_here
 from rebalance_core.producers.simulation.model import BOTH_GENERATIONS
 from rebalance_core.spark import InputTables, generate
 from rebalance_core.spark.engine import write_ledger

@@ -24,8 +24,7 @@ from rebalance_core.checks.reading.packed_files import open_unpacked
 from rebalance_core.checks.reading.parquet_rows import ParquetTable
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
-from rebalance_core.storage.locations import Location
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Location, Place
 
 
 def read_table(

@@ -18,10 +18,9 @@ from rebalance_core.cli.run.output_run import BESIDE_TABLES, OutputRun
 from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
-from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.ingest.in_process import with_lines
-from rebalance_core.process.audit.audited import Audited
-from rebalance_core.process.audit.previous_audit import carried_lines
+from rebalance_core.process.audit.audited import Audited, carried_lines
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 

@@ -21,7 +21,7 @@ from rebalance_core.cli.run.engine_settings import (
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running_here import check_free_here, folder_here, running_here
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.process.audit import run as service
 from rebalance_core.process.audit.audit_inputs import (
@@ -30,13 +30,15 @@ from rebalance_core.process.audit.audit_inputs import (
     read_inputs,
     unwritten_inputs,
 )
-from rebalance_core.process.audit.audit_result import AuditWritten
-from rebalance_core.process.audit.audited import Audited
-from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
+from rebalance_core.process.audit.audited import (
+    Audited,
+    AuditWritten,
+    PreviousAudit,
+    previous_audit,
+)
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.written_tables import read_written, reader_of
-from rebalance_core.storage.locations import place_of
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Place, place_of
 
 
 def audit(request: AuditRequest) -> AuditEnd:

@@ -24,8 +24,8 @@ from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
-from rebalance_core.storage.locations import is_reached
-from rebalance_core.storage.store_errors import reason_of
+from rebalance_core.storage.access import reason_of
+from rebalance_core.storage.place import is_reached
 
 
 def run_audit(options: AuditOptions) -> JobReport:

@@ -23,11 +23,14 @@ from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.process.audit.audit_result import AuditWritten
-from rebalance_core.process.audit.audited import Audited
-from rebalance_core.process.audit.previous_audit import PreviousAudit, previous_audit
+from rebalance_core.process.audit.audited import (
+    Audited,
+    AuditWritten,
+    PreviousAudit,
+    previous_audit,
+)
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.audit import run as service
 from rebalance_core.spark.audit.audit_inputs import (
@@ -39,7 +42,7 @@ from rebalance_core.spark.audit.audit_inputs import (
 from rebalance_core.spark.ingest.write_tables import ingest_and_write
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
 from rebalance_core.spark.tables.written import read_written, reader_of
-from rebalance_core.storage.locations import is_here
+from rebalance_core.storage.place import is_here
 
 
 def audit(request: AuditRequest) -> AuditEnd:

@@ -11,7 +11,7 @@ from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.terminal import joined
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.statuses import SEVERITIES
 
 

@@ -8,7 +8,7 @@ from rebalance_core.explain.view import GroupRows, refuse_unknown
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:

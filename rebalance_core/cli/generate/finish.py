@@ -3,7 +3,7 @@
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
-from rebalance_core.engine.written import FleetWritten
+from rebalance_core.engine.table_writer import FleetWritten
 from rebalance_core.synthetic.fleet import FleetPlan
 
 

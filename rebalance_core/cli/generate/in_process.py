@@ -6,9 +6,9 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.written import FleetWritten
+from rebalance_core.engine.table_writer import FleetWritten
 from rebalance_core.process.generate import generate_and_write
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 from rebalance_core.synthetic.fleet import FleetPlan
 
 

@@ -14,11 +14,11 @@ from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.process.plan import run as service
-from rebalance_core.process.plan.queue_rates import read_queue_rates
-from rebalance_core.storage.locations import place_of
+from rebalance_core.process.plan.run import read_queue_rates
+from rebalance_core.storage.place import place_of
 
 
 def plan(

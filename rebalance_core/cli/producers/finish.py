@@ -8,7 +8,7 @@ from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
-from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.engine.table_writer import ProducersWritten
 from rebalance_core.producers.results import ResultsOptions
 from rebalance_core.producers.simulation.model import Variant
 

@@ -14,15 +14,15 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import ProducersWritten
-from rebalance_core.process.producers.replay import (
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.process.producers import (
     read_results,
     replay_and_write,
     replay_forecast,
+    simulate_and_write,
 )
-from rebalance_core.process.producers.simulate import simulate_and_write
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 
 
 def run(

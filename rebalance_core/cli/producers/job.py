@@ -11,7 +11,7 @@ from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
 from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import joined
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 
 PRODUCERS_IN_PROCESS = 10_000
 """A model of more producers, minutes of one processor, runs on Spark."""

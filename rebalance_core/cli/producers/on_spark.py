@@ -11,8 +11,8 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.table_writer import ProducersWritten
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.producers.replay import (
     read_results,

@@ -7,7 +7,7 @@ from rebalance_core.cli.producers.options import ProducersOptions
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts.producers import PRODUCER_OUTCOMES, PRODUCER_SHARES
-from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.engine.table_writer import ProducersWritten
 
 Row = Mapping[str, Any]
 HEADER = ("client", "sends", "failed", "held back", "mean wait", "busiest queue", "shares")

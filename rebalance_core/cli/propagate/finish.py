@@ -8,8 +8,8 @@ from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.engine.written import PropagationWritten
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.engine.table_writer import PropagationWritten
 
 
 def propagation_options(options: PropagateOptions, settings: Settings) -> PropagationOptions:

@@ -12,13 +12,9 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import warn
-from rebalance_core.engine.written import PropagationForecast, PropagationWritten
-from rebalance_core.process.propagation.propagate import (
-    WRITTEN,
-    propagate_and_write,
-    propagation_forecast,
-)
-from rebalance_core.storage.locations import place_of
+from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
+from rebalance_core.process.propagate import WRITTEN, propagate_and_write, propagation_forecast
+from rebalance_core.storage.place import place_of
 
 
 def run(

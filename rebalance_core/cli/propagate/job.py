@@ -13,7 +13,7 @@ from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
-from rebalance_core.engine.written import PropagationForecast
+from rebalance_core.engine.table_writer import PropagationForecast
 
 TABLES = [*PROPAGATION_TABLES, REJECTED.name]
 

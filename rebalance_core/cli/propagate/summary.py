@@ -9,7 +9,7 @@ from rebalance_core.cli.propagate.options import PropagateOptions
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
-from rebalance_core.engine.written import PropagationWritten
+from rebalance_core.engine.table_writer import PropagationWritten
 
 Row = Mapping[str, Any]
 CAUSE_HEADER = ("cause", "changes", "slowest 99 % by", "without owner", "with several")

@@ -35,7 +35,7 @@ from rebalance_core.contracts.run_record import (
     STATUS_OK,
 )
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.storage.store_errors import reason_of
+from rebalance_core.storage.access import reason_of
 
 BESIDE_TABLES = {
     "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")

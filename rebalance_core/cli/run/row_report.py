@@ -6,7 +6,7 @@ from typing import Any
 
 from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 
 
 @dataclass(frozen=True)

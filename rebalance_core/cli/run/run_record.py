@@ -16,11 +16,11 @@ from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.store_errors import reason_of
+from rebalance_core.storage.access import reason_of
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
-    from rebalance_core.engine.written import Written
+    from rebalance_core.engine.table_writer import Written
 
 
 @dataclass(frozen=True)

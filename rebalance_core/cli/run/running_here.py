@@ -13,7 +13,7 @@ from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import UsageError
-from rebalance_core.storage.locations import place_of
+from rebalance_core.storage.place import place_of
 
 
 class WritingOptions(Protocol):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
 from rebalance_core.cli.terminal import say
-from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.engine.table_writer import LedgerWritten
 
 
 def say_begin(inputs: Sequence[InputRecord]) -> None:

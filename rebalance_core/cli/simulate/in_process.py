@@ -15,12 +15,10 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import LedgerWritten
-from rebalance_core.process.row_forecast import row_forecast
-from rebalance_core.process.write_ledger import simulate_and_write
-from rebalance_core.storage.locations import place_of
+from rebalance_core.engine.options import RowForecast, SimulationOptions
+from rebalance_core.engine.table_writer import LedgerWritten
+from rebalance_core.process.simulate import row_forecast, simulate_and_write
+from rebalance_core.storage.place import place_of
 
 
 def simulate(

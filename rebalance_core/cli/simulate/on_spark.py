@@ -13,11 +13,15 @@ from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
-from rebalance_core.engine.options import SimulationOptions, group_pattern
-from rebalance_core.engine.routing import UNDIVIDED, routing_of
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import LedgerWritten
+from rebalance_core.engine.options import RowForecast, SimulationOptions, group_pattern
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    interests_of,
+    refuse_no_group,
+    routing_of,
+)
+from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.engine.rejected_rows import rejected_rows
 from rebalance_core.spark.engine.row_forecast import row_forecast

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.engine.units import GROUP, group_starts
+from rebalance_core.engine.fan_out import GROUP, group_starts
 from rebalance_core.planning.variants import HistoryEdits
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import CANNOT_POP
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import (
     BROADCASTING,

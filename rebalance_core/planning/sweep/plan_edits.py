@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.routing import Interests, interests_of
 from rebalance_core.model import events
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edits.edit import matches

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.model.statuses import UNKNOWN
 from rebalance_core.replay.start_rule import STORED
 

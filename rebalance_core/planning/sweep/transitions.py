@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 from rebalance_core.clockwork.measure.measured import Measured, propagation
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts.propagation import HANDOVERS
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.engine.propagation.pieces import played
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.propagation import PropagationOptions, played
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset

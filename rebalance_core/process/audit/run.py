@@ -14,19 +14,19 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import AUDITED_TABLES, REJECTED
 from rebalance_core.engine.ledger_pass import Rows
-from rebalance_core.engine.options import LedgerConfig, SimulationOptions, engine_options
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.written import ledger_written
-from rebalance_core.process.audit.audit_inputs import AuditInputs
-from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten
-from rebalance_core.process.audit.cluster_rows import read_cluster_tables
-from rebalance_core.process.audit.judges import Judges, judges_of
-from rebalance_core.process.audit.judging_pass import JudgingPass
-from rebalance_core.process.row_forecast import row_forecast
+from rebalance_core.engine.options import (
+    LedgerConfig,
+    RowForecast,
+    SimulationOptions,
+    engine_options,
+)
+from rebalance_core.engine.table_writer import TableWriters, ledger_written
+from rebalance_core.process.audit.audit_inputs import AuditInputs, read_cluster_tables
+from rebalance_core.process.audit.audited import AuditResult, AuditWritten
+from rebalance_core.process.audit.judging_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.simulate import row_forecast
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.storage.locations import Location
+from rebalance_core.storage.place import Location
 
 Progress = Callable[[int, int], object]
 

@@ -1,4 +1,4 @@
-"""``plan_ownership``: who holds each queue before and after."""
+"""``plan_ownership``: who holds each queue before and after, and how busy the busiest member is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.engine.units import GROUP
+from rebalance_core.contracts.table import Table
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.planning.variants import Variants
+
+# The columns of a variant, beside those of rows that were made under it.
+
+
+def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) -> pa.Table:
+    """The rows with scenario, strategy, of_rocketmq and seed."""
+    chosen, swept = variants.histories[history], variants.strategies[strategy]
+    values = {
+        "scenario": pa.scalar(chosen.name, pa.string()),
+        "strategy": pa.scalar(swept.text, pa.string()),
+        "of_rocketmq": pa.scalar(swept.of_rocketmq),
+        "seed": pa.scalar(chosen.seed, pa.int64()),
+    }
+    for name, value in values.items():
+        rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+    return rows
+
+
+def as_table(rows: pa.Table, table: Table) -> pa.Table:
+    """The columns of a contract, in its order and types, in buffers of their size.
+
+    Arrow's aggregates have buffers for 32,768 rows, whatever they hold; many small results that
+    wait to be written would take gigabytes.
+    """
+    typed = rows.select(table.column_names).cast(table.arrow_schema())
+    return typed.take(pa.array(np.arange(typed.num_rows)))
+
+
+# ``plan_ownership``: who holds each queue before and after.
 
 QUEUE = ("topic", "broker_name", "queue_id")
 _KEY = [*GROUP, *QUEUE]
@@ -82,3 +113,35 @@ def _wanted(intervals: pa.Table, groups: Collection[tuple[str, str]] | None) -> 
     )
     kept = numbered.join(names, keys=list(GROUP), join_type="left semi", use_threads=False)
     return intervals.take(kept["_row"].combine_chunks().sort())
+
+
+# Messages per second of the busiest member, by group.
+
+_QUEUE = ["cluster", *QUEUE]
+_RATE = "messages_per_second"
+
+
+def last_rates(queue_rates: pa.Table) -> pa.Table:
+    """The rate of each queue in the last stretch of ``queue_rates``."""
+    ordered = queue_rates.select([*_QUEUE, "from_ms", _RATE]).sort_by("from_ms")
+    last = ordered.group_by(_QUEUE, use_threads=False).aggregate([(_RATE, "last")])
+    return last.rename_columns([*_QUEUE, _RATE])
+
+
+def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
+    """cluster, consumer_group and peak_messages_per_second, at the end.
+
+    A queue without a rate is not counted. Hypothetical strategies are counted like the others.
+
+    Args:
+        intervals: Rows of the ledger's ``ownership``, of whole groups.
+        rates: `last_rates`.
+    """
+    now = pc.and_(pc.is_null(intervals["to_ms"]), pc.is_valid(intervals["client_id"]))
+    held = intervals.filter(now).select([*GROUP, *QUEUE, "client_id"])
+    known = held.join(rates, keys=_QUEUE, join_type="inner", use_threads=False)
+    member = [*GROUP, "client_id"]
+    loads = known.group_by(member, use_threads=False).aggregate([(_RATE, "sum")])
+    peaks = loads.group_by(list(GROUP), use_threads=False).aggregate([(f"{_RATE}_sum", "max")])
+    peaks = peaks.select([*GROUP, f"{_RATE}_sum_max"])
+    return peaks.rename_columns([*GROUP, "peak_messages_per_second"])

@@ -1,23 +1,149 @@
-"""``plan_summary``: every group before and after, under every variant."""
+"""``plan_summary`` and ``plan_league``: groups before and after, under every variant, and
+added up.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.planning import PLAN_SUMMARY, VARIANT_KEY
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.model.statuses import FROZEN
 from rebalance_core.planning.sweep.plan_options import (
+    BETWEEN_CAVEATS,
+    BETWEEN_COUNTS,
     CANNOT_POP_CAVEAT,
+    EXTREMES,
     FROZEN_CAVEAT,
+    LEFT_OUT,
     ORPHANED_CAVEAT,
     SHARED_CAVEAT,
+    STAY,
+    STAY_COUNT,
+    SUMS,
     UNEVEN_CAVEAT,
+    VARIANT,
+    with_ratio,
 )
 from rebalance_core.planning.sweep.sweep_rows import all_shared
 from rebalance_core.planning.sweep.transitions import FIGURES
-from rebalance_core.process.plan.variant_columns import as_table
+from rebalance_core.planning.variants import is_popped
+from rebalance_core.process.plan.plan_ownership import as_table
+
+# Rows of ``plan_summary`` added up over groups: what league and scenarios have in common.
+
+Row = dict[str, Any]
+_DISTINCT = {"cluster", "consumer_group"}
+_OF_SOUND = {"moved_sound": "moved", "minimum_moves": "minimum_moves"}
+
+
+def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[Row]:
+    """A row for each key, as plain values.
+
+    Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
+    of them have a caveat (``left_out``) and ``cannot_pop``; the different ``caveats``, sorted; the
+    `EXTREMES`; and ``moved_sound`` and
+    ``minimum_moves``, the sums of those without one, where the minimum is a measure of the
+    strategy.
+
+    Args:
+        summary: ``plan_summary``.
+        keys: Columns, at least one.
+        sums: Columns to add up; null where all are.
+    """
+    sums = list(sums)
+    sound = pc.is_null(summary["caveat"])
+    table = summary.select([*keys, "caveat", "cannot_pop", *sums, *EXTREMES])
+    for name, column in _OF_SOUND.items():
+        values = pc.if_else(sound, summary[column], pa.scalar(None, pa.int64()))
+        table = table.append_column(f"_{name}", values)
+    how: list[tuple[Any, str]]
+    how = [(name, "sum") for name in (*sums, *(f"_{name}" for name in _OF_SOUND))]
+    how += [("caveat", "count"), ("caveat", "distinct"), ("cannot_pop", "count"), ([], "count_all")]
+    how += EXTREMES.items()
+    grouped = table.group_by(list(keys), use_threads=False).aggregate(how)
+    groups = distinct(summary, keys, _DISTINCT)
+    return [
+        {name: row[name] for name in keys}
+        | {name: row[f"{name}_sum"] for name in sums}
+        | {name: row[f"_{name}_sum"] for name in _OF_SOUND}
+        | {
+            "groups": groups[tuple(row[name] for name in keys)],
+            "rows": row["count_all"],
+            "left_out": row["caveat_count"],
+            "caveats": sorted(filter(None, row["caveat_distinct"])),
+            "cannot_pop": row["cannot_pop_count"],
+        }
+        | {name: row[f"{name}_{how}"] for name, how in EXTREMES.items()}
+        for row in grouped.to_pylist()
+    ]
+
+
+def distinct(
+    rows: pa.Table, keys: Sequence[str], columns: Iterable[str]
+) -> dict[tuple[Any, ...], int]:
+    """By key: how many different values of some columns there are."""
+    found = rows.group_by([*keys, *columns], use_threads=False).aggregate([])
+    counted = found.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
+    counts = counted["count_all"].to_pylist()
+    names = zip(*(counted[name].to_pylist() for name in keys), strict=True)
+    return dict(zip(names, counts, strict=True))
+
+
+# What the summary of a plan shows of each scenario and strategy.
+
+_KEYS = (*VARIANT, "of_rocketmq")
+
+
+def scenario_rows(summary: pa.Table) -> list[Row]:
+    """One row for each scenario and strategy, over all groups and seeds, as plain values.
+
+    What they mean is in `planning.sweep.scenario_figures`.
+
+    Args:
+        summary: ``plan_summary``.
+    """
+    seeds = distinct(summary, _KEYS, ["seed"])
+    peaks = _peaks(summary)
+    rows = []
+    for total in totals(summary, _KEYS, SUMS):
+        key = tuple(total[name] for name in _KEYS)
+        row = {name: value for name, value in total.items() if name != "rows"}
+        rows.append(with_ratio(row | peaks[key] | {"seeds": seeds[key]}))
+    return rows
+
+
+def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
+    """Peak ratios where they say something: not of BROADCASTING, not beside unowned queues."""
+    table = summary.select([*_KEYS, "peak_messages_per_second"])
+    for side in ("before", "after"):
+        owned = pc.equal(summary[f"orphaned_{side}"], 0)
+        sound = pc.and_(pc.is_null(summary["caveat"]), owned)
+        ratio = summary[f"peak_ratio_{side}"]
+        table = table.append_column(side, pc.if_else(sound, ratio, pa.scalar(None, pa.float64())))
+    frozen = pc.cast(summary["frozen"], pa.int64())
+    grouped = table.append_column("frozen", frozen).group_by(list(_KEYS), use_threads=False)
+    found = grouped.aggregate(
+        [("before", "mean"), ("after", "mean"), ("after", "max"), ("frozen", "sum"),
+         ("peak_messages_per_second", "max")]
+    )  # fmt: skip
+    return {
+        (row["scenario"], row["strategy"], row["of_rocketmq"]): {
+            "mean_peak_ratio_before": row["before_mean"],
+            "mean_peak_ratio": row["after_mean"],
+            "worst_peak_ratio": row["after_max"],
+            "peak_messages_per_second": row["peak_messages_per_second_max"],
+            "frozen": row["frozen_sum"],
+        }
+        for row in found.to_pylist()
+    }
+
+
+# ``plan_summary``: every group before and after, under every variant.
 
 KEY = list(VARIANT_KEY)
 _STATE = {
@@ -158,3 +284,123 @@ def _joined(rows: pa.Table, others: pa.Table | None, columns: dict[str, pa.DataT
 def _where(mask: pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """The values where the mask is true, null elsewhere."""
     return pc.if_else(mask, values, pa.scalar(None, values.type))
+
+
+# ``plan_league``: every strategy over everything that was planned.
+
+_MEANS = {
+    "moved_per_rebalance": "moved",
+    "stickiness": "stickiness",
+    "mean_peak_ratio": "peak_ratio",
+}
+_SUMS = ("rebalances", "moved", "idle_after", "orphaned_after", "pop_queues_after", "unreached")
+
+
+class SoundSteps:
+    """Figures of the sound steps of each strategy, added up while steps go by.
+
+    A sound step is counted and says something about its strategy. Without a proven minimum there
+    was nothing to divide: members broadcast, so each holds every queue and looks as busy as
+    possible and perfectly sticky; or a topic is frozen, members subscribe differently, or the group
+    is empty. Queues without an owner make the busiest member look less busy.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Row] = {}
+
+    def add(self, steps: pa.Table) -> None:
+        """Count some rows of ``plan_steps``."""
+        proven = pc.and_(steps["counted"], pc.is_valid(steps["minimum_moves"]))
+        sound = steps.filter(pc.and_(proven, pc.equal(steps["orphaned"], 0)))
+        how: list[tuple[Any, str]]
+        how = [(name, each) for name in _MEANS.values() for each in ("sum", "count")]
+        how += [("peak_ratio", "max"), ([], "count_all")]
+        for row in sound.group_by("strategy", use_threads=False).aggregate(how).to_pylist():
+            self._count(row.pop("strategy"), row)
+
+    def merge(self, other: SoundSteps) -> None:
+        """Add what was counted of other steps."""
+        for strategy, row in other._found.items():
+            self._count(strategy, row)
+
+    def means(self, strategy: str) -> Row:
+        """The means, ``worst_peak_ratio`` and the number of ``steps``; null where no step is."""
+        found = self._found.get(strategy, {})
+        means: Row = {}
+        for name, column in _MEANS.items():
+            count = found.get(f"{column}_count")
+            means[name] = found[f"{column}_sum"] / count if count else None
+        worst, steps = found.get("peak_ratio_max"), found.get("count_all", 0)
+        return means | {"worst_peak_ratio": worst, "steps": steps}
+
+    def _count(self, strategy: str, row: Row) -> None:
+        before = self._found.get(strategy)
+        self._found[strategy] = row if before is None else _together(before, row)
+
+
+def _together(one: Row, other: Row) -> Row:
+    """Sums, counts and maxima of both; None is of no value."""
+    both = {name: [v for v in (one[name], other[name]) if v is not None] for name in one}
+    return {
+        name: (max if name.endswith("_max") else sum)(values) if values else None
+        for name, values in both.items()
+    }
+
+
+def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
+    """A row for each strategy, over all groups, scenarios and seeds.
+
+    Sums are of all groups; amplification and the means leave out steps that say nothing about a
+    strategy.
+
+    Args:
+        summary: ``plan_summary``.
+        sound: Of the same steps.
+    """
+    stay = _stay(summary)
+    rows = [
+        row | _figures(row, sound.means(row["strategy"]), stay.get(row["strategy"], []))
+        for row in totals(summary, ("strategy", "of_rocketmq"), _SUMS)
+    ]
+    return pa.Table.from_pylist(rows, PLAN_LEAGUE.arrow_schema())
+
+
+def _stay(summary: pa.Table) -> dict[str, list[str]]:
+    """By strategy: how many groups cannot pop, by reason."""
+    told = summary.filter(pc.is_valid(summary["cannot_pop"]))
+    keys = ["strategy", "cannot_pop"]
+    counts = told.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    found: dict[str, list[str]] = {}
+    for row in counts.sort_by("cannot_pop").to_pylist():
+        text = STAY_COUNT % (row["count_all"], row["cannot_pop"])
+        found.setdefault(row["strategy"], []).append(text)
+    return found
+
+
+def _figures(row: Row, means: Row, stay: list[str]) -> Row:
+    minimum, moved = row["minimum_moves"], row["moved_sound"]
+    common = {
+        "idle_members": row["idle_after"],
+        "orphaned": row["orphaned_after"],
+        "pop_queues": row["pop_queues_after"],
+    }
+    if is_popped(row["strategy"]):  # what is owned is of groups that cannot pop
+        counts = (row["cannot_pop"], row["rows"], BETWEEN_COUNTS.join(stay))
+        nothing = dict.fromkeys((*_MEANS, "worst_peak_ratio", "moved", "minimum_moves"))
+        return common | nothing | {"caveat": STAY % counts if stay else None}
+    return (
+        means
+        | common
+        | {
+            "amplification": moved / minimum if minimum else None,
+            "caveat": _league_caveat(row, row["rebalances"] - means["steps"]),
+        }
+    )
+
+
+def _league_caveat(row: Row, steps_left_out: int) -> str | None:
+    if not row["left_out"]:
+        return None
+    caveats = BETWEEN_CAVEATS.join(row["caveats"])
+    numbers = (row["left_out"], row["rows"], steps_left_out, row["rebalances"])
+    return LEFT_OUT % (*numbers, caveats)

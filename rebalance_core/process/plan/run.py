@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables
-from rebalance_core.checks.row_checks import Checked, check_tables, complaints
-from rebalance_core.checks.row_limits import refuse_bad_rows
+from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
-from rebalance_core.engine.interests import interests_of, refuse_no_group
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.history_rows import EVENTS
 from rebalance_core.planning.sweep.plan_edits import EventFacts, is_type, plan_edits
-from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult, recorded_history
+from rebalance_core.planning.sweep.plan_options import (
+    MOST_REASONS,
+    PlanConfig,
+    PlanResult,
+    recorded_history,
+    refuse_bad_rates,
+)
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.loads import last_rates
+from rebalance_core.process.plan.plan_ownership import last_rates
 from rebalance_core.process.plan.plan_pass import (
     PlanFacts,
     PlanPass,
@@ -28,9 +37,58 @@ from rebalance_core.process.plan.plan_pass import (
     plan_pass,
     summed_up,
 )
-from rebalance_core.process.plan.rejected import write_rejected
-from rebalance_core.process.row_forecast import row_forecast
-from rebalance_core.storage.locations import Location
+from rebalance_core.process.simulate import row_forecast, unknown_members
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.storage.place import Location
+
+# The table ``rejected`` of a plan: what is wrong with the history as it was recorded.
+
+
+def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig) -> dict[str, int]:
+    """Write bad rows, and events of the recorded history about a process that is not there.
+
+    Returns:
+        How often each issue code occurs.
+
+    Raises:
+        InputRefused: There are too many.
+    """
+    unknown = unknown_members(checked.tables, recorded_history(options))
+    found = [*checked.rejected.to_batches(), *unknown]
+    facts = LedgerFacts()
+    for rows in found:
+        writers.write(REJECTED.name, rows)
+        facts.add(REJECTED.name, rows)
+    counts = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
+    rejected = pa.Table.from_batches(found, REJECTED.arrow_schema())
+    refuse_bad_rows(counts, options.bad_rows, lambda: complaints(rejected))
+    return {code: times for code, times in sorted(facts.rejected.items()) if times}
+
+
+# The optional input ``queue_rates``: messages per second of each queue.
+
+_RATE = "messages_per_second"
+
+
+def read_queue_rates(location: str, input_format: str | None = None, *, name: str = "") -> pa.Table:
+    """The rows of the table.
+
+    Args:
+        location: A local path.
+        input_format: Of the files; None: by their names.
+        name: What the message calls the table; the location if it is empty.
+
+    Raises:
+        InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
+    """
+    rows, _ = read_table(QUEUE_RATES, location, input_format)
+    checked = check_table(QUEUE_RATES.name, rows)
+    good = checked.tables[QUEUE_RATES.name]
+    wrong = pc.or_(pc.is_nan(good[_RATE]), pc.less(good[_RATE], 0))
+    negative = good[_RATE].filter(wrong).slice(0, MOST_REASONS).to_pylist()
+    bad = checked.rejected["issues"].slice(0, MOST_REASONS).to_pylist()
+    refuse_bad_rates(name or location, [issues[0]["message"] for issues in bad], negative)
+    return good
 
 
 def run_plan(

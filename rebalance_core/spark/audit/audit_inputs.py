@@ -16,7 +16,7 @@ from rebalance_core.spark.tables.observed import observed, read_observed, stored
 from rebalance_core.spark.tables.read import InputTables
 from rebalance_core.spark.tables.sources import Source, source_of
 from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import object_store
+from rebalance_core.storage.place import object_store
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.fan_out import without_text
 from rebalance_core.engine.routing import Routing
-from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.judging_pass import JudgingPass
+from rebalance_core.process.audit.judging_pass import AuditPart, JudgingPass
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 

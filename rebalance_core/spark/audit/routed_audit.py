@@ -11,12 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.interests import Interests, interests_of_named
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.engine.routing import UNDIVIDED, routing_of
-from rebalance_core.process.audit.cluster_rows import ClusterTables, cluster_tables_of
-from rebalance_core.process.audit.judges import Judges, judges_of
-from rebalance_core.process.audit.judging_pass import JudgingPass
+from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
+from rebalance_core.process.audit.audit_inputs import ClusterTables, cluster_tables_of
+from rebalance_core.process.audit.judging_pass import Judges, JudgingPass, judges_of
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
 from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
 from rebalance_core.spark.engine.routed_rows import routed_rows

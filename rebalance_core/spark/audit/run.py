@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
-from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import ledger_written
-from rebalance_core.process.audit.audit_part import AuditPart
-from rebalance_core.process.audit.audit_result import AuditResult, AuditWritten
+from rebalance_core.engine.options import LedgerConfig, RowForecast, SimulationOptions
+from rebalance_core.engine.table_writer import ledger_written
+from rebalance_core.process.audit.audited import AuditResult, AuditWritten
+from rebalance_core.process.audit.judging_pass import AuditPart
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.audit.audit_inputs import AuditInputs
 from rebalance_core.spark.audit.routed_audit import checked_tables, of_history, routed_audit

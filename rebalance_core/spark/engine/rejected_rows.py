@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.contracts import REJECTED
-from rebalance_core.engine.bucket_pass import with_events
 from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.ledger_pass import with_events
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import Routing
-from rebalance_core.process.unknown_members import unknown_members
+from rebalance_core.process.simulate import unknown_members
 from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.tables.quarantine import Quarantined
 from rebalance_core.spark.tables.task_tables import Rows

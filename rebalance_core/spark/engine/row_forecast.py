@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.tables.check_rows import complaints

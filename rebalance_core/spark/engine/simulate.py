@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.engine.interests import interests_of
+from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.engine.options import SimulationOptions, check_options
-from rebalance_core.engine.prepared import REPLAYED
+from rebalance_core.engine.routing import interests_of
 from rebalance_core.spark.engine.ledger import Ledger
 from rebalance_core.spark.engine.write_ledger import ledger_tasks
 from rebalance_core.spark.tables.check_rows import check_and_note

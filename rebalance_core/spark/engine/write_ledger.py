@@ -12,10 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
-from rebalance_core.engine.bucket_pass import Giants, bucket_pass
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
-from rebalance_core.engine.ledger_pass import Rows
+from rebalance_core.engine.ledger_pass import Giants, Rows, bucket_pass
 from rebalance_core.engine.options import (
     REFERENCE,
     LedgerConfig,
@@ -24,8 +22,15 @@ from rebalance_core.engine.options import (
     engine_options,
     group_pattern,
 )
-from rebalance_core.engine.routing import GIANT_CELLS, UNDIVIDED, routing_of
-from rebalance_core.engine.written import LedgerWritten, ledger_written
+from rebalance_core.engine.routing import (
+    GIANT_CELLS,
+    UNDIVIDED,
+    Interests,
+    interests_of,
+    refuse_no_group,
+    routing_of,
+)
+from rebalance_core.engine.table_writer import LedgerWritten, ledger_written
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables

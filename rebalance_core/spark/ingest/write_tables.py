@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.engine.written import IngestWritten
+from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.spark.ingest.assembling_tasks import completing

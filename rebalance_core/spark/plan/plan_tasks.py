@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts import REJECTED
-from rebalance_core.engine.bucket_pass import with_events
+from rebalance_core.engine.ledger_pass import with_events
 from rebalance_core.process.plan.plan_pass import PlanFacts, PlanPass
 from rebalance_core.spark.engine.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows

@@ -15,9 +15,15 @@ from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_membe
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
 from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
-from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of,
+    refuse_no_group,
+    routing_of,
+)
 from rebalance_core.planning.sweep.plan_edits import (
     EventFacts,
     event_facts,
@@ -26,7 +32,7 @@ from rebalance_core.planning.sweep.plan_edits import (
 )
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult, recorded_history
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.loads import last_rates
+from rebalance_core.process.plan.plan_ownership import last_rates
 from rebalance_core.process.plan.plan_pass import (
     OF_GROUPS,
     PlanFacts,

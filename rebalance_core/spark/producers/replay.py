@@ -17,9 +17,9 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import ProducersWritten
-from rebalance_core.process.producers.replay import (
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.process.producers import (
     EVENTS,
     brokers_of,
     clients_of,

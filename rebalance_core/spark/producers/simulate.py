@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
-from rebalance_core.engine.written import ProducersWritten
+from rebalance_core.engine.table_writer import ProducersWritten
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.simulation.answers import (
     PRODUCERS_PER_PART,

@@ -19,13 +19,10 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
-from rebalance_core.engine.interests import Interests, interests_of, refuse_no_group
-from rebalance_core.engine.options import like_pattern
-from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.engine.routing import routing_of
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.written import PropagationForecast, PropagationWritten
+from rebalance_core.engine.options import RowForecast, like_pattern
+from rebalance_core.engine.propagation import PropagationFacts, PropagationOptions, survey_facts
+from rebalance_core.engine.routing import Interests, interests_of, refuse_no_group, routing_of
+from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
 from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.engine.routed_rows import ROUTED_DDL, routed_rows

@@ -13,15 +13,17 @@ from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.clockwork.measure.measured import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
-from rebalance_core.engine.bucket_pass import Giants, with_events
-from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.group_history import history_of
-from rebalance_core.engine.ledger_pass import WHOLE
-from rebalance_core.engine.propagation.facts import PropagationFacts
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.engine.propagation.pieces import Survey, played, rejected_rows, surveyed
+from rebalance_core.engine.fan_out import GROUP, fan_out
+from rebalance_core.engine.ledger_pass import WHOLE, Giants, history_of, with_events
+from rebalance_core.engine.propagation import (
+    PropagationFacts,
+    PropagationOptions,
+    Survey,
+    played,
+    rejected_rows,
+    surveyed,
+)
 from rebalance_core.engine.routing import Part
-from rebalance_core.engine.units import GROUP
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.engine.routed_rows import routed_batch, routed_tables
 from rebalance_core.spark.tables.task_tables import Rows

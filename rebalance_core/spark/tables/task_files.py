@@ -24,8 +24,7 @@ from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.storage.locations import Location, place_of
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Location, Place, place_of
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Batches], Iterator[pa.RecordBatch]]

@@ -24,7 +24,7 @@ from rebalance_core.model.errors import OutputExists
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.tables.task_files import TaskFiles, one_attempt
 from rebalance_core.spark.tables.written import read_written
-from rebalance_core.storage.locations import is_here
+from rebalance_core.storage.place import is_here
 from rebalance_core.storage.table_files import batches_of_file
 
 Batches = Iterable[pa.RecordBatch]

@@ -12,11 +12,10 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.table import SOURCE
-from rebalance_core.engine.units import GROUP
+from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.process.written_tables import reader_of as reader_here
-from rebalance_core.storage.locations import is_here, object_store
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Place, is_here, object_store
 from rebalance_core.storage.table_files import batches_of_file
 
 

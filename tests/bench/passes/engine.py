@@ -23,9 +23,9 @@ from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.cli.run.session import open_session
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts import Table as Contract
-from rebalance_core.engine.interests import interests_of
 from rebalance_core.engine.options import REFERENCE as REPLAY
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.routing import interests_of
 from rebalance_core.spark.driver_rows import rows_of
 from rebalance_core.spark.engine.write_ledger import LedgerWork, ledger_tasks
 from rebalance_core.spark.generate import generate

@@ -12,12 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.engine.bucket_pass import with_events
-from rebalance_core.engine.fan_out import GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import reference_pass, rows_of
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.ledger_pass import prepare_tables, reference_pass, rows_of, with_events
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
-from rebalance_core.engine.prepared import prepare_tables
-from rebalance_core.engine.units import GROUP, ROWS_PER_CHUNK
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.codes.codes import EVENTS, GROUPS
 from rebalance_core.spark.engine.routed_rows import routed_tables

@@ -15,7 +15,7 @@ from rebalance_core.cli.plan.summary import (
     render_plan,
 )
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
 
 TREE = Path(__file__).resolve().parents[3]

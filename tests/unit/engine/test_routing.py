@@ -11,13 +11,10 @@ import pytest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.bucket_pass import bucket_pass
 from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.engine.ledger_pass import ledger_pass
+from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass, ledger_pass
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.prepared import REPLAYED
-from rebalance_core.engine.routing import UNDIVIDED, Routing, routing_of
+from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, arrow_batches

@@ -13,8 +13,7 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.codes.group_rows import REASONS
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.process.simulate import Ledger, simulate
-from rebalance_core.process.write_ledger import simulate_and_write
+from rebalance_core.process.simulate import Ledger, simulate, simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 from tests.recordings.tables import DATA, RECORDINGS, Row, Tables, ledger_of, replayed, rows

@@ -17,7 +17,7 @@ from rebalance_core.storage.access import (
     s3_access,
     why_not_opened,
 )
-from rebalance_core.storage.locations import NotReached, is_reached, object_store, place_of
+from rebalance_core.storage.place import NotReached, is_reached, object_store, place_of
 
 ENDPOINT = {"AWS_ENDPOINT_URL": "https://store.example:9000/"}
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.storage.locations import place_of
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Place, place_of
 from tests.object_store import fill
 
 KINDS = ("folder", "bucket")

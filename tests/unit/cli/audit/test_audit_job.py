@@ -13,8 +13,8 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine import ledger_pass
-from rebalance_core.engine.prepared import Prepared, prepare_tables
-from rebalance_core.process import unknown_members
+from rebalance_core.engine.ledger_pass import Prepared, prepare_tables
+from rebalance_core.process import simulate
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pathologies" / "collection"
@@ -133,7 +133,7 @@ def test_a_dry_run_ends_as_the_run_would(
         prepared.append(arguments)
         return prepare_tables(*arguments)
 
-    for module in (ledger_pass, unknown_members):
+    for module in (ledger_pass, simulate):
         monkeypatch.setattr(module, "prepare_tables", counted)
     dry, out, _ = run(capsys, *words, "--dry-run")
     foretold = json.loads(out)

@@ -1,6 +1,6 @@
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.engine.row_forecast import RowForecast
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import InputRefused
 
 COUNTS = {"cluster_events": RowCounts(2, 2)}

@@ -18,9 +18,9 @@ from rebalance_core.process.audit.group_cases import (
     ends_of_queues,
     group_cases,
     missing_routes,
+    topic_states,
     turning_commits,
 )
-from rebalance_core.process.audit.topic_states import topic_states
 
 Row = dict[str, Any]
 

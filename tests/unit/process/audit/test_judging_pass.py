@@ -14,13 +14,14 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.process.audit import judging_pass as module
-from rebalance_core.process.audit.audit import audit_tables
-from rebalance_core.process.audit.audit_part import JudgedGroups
-from rebalance_core.process.audit.audit_result import AuditResult
-from rebalance_core.process.audit.cluster_rows import read_cluster_tables
-from rebalance_core.process.audit.judges import judges_of
-from rebalance_core.process.audit.judging_pass import JudgingPass
-from rebalance_core.process.observed import READ_TABLES, observed
+from rebalance_core.process.audit.audit_inputs import READ_TABLES, observed, read_cluster_tables
+from rebalance_core.process.audit.audited import AuditResult
+from rebalance_core.process.audit.judging_pass import (
+    JudgedGroups,
+    JudgingPass,
+    audit_tables,
+    judges_of,
+)
 from rebalance_core.process.simulate import simulate
 from tests.recordings.fleets import ingested_fleet, table_of
 

@@ -8,9 +8,8 @@ import pytest
 
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.bucket_pass import with_events
-from rebalance_core.engine.interests import Interests, interests_of
-from rebalance_core.engine.routing import routing_of
+from rebalance_core.engine.ledger_pass import with_events
+from rebalance_core.engine.routing import Interests, interests_of, routing_of
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.sweep.plan_edits import EventFacts, interests_in, plan_edits

@@ -7,11 +7,13 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.process.plan.loads import last_rates, peak_rates
-from rebalance_core.process.plan.plan_league import SoundSteps, plan_league
-from rebalance_core.process.plan.plan_ownership import owners
-from rebalance_core.process.plan.plan_summary import plan_summary
-from rebalance_core.process.plan.scenario_rows import scenario_rows
+from rebalance_core.process.plan.plan_ownership import last_rates, owners, peak_rates
+from rebalance_core.process.plan.plan_summary import (
+    SoundSteps,
+    plan_league,
+    plan_summary,
+    scenario_rows,
+)
 
 Row = dict[str, Any]
 

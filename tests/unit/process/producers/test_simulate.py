@@ -5,8 +5,8 @@ import pytest
 
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
 from rebalance_core.model.versions import parse_version
-from rebalance_core.process.producers import simulate
-from rebalance_core.process.producers.simulate import simulate_producers
+from rebalance_core.process import producers
+from rebalance_core.process.producers import simulate_producers
 from rebalance_core.producers.simulation.model import BrownOut, FixedLatency
 from tests.unit.producers.models import model, variant
 
@@ -16,7 +16,7 @@ SLOW = BrownOut("broker-b", 20_000, 40_000, FixedLatency(700))
 def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     world = model(SLOW, clients=7)
     whole = simulate_producers(world)
-    monkeypatch.setattr(simulate, "PRODUCERS_PER_PART", 2)
+    monkeypatch.setattr(producers, "PRODUCERS_PER_PART", 2)
     parts = simulate_producers(world)
     assert tuple(whole) == PRODUCER_WRITTEN
     for name, rows in whole.items():

@@ -7,7 +7,7 @@ PARENT = """
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from rebalance_core.process.propagation.orphans import end_with_parent
+from rebalance_core.process.propagate import end_with_parent
 
 pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=end_with_parent)
 pool.submit(time.sleep, 0).result()
@@ -27,6 +27,6 @@ def test_workers_end_when_their_parent_is_killed() -> None:
 
 
 def test_in_the_first_process_there_is_nobody_to_follow() -> None:
-    follow = "from rebalance_core.process.propagation.orphans import end_with_parent as end; end()"
+    follow = "from rebalance_core.process.propagate import end_with_parent as end; end()"
     done = subprocess.run([sys.executable, "-c", f"{follow}; print('on')"], capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"on\n")

@@ -8,10 +8,10 @@ from threading import Event
 import pytest
 
 from rebalance_core.clockwork.measure.measured import Measured
-from rebalance_core.engine.propagation.options import PropagationOptions
+from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.process.propagation import pool
-from rebalance_core.process.propagation.pool import Piece, played_pieces
+from rebalance_core.process import propagate
+from rebalance_core.process.propagate import Piece, played_pieces
 from rebalance_core.replay.history import GroupHistory
 
 PIECES = 300
@@ -34,9 +34,9 @@ def test_others_are_played_while_the_first_takes_long(monkeypatch: pytest.Monkey
             assert later.wait(60), "nothing else was played"
         return []
 
-    monkeypatch.setattr(pool, "play_piece", play)
+    monkeypatch.setattr(propagate, "play_piece", play)
     monkeypatch.setattr(
-        pool, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
+        propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
     done = [piece.group for piece, _ in played_pieces(numbered(made), PropagationOptions(), 2)]
     assert done == list(range(PIECES))
@@ -46,17 +46,17 @@ def test_a_piece_that_takes_long_holds_up_the_making_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go, made = Event(), list[int]()
-    monkeypatch.setattr(pool, "play_piece", lambda piece, options: go.wait(60) and [])
+    monkeypatch.setattr(propagate, "play_piece", lambda piece, options: go.wait(60) and [])
     monkeypatch.setattr(
-        pool, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
+        propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
     played = played_pieces(numbered(made), PropagationOptions(), 2)
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(next, played)
-        while len(made) < 2 * pool.WAITING_PER_PROCESS:
+        while len(made) < 2 * propagate.WAITING_PER_PROCESS:
             time.sleep(0.01)
         assert not first.done()
-        assert len(made) <= 2 * pool.WAITING_PER_PROCESS + 1
+        assert len(made) <= 2 * propagate.WAITING_PER_PROCESS + 1
         go.set()
         first.result()
     assert len(list(played)) == PIECES - 1

@@ -11,10 +11,10 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
-from rebalance_core.engine.propagation import pieces
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.process.propagation import propagate as service
-from rebalance_core.process.propagation.propagate import propagate
+from rebalance_core.engine import propagation
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.process import propagate as service
+from rebalance_core.process.propagate import propagate
 from rebalance_core.process.simulate import simulate
 from tests.unit.process.propagation.inputs import (
     lost_at_one_broker,
@@ -77,8 +77,8 @@ def test_who_was_lost_at_one_broker_lives_on(tmp_path: Path) -> None:
 def test_processes_and_pieces_change_nothing(
     inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_STEPS", 7)
-    monkeypatch.setattr(pieces, "SLICE_ROWS", 1)
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
+    monkeypatch.setattr(propagation, "SLICE_ROWS", 1)
     small = propagate(inputs, FEW)
     assert all(small[name].equals(made[name]) for name in made)
 
@@ -86,7 +86,7 @@ def test_processes_and_pieces_change_nothing(
 def test_several_processes_give_the_same(
     inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_STEPS", 40)
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 40)
     spread = propagate(inputs, FEW, processes=2)
     assert all(spread[name].equals(made[name]) for name in made)
 
@@ -130,7 +130,7 @@ def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
 def test_a_run_that_is_given_up_leaves_no_process(
     inputs: InputTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_STEPS", 7)
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
 
     def give_up(rows: pa.Table) -> None:
         raise KeyboardInterrupt

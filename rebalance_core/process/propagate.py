@@ -1,10 +1,15 @@
-"""Simulated time over a whole input, in this process or in several."""
+"""Simulated time over a whole input, in this process or in a pool of processes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait as wait_for
 
 import pyarrow as pa
 
@@ -13,21 +18,159 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
-from rebalance_core.clockwork.measure.measured import propagation
+from rebalance_core.clockwork.measure.measured import Measured, propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
-from rebalance_core.engine.interests import interests_of, refuse_no_group
-from rebalance_core.engine.propagation.facts import PropagationFacts, survey_facts
-from rebalance_core.engine.propagation.options import PropagationOptions
-from rebalance_core.engine.propagation.pieces import Survey, rejected_rows, surveyed
-from rebalance_core.engine.row_forecast import RowForecast
-from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.engine.written import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.engine.fan_out import GroupedRows, fan_out
+from rebalance_core.engine.ledger_pass import history_of
+from rebalance_core.engine.options import RowForecast, like_pattern
+from rebalance_core.engine.propagation import (
+    PropagationFacts,
+    PropagationOptions,
+    Survey,
+    played,
+    rejected_rows,
+    survey_facts,
+    surveyed,
+)
+from rebalance_core.engine.routing import interests_of, refuse_no_group
+from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten, TableWriters
+from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, OFFSETS
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.propagation.groups import Groups
-from rebalance_core.process.propagation.pool import Piece, played_pieces
-from rebalance_core.storage.locations import Location
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.storage.place import Location
+
+# The groups of checked tables, each with its history.
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Histories by the number of the group; each is made when it is asked for."""
+
+    rows: GroupedRows
+
+    @classmethod
+    def of(cls, checked: Checked, options: PropagationOptions) -> Groups:
+        """The groups wanted that have consumer events."""
+        pattern = None if options.group is None else like_pattern(options.group)
+        return cls(fan_out(checked.tables, pattern))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[GroupHistory]:
+        return map(self.history, range(len(self)))
+
+    def history(self, number: int) -> GroupHistory:
+        """The history of one group."""
+        return history_of(
+            self.rows.of(number, number + 1),
+            queue_offsets_given=OFFSETS in self.rows.tables,
+            committed_offsets_given=COMMITS in self.rows.tables,
+        )
+
+
+# Workers that end with the process that started them, however that ended.
+
+
+def end_with_parent() -> None:
+    """Make this worker end when its parent is gone.
+
+    A parent that is killed (SIGKILL, out of memory) tells its pool nothing: workers would wait for
+    pieces for ever, and hold on to its standard output, so that whoever reads that waits too.
+    """
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    wait_for([parent])
+    os._exit(1)
+
+
+# Pieces of work one after the other, or in several processes; results in order either way.
+
+WAITING_PER_PROCESS = 3
+"""Pieces handed out ahead of each process: none is idle, and few histories are in memory."""
+HELD_PER_PROCESS = 50
+"""Pieces that a slow one may keep waiting to be handed on, played or not."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some futures of a group.
+
+    Attributes:
+        group: Its number.
+        history: Of the group.
+        seeds: Which futures.
+        last: No further piece of this group comes.
+    """
+
+    group: int
+    history: GroupHistory
+    seeds: range
+    last: bool
+
+
+def play_piece(piece: Piece, options: PropagationOptions) -> list[Measured]:
+    """All slices of a piece; what a worker runs."""
+    return list(played(piece.history, options, piece.seeds))
+
+
+def played_pieces(
+    pieces: Iterable[Piece], options: PropagationOptions, processes: int
+) -> Iterator[tuple[Piece, list[Measured]]]:
+    """Each piece with what it came to, in order.
+
+    Args:
+        pieces: Made one by one, as they are handed out.
+        options: Of the simulation.
+        processes: 1 plays them here.
+    """
+    if processes == 1:
+        for piece in pieces:
+            yield piece, play_piece(piece, options)
+        return
+    others = set(active_children())
+    # Not forked: pyarrow has threads by now.
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
+        try:
+            yield from _in_order(pool, pieces, options, processes)
+        except BaseException:
+            # Nobody wants what they are at; the pool would wait for it.
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def _in_order(
+    pool: ProcessPoolExecutor, pieces: Iterable[Piece], options: PropagationOptions, processes: int
+) -> Iterator[tuple[Piece, list[Measured]]]:
+    """Each piece once it and all before it are played; later ones are played meanwhile."""
+    held: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    for piece in pieces:
+        held.append((piece, pool.submit(play_piece, piece, options)))
+        while True:
+            while held and held[0][1].done():
+                done, result = held.popleft()
+                yield done, result.result()
+            playing = [future for _, future in held if not future.done()]
+            if (
+                len(playing) < WAITING_PER_PROCESS * processes
+                and len(held) < HELD_PER_PROCESS * processes
+            ):
+                break
+            wait(playing, return_when=FIRST_COMPLETED)
+    while held:
+        done, result = held.popleft()
+        yield done, result.result()
+
+
+# Simulated time over a whole input, in this process or in several.
 
 Progress = Callable[[int, int], object]
 WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)

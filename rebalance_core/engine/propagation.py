@@ -1,0 +1,280 @@
+"""How changes spread through groups, in many futures: what one process and Spark both run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from math import fsum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.measure.measured import Measured, broadcasts, measured
+from rebalance_core.clockwork.options import MS_US, ClockOptions
+from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.ticks import NEVER, Ticks
+from rebalance_core.contracts import REJECTED
+from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.replay.group_replay import rejected_row
+from rebalance_core.replay.history import GroupHistory
+
+# What may be chosen about simulated time.
+
+SEEDS = 1_000
+"""With so many, p99 has ten futures beyond it."""
+HANDOVER_SEEDS = 10
+"""Futures to look at one by one; their rows are a hundredth of what 1,000 seeds would write."""
+
+
+@dataclass(frozen=True)
+class PropagationOptions:
+    """What may be chosen about simulated time.
+
+    Attributes:
+        seeds: How many futures.
+        first_seed: The first of them; others follow by number.
+        handover_seeds: Of how many of them ``handovers`` has rows, from the first on.
+        group: A glob (``*``, ``?``) of the groups wanted; None: all.
+        max_queue_nums: The most queues that a topic may have on a broker.
+        clock: What is assumed of timers, notices and name servers.
+    """
+
+    seeds: int = SEEDS
+    first_seed: int = 0
+    handover_seeds: int = HANDOVER_SEEDS
+    group: str | None = None
+    max_queue_nums: int = MAX_QUEUE_NUMS
+    clock: ClockOptions = field(default_factory=ClockOptions)
+
+    @property
+    def handovers_before_seed(self) -> int:
+        """Smaller seeds have rows in ``handovers``."""
+        return self.first_seed + min(self.handover_seeds, self.seeds)
+
+    def part(self, number: int, parts: int) -> range:
+        """The seeds of one of several parts; it may be empty."""
+        begin, end = (self.seeds * place // parts for place in (number, number + 1))
+        return range(self.first_seed + begin, self.first_seed + end)
+
+
+# A group looked over, and its futures played and measured.
+
+PIECE_STEPS = 500_000
+"""Changes x members x seeds of a piece: some seconds of work."""
+STEPS_ONE_BY_ONE = 30
+"""What a step costs in futures that are played one after the other, in steps of others."""
+SLICE_ROWS = 1_000_000
+"""Rows of an ownership log, as estimated, that are measured at once: 200 MB with all arrays."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What there is to simulate of a group.
+
+    Attributes:
+        cluster: Its cluster.
+        consumer_group: Its name.
+        changes: Changes that are simulated; none where all queues are shared, or where what some
+            member subscribes is not known.
+        steps: Changes, each times the members at that time.
+        shared_topics: Topics left out because members share their queues.
+        broadcasts: No queue is handed over.
+        unknown: What some member subscribes is not known.
+        reason: Why its futures are played one by one; `REGULAR`: all at once.
+        rejected: Rows of ``rejected``: events that name a process that is not there.
+    """
+
+    cluster: str
+    consumer_group: str
+    changes: int
+    steps: int
+    shared_topics: tuple[str, ...]
+    broadcasts: bool
+    unknown: bool
+    reason: str
+    rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    def parts(self, options: PropagationOptions) -> int:
+        """In how many pieces its seeds are played."""
+        cost = self.steps * (1 if self.reason == REGULAR else STEPS_ONE_BY_ONE)
+        wanted = -(-cost * options.seeds // PIECE_STEPS)
+        return max(1, min(wanted, options.seeds))
+
+
+def is_unknown(history: GroupHistory) -> bool:
+    """True if no row states what some member subscribes: who gets its queues is not known."""
+    return history.settings.subscriptions is None and any(
+        event.event_type == CONSUMER_JOIN and event.subscriptions is None
+        for event in history.events
+    )
+
+
+def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
+    """Look a group over; cost of its events, no seed is played."""
+    script = script_of(history, options.clock)
+    return Survey(
+        cluster=history.cluster,
+        consumer_group=history.consumer_group,
+        changes=len(script.changes) if script.queues and not is_unknown(history) else 0,
+        steps=int(_members(script).sum()),
+        shared_topics=script.popped,
+        broadcasts=broadcasts(script),
+        unknown=is_unknown(history),
+        reason=reason_of(script),
+        rejected=tuple(map(rejected_row, script.unknown_members)),
+    )
+
+
+def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> Iterator[Measured]:
+    """Play some futures of a group and measure them, a slice of seeds at a time.
+
+    Args:
+        history: Of the group.
+        options: What is assumed, and which seeds' hand-overs are wanted.
+        seeds: Which futures.
+    """
+    script = script_of(history, options.clock)
+    if not script.changes or not script.queues or is_unknown(history):
+        return
+    rows_a_seed = len(script.changes) * len(script.queues)
+    size = max(1, SLICE_ROWS // rows_a_seed)
+    for begin in range(seeds.start, seeds.stop, size):
+        numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
+        log = play_seeds(script, numbers, options.clock)
+        ticks = Ticks(script, numbers, options.clock)
+        yield measured(history, ticks, log, options.handovers_before_seed)
+
+
+def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:
+    """The rows of ``rejected`` of some groups."""
+    rows = [row for survey in surveys for row in survey.rejected]
+    return pa.Table.from_pylist(rows, REJECTED.arrow_schema())
+
+
+def _members(script: Script) -> np.ndarray:
+    """(changes,) how many processes live at each change."""
+    at_us = np.array([change.change_ms * MS_US for change in script.changes], np.int64)
+    joins = np.sort([life.joined.event_us for life in script.lives])
+    ends = np.sort(
+        [NEVER if life.ending is None else life.ending.moment.event_us for life in script.lives]
+    )
+    return np.searchsorted(joins, at_us, side="right") - np.searchsorted(ends, at_us)
+
+
+# What a summary tells of ``propagation``, counted while its rows go by.
+
+SLOWEST = 10
+"""Changes that a summary lists."""
+DIGITS = 3
+"""Of sums of seconds; carriers add in different orders."""
+LISTED = (
+    "cluster",
+    "consumer_group",
+    "change_ms",
+    "cause",
+    "convergence_ms_p50",
+    "convergence_ms_p99",
+    "gap_ms_p99",
+    "orphan_queue_seconds",
+    "double_queue_seconds",
+    "replayed_messages",
+)
+
+
+@dataclass
+class PropagationFacts:
+    """Totals by cause, and the slowest changes."""
+
+    _causes: dict[str, _Cause] = field(default_factory=dict)
+    _slowest: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, rows: pa.Table) -> None:
+        """Count some rows of ``propagation``."""
+        listed = rows.select(LISTED).to_pylist()
+        for row in listed:
+            self._causes.setdefault(row["cause"], _Cause()).add(row)
+        self._slowest = nsmallest(SLOWEST, [*self._slowest, *listed], key=slowness)
+
+    def merge(self, other: PropagationFacts) -> None:
+        """Add what was counted of other rows."""
+        for name, cause in other._causes.items():
+            self._causes.setdefault(name, _Cause()).merge(cause)
+        self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
+
+    def totals(self) -> dict[str, Any]:
+        """For a person and for a program: ``causes`` and ``slowest``, the worst first."""
+        causes = (_rounded({"cause": name, **one.row()}) for name, one in self._causes.items())
+        return {
+            "causes": sorted(
+                causes, key=lambda cause: (-cause["convergence_ms_p99"], cause["cause"])
+            ),
+            "slowest": [_rounded(row) for row in self._slowest],
+        }
+
+
+def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What changes are listed by: the slowest 99th percentile first."""
+    return (
+        -row["convergence_ms_p99"],
+        -row["orphan_queue_seconds"],
+        row["cluster"],
+        row["consumer_group"],
+        row["change_ms"],
+    )
+
+
+def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
+    """How much there is to simulate, and what is left out."""
+    found = list(surveys)
+    reasons = Counter(survey.reason for survey in found if survey.reason != REGULAR)
+    return {
+        "groups": len(found),
+        "changes": sum(survey.changes for survey in found),
+        "groups_with_shared_topics": sum(bool(survey.shared_topics) for survey in found),
+        "groups_that_broadcast": sum(survey.broadcasts for survey in found),
+        "groups_of_unknown_subscriptions": sum(survey.unknown for survey in found),
+        "played_one_by_one": dict(sorted(reasons.items())),
+    }
+
+
+@dataclass
+class _Cause:
+    """What is counted of one cause."""
+
+    changes: int = 0
+    p99: int = 0
+    orphan: list[float] = field(default_factory=list)
+    double: list[float] = field(default_factory=list)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        self.changes += 1
+        self.p99 = max(self.p99, row["convergence_ms_p99"])
+        self.orphan.append(row["orphan_queue_seconds"])
+        self.double.append(row["double_queue_seconds"])
+
+    def merge(self, other: _Cause) -> None:
+        self.changes += other.changes
+        self.p99 = max(self.p99, other.p99)
+        self.orphan += other.orphan
+        self.double += other.double
+
+    def row(self) -> dict[str, Any]:
+        return {
+            "changes": self.changes,
+            "convergence_ms_p99": self.p99,
+            "orphan_queue_seconds": fsum(self.orphan),
+            "double_queue_seconds": fsum(self.double),
+        }
+
+
+def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: round(value, DIGITS) if isinstance(value, float) else value
+        for name, value in row.items()
+    }

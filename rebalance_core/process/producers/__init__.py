@@ -1,1 +1,0 @@
-"""Producers in this process: `simulate` for a model, `replay` for recorded results."""

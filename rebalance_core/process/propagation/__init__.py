@@ -1,1 +1,0 @@
-"""Simulated time in this process, or in a pool of processes: begin with `propagate`."""
