@@ -54,19 +54,16 @@ class Place:
                 queue_rates=None if rates is None else read_queue_rates(str(rates)),
                 before_writing=before_writing,
             )
-        from rebalance_core.spark import InputTables
-        from rebalance_core.spark.plan import queue_rates, run
+        from rebalance_core.spark import InputTables, plan
 
         session = self.session
-        return run.run_plan(
+        return plan.run_plan(
             session,
             InputTables.read(session, str(folder)),
             variants,
             str(output),
             config,
-            queue_rates=None
-            if rates is None
-            else queue_rates.read_queue_rates(session, str(rates)),
+            queue_rates=None if rates is None else plan.read_queue_rates(session, str(rates)),
             before_writing=before_writing,
         )
 
@@ -78,7 +75,7 @@ class Place:
             inputs = read_input_tables(str(folder))
             return in_process.plan_forecast(inputs, variants, config)
         from rebalance_core.spark import InputTables
-        from rebalance_core.spark.plan.run import plan_forecast
+        from rebalance_core.spark.plan import plan_forecast
 
         inputs_of_spark = InputTables.read(self.session, str(folder))
         return plan_forecast(self.session, inputs_of_spark, variants, config)

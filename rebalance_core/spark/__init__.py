@@ -9,8 +9,7 @@ pyspark. Each job is a function of a session and plain options that neither prin
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.spark.engine.ledger import Ledger
-from rebalance_core.spark.engine.simulate import simulate
+from rebalance_core.spark.ledger import Ledger, simulate
 from rebalance_core.spark.tables.read import InputTables
 
 __all__ = ["DataFrame", "InputTables", "Ledger", "SimulationOptions", "SparkSession", "simulate"]

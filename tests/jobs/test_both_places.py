@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, Table
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.spark.propagation import propagate
+from rebalance_core.spark import propagate
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation.inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input

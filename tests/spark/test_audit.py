@@ -27,10 +27,9 @@ from rebalance_core.process.audit.audited import AuditWritten
 from rebalance_core.process.audit.run import audit_and_write as audit_here
 from rebalance_core.process.simulate import simulate
 from rebalance_core.process.written_tables import read_written
-from rebalance_core.spark.audit.audit_inputs import AuditInputs, read_inputs
-from rebalance_core.spark.audit.run import audit_and_write, audit_unwritten
-from rebalance_core.spark.tables import task_tables, written
-from rebalance_core.spark.tables.written import reader_of
+from rebalance_core.spark.audit import AuditInputs, audit_and_write, audit_unwritten, read_inputs
+from rebalance_core.spark.tables import sources, task_tables
+from rebalance_core.spark.tables.sources import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
 
 KNOWN = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))
@@ -125,7 +124,7 @@ def test_redacted_tables_where_spark_must_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a process redacts them; the driver reads through Spark."""
-    for module in (task_tables, written):
+    for module in (task_tables, sources):
         monkeypatch.setattr(module, "is_here", lambda folder: False)
     output = tmp_path / "out"
     found = audited(spark, inputs, output, redact_salt="s")

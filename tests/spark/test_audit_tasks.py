@@ -28,7 +28,7 @@ from rebalance_core.process.audit.judging_pass import (
     judges_of,
 )
 from rebalance_core.process.simulate import simulate
-from rebalance_core.spark.audit.audit_tasks import AuditRouting, AuditWork
+from rebalance_core.spark.audit import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of
 
 pytestmark = pytest.mark.unit

@@ -12,8 +12,8 @@ from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse.text import log_lines
 from rebalance_core.process import ingest as process
-from rebalance_core.spark.ingest import collection_evidence
-from rebalance_core.spark.ingest.write_tables import ingest_and_write, ingested_tables
+from rebalance_core.spark import collection_evidence
+from rebalance_core.spark.ingest import ingest_and_write, ingested_tables
 from rebalance_core.storage.place import place_of
 from tests.recordings.tables import DATA
 

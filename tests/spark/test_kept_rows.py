@@ -11,7 +11,7 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark import InputTables, simulate
-from rebalance_core.spark.engine.write_ledger import simulate_and_write
+from rebalance_core.spark.ledger import simulate_and_write
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pop" / "collection"

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.engine.ledger import Ledger
+from rebalance_core.spark.ledger import Ledger
 
 NAME = "memberships"
 ROW = (

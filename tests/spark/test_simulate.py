@@ -19,9 +19,9 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
-from rebalance_core.spark.engine import write_ledger
-from rebalance_core.spark.engine.write_ledger import simulate_and_write
-from rebalance_core.spark.tables.check_rows import check_and_note
+from rebalance_core.spark import ledger as jobs
+from rebalance_core.spark.ledger import simulate_and_write
+from rebalance_core.spark.tables.checks import check_and_note
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,
@@ -148,13 +148,13 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
 def test_a_giant_group_is_divided_by_its_queues(
     spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_ledger, "GIANT_CELLS", 2_000)
+    monkeypatch.setattr(ledger, "GIANT_CELLS", 2_000)
     options = SimulationOptions(partitions=3)
     inputs = InputTables.read(spark, str(day))
     checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
-        assert write_ledger.ledger_tasks(spark, checked, counted, options)[1].giants
-    ours = write_ledger.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)
+        assert jobs.ledger_tasks(spark, checked, counted, options)[1].giants
+    ours = jobs.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)
     whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole")
     assert ours == whole
 

@@ -20,13 +20,9 @@ from rebalance_core.process import producers as producers_here
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
 from rebalance_core.producers.simulation.model import BOTH_GENERATIONS
-from rebalance_core.spark import InputTables, generate
-from rebalance_core.spark.engine import write_ledger
-from rebalance_core.spark.ingest import write_tables
-from rebalance_core.spark.producers import simulate as producers
-from rebalance_core.spark.propagation import propagate
+from rebalance_core.spark import InputTables, generate, ingest, ledger, producers, propagate
 from rebalance_core.spark.tables import task_tables
-from rebalance_core.spark.tables.written import read_written
+from rebalance_core.spark.tables.sources import read_written
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
 
@@ -48,7 +44,7 @@ def no_task_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_simulate(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     options = SimulationOptions(engine=engine)
     inputs = InputTables.read(spark, TABLES)
-    ours = write_ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
+    ours = ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
     here = simulate_here.simulate_and_write(read_input_tables(TABLES), tmp_path / "here", options)
     assert ours == here
 
@@ -67,7 +63,7 @@ def test_a_folder_that_exists_is_not_touched(spark: SparkSession, tmp_path: Path
 
 def test_ingest(spark: SparkSession, tmp_path: Path) -> None:
     collection = open_collection(COLLECTION)
-    ours = write_tables.ingest_and_write(spark, collection, f"{tmp_path}/ours")
+    ours = ingest.ingest_and_write(spark, collection, f"{tmp_path}/ours")
     assert ours == ingest_here.ingest_and_write(collection, tmp_path / "here")
     for name in INGESTED_TABLES:
         rows = read_written(spark, f"{tmp_path}/ours", name).count()

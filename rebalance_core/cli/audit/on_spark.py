@@ -32,16 +32,11 @@ from rebalance_core.process.audit.audited import (
     previous_audit,
 )
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.audit import run as service
-from rebalance_core.spark.audit.audit_inputs import (
-    AuditInputs,
-    read_ingested,
-    read_inputs,
-    unwritten_inputs,
-)
-from rebalance_core.spark.ingest.write_tables import ingest_and_write
+from rebalance_core.spark import audit as service
+from rebalance_core.spark.audit import AuditInputs, read_ingested, read_inputs, unwritten_inputs
+from rebalance_core.spark.ingest import ingest_and_write
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.written import read_written, reader_of
+from rebalance_core.spark.tables.sources import read_written, reader_of
 from rebalance_core.storage.place import is_here
 
 

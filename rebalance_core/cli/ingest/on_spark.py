@@ -9,7 +9,7 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.spark.ingest.write_tables import ingest_and_write
+from rebalance_core.spark.ingest import ingest_and_write
 
 
 def ingest(

@@ -14,8 +14,8 @@ from rebalance_core.contracts.paths import is_local
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.spark import DataFrame, InputTables, SparkSession
-from rebalance_core.spark.plan import run as service
-from rebalance_core.spark.plan.queue_rates import read_queue_rates
+from rebalance_core.spark import plan as service
+from rebalance_core.spark.plan import read_queue_rates
 
 
 def plan(

@@ -14,12 +14,12 @@ from rebalance_core.cli.terminal import warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import ProducersWritten
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.producers.replay import (
+from rebalance_core.spark.producers import (
     read_results,
     replay_and_write,
     replay_forecast,
+    simulate_and_write,
 )
-from rebalance_core.spark.producers.simulate import simulate_and_write
 from rebalance_core.spark.tables.sources import GivenTables
 
 

@@ -15,7 +15,7 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
 from rebalance_core.spark import InputTables, SparkSession
-from rebalance_core.spark.propagation.propagate import propagate_and_write, propagation_forecast
+from rebalance_core.spark.propagate import propagate_and_write, propagation_forecast
 
 WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
 

@@ -2,32 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import refuse_missing_columns
-from rebalance_core.checks.reading.csv_rows import header_names
+from rebalance_core.checks.conform import conform, refuse_missing_columns
+from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
+from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
+from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
 from rebalance_core.checks.reading.locations import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
+    unknown_names,
 )
-from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.contracts import (
+    ALL_TABLES,
+    FINDING_TABLES,
+    INPUT_TABLES,
+    OBSERVED_TABLES,
+    Table,
+)
 from rebalance_core.contracts.paths import unreadable_file
+from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.spark.tables.local_files import parquet_source
-from rebalance_core.spark.tables.parquet_frames import parquet_frame
-from rebalance_core.spark.tables.sources import Source, source_of
-from rebalance_core.spark.tables.text_frames import csv_source, json_source
-from rebalance_core.spark.tables.written import read_numbered
+from rebalance_core.spark.session_rows import cores_of, rows_of
+from rebalance_core.spark.tables.sources import Batches, Read, Source, read_numbered, source_of
 from rebalance_core.storage.place import Place
+
+# Files under a path that driver and executors share: the tasks read them themselves.
+#
+# The JVM would decode every column and hand the rows to Python one by one, which costs more than
+# to check them.
+
+_BYTES_PER_TASK = 128 << 20
+"""As Spark's own spark.sql.files.maxPartitionBytes."""
+
+
+def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence[str]) -> Source:
+    """The rows of Parquet files.
+
+    Args:
+        spark: A session with a context.
+        table: The contract.
+        path: What the table is called.
+        files: Local paths, one at least.
+
+    Raises:
+        InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
+            others is raised by the tasks.
+    """
+    stored = ParquetTable.of(path, files)
+    refuse_missing_columns(table, stored.schema.names)
+    shares = _shares(pieces_of(path, files), cores_of(spark))
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in shares[number]:
+                    for rows in stored.rows(piece):
+                        yield ReadRows(conform(table, rows), frozenset())
+
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    return Source(table, numbers, read, unknown_names(table, stored.names, TECHNICAL))
+
+
+def _shares(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
+    """The pieces of each task: as many tasks as cores, more if they had too much to read."""
+    size = sum(piece.size for piece in pieces)
+    tasks = min(len(pieces), max(cores, -(-size // _BYTES_PER_TASK)))
+    falling = sorted(pieces, key=lambda piece: -piece.size)
+    return [falling[number::tasks] for number in range(tasks)] or [[]]
+
+
+# Parquet files as Spark reads them, each row with the file and row it came from.
+
+_FILE, _ROW = "_source_file", "_source_row"
+"""Where a row of a Parquet file stands."""
+
+
+def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of Parquet files that only Spark reaches."""
+    rows = spark.read.parquet(path)
+    names = [name for name in rows.columns if name not in TECHNICAL]
+    columns = [sf.col(f"`{name}`") for name in names]
+    place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
+    refuse_missing_columns(table, [*names, SOURCE])
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
+            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
+            yield ReadRows(conform(table, numbered), frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, rows.select(*columns, *place), read, unknown)
+
+
+def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
+    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
+    of_files = files.dictionary_encode()
+    names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
+    number = pc.add(rows, 1).cast(pa.string())
+    return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
+
+
+# Lines of text files as rows of a contract table, each with the file and line it came from.
+
+Parse = Callable[[pa.Array, pa.Array, pa.Array], ReadRows]
+"""Lines that are not blank, their sources and whether they were UTF-8, to conformed rows."""
+
+
+def json_source(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of JSON lines."""
+
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        return json_rows(table, lines, source, utf8)
+
+    return Source(table, _lines(spark, path), _reading(parse), None)
+
+
+def csv_source(
+    spark: SparkSession, table: Table, path: str, header: str, names: Sequence[str]
+) -> Source:
+    """The rows of CSV.
+
+    Args:
+        spark: any session.
+        table: the contract.
+        path: of a file or folder.
+        header: the first line of every file.
+        names: of the header.
+    """
+
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        rows = conform(table, csv_rows(table, names, lines, source, utf8))
+        return ReadRows(rows, frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, _lines(spark, path), _reading(parse, header), unknown)
+
+
+def _lines(spark: SparkSession, path: str) -> DataFrame:
+    """The lines of text files.
+
+    ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
+    stands is not known to the task that reads it.
+    """
+    text = spark.read.option("recursiveFileLookup", True).text(path)
+    return text.select(
+        sf.make_valid_utf8("value").alias(RAW),
+        sf.is_valid_utf8("value").alias(UTF8),
+        sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
+    )
+
+
+def _reading(parse: Parse, header: str | None = None) -> Read:
+    """The rows that ``parse`` makes of `_lines`.
+
+    ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
+    line of every file must be that line and is left out.
+    """
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for numbered in number_lines(batches, header):
+            batch = numbered.filter(not_blank(numbered[RAW]))
+            if batch.num_rows:
+                yield parse(batch[RAW], batch[SOURCE], batch[UTF8])
+
+    return read
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,3 +343,33 @@ def _csv(spark: SparkSession, table: Table, path: str) -> Source:
         return _nothing(spark, table)
     refuse_missing_columns(table, names)
     return csv_source(spark, table, path, header, names)
+
+
+# What an audit compares with: the observed tables, and the findings of an ingest.
+
+READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
+
+
+def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
+    """The tables that lie by name in the folder, as `InputTables.read` reads its own; lazy.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    locations = tables_in(spark, folder, READ_TABLES)
+    return {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
+
+
+def stored_observed(spark: SparkSession, folder: Place) -> dict[str, Source]:
+    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    return observed({name: read_numbered(spark, folder, name) for name in READ_TABLES})
+
+
+def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:
+    """The tables out of frames by name, which may have others as well.
+
+    Raises:
+        InputRefused: a table lacks columns.
+    """
+    there = [name for name in READ_TABLES if name in frames]
+    return {name: source_of(ALL_TABLES[name], frames[name]) for name in there}

@@ -23,9 +23,9 @@ from rebalance_core.planning.variants import (
     variants_of,
 )
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.engine.write_ledger import simulate_and_write
 from rebalance_core.spark.generate import generate_and_write
-from rebalance_core.spark.plan.run import run_plan
+from rebalance_core.spark.ledger import simulate_and_write
+from rebalance_core.spark.plan import run_plan
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 

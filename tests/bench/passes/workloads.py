@@ -17,7 +17,7 @@ from rebalance_core.engine.ledger_pass import prepare_tables, reference_pass, ro
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.kernels.codes.coded_groups import EngineOptions
 from rebalance_core.kernels.codes.codes import EVENTS, GROUPS
-from rebalance_core.spark.engine.routed_rows import routed_tables
+from rebalance_core.spark.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)

@@ -18,8 +18,8 @@ from rebalance_core.ingest.evidence.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import assemble
 from rebalance_core.ingest.in_process import context_of, given_groups, read_file, reader_of
-from rebalance_core.spark.ingest import assembling_tasks, evidence_chunks
-from rebalance_core.spark.ingest.assembling_tasks import Assembling, completing
+from rebalance_core.spark import collection_evidence, ingest
+from rebalance_core.spark.ingest import Assembling, completing
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pathologies" / "collection"
@@ -39,8 +39,8 @@ def tasks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[list[pa.R
 def test_any_buckets_give_the_tables_of_a_process(
     buckets: int, of_its_own: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence_chunks, "_ROWS_OF_ITS_OWN", of_its_own)
-    monkeypatch.setattr(assembling_tasks, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(collection_evidence, "_ROWS_OF_ITS_OWN", of_its_own)
+    monkeypatch.setattr(ingest, "_ROWS_AT_ONCE", at_once)
     collection, assumed = open_collection(COLLECTION), Assumptions()
     given, _ = given_groups(collection)
     readers = {
@@ -55,7 +55,7 @@ def test_any_buckets_give_the_tables_of_a_process(
     context = context_of(collection, of_cluster, stats, given, assumed)
     expected = assemble(stated, context) | {"rejected": [rejected_row(WRONG)]}
 
-    chunks = evidence_chunks.evidence_chunks([*pieces, WRONG], buckets)
+    chunks = collection_evidence.evidence_chunks([*pieces, WRONG], buckets)
     assembling = Assembling(context, buckets)
     routed = [*assembling.routed(broker_tables(of_cluster, context), 0)]
     for task in tasks(chunks, buckets):

@@ -16,8 +16,8 @@ from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.spark.tables import check_tasks
-from rebalance_core.spark.tables.check_tasks import KeyTask, RowTask, unknown_names
+from rebalance_core.spark.tables import checks
+from rebalance_core.spark.tables.checks import KeyTask, RowTask, unknown_names
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
 
 LINES, _ = rows_by_table()
@@ -82,7 +82,7 @@ def by_text(rows: list[dict[str, Any]]) -> list[str]:
 def test_pieces_are_checked_as_the_whole(
     name: str, buckets: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check_tasks, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(checks, "_ROWS_AT_ONCE", at_once)
     lines = REPEATED if name == EVENTS else LINES[name] * 2
     task = RowTask(name, read_of(name), MAX_QUEUE_NUMS, buckets)
     keyed = [  # of two tasks that read

@@ -1,14 +1,13 @@
-"""Files of a collection to evidence: logs in splits, compressed logs and documents whole.
-
-The folder is mounted by driver and executors alike.
-"""
+"""Files of a collection to evidence: logs in splits, compressed logs and documents whole."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,11 +18,19 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
+from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.collection.collected_file import GIVEN_GROUPS
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
 from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import Pieces
+from rebalance_core.ingest.evidence.evidence_table import (
+    COUNTED,
+    REFUSED,
+    Pieces,
+    evidence_batches,
+    pieces_of,
+)
 from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_reader import (
     FOREIGN,
@@ -41,7 +48,79 @@ from rebalance_core.ingest.parse.text.log_lines import (
     STACK_LINE,
     long_line,
 )
-from rebalance_core.spark.ingest.evidence_chunks import CHUNKS_DDL, evidence_chunks
+
+# Evidence on its way to the task that puts it together: packed, with the number of its bucket.
+
+CHUNKS_DDL = "bucket INT, chunk BINARY"
+DRIVER = -1
+"""The bucket of what the driver has to know: evidence on the cluster, and counts."""
+
+_ROWS_OF_ITS_OWN = 512
+"""A group or topic with as many in a batch has a chunk of its own."""
+
+_SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
+
+
+def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
+
+    Args:
+        pieces: What a task read.
+        buckets: How many there are.
+    """
+    for batch in evidence_batches(pieces):
+        parts, keys, sources = (batch[name].to_pylist() for name in ("part", "key", "source"))
+        often = {key for key, times in Counter(keys).items() if times >= _ROWS_OF_ITS_OWN}
+        numbers: dict[tuple[int, str], int] = {}
+        number = []
+        for part, key, source in zip(parts, keys, sources, strict=True):
+            chunk = _bucket(part, key, source, buckets), f"{part} {key}" if key in often else ""
+            number.append(numbers.setdefault(chunk, len(numbers)))
+        rows = by_bucket(pa.Table.from_batches([batch]), np.array(number))
+        columns = [bucket for bucket, _ in numbers], [pack(part) for _, part in rows]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _bucket(part: str, key: str, source: str, buckets: int) -> int:
+    if part in (CLUSTER, COUNTED):
+        return DRIVER
+    return bucket_of((part, source if part == REFUSED else key), buckets)
+
+
+def evidence_of_buckets(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[int, Iterator[tuple[str, str, Iterator[Evidence]]]]]:
+    """Each bucket in a task, and part, key and evidence of each group and topic in it.
+
+    A bucket is unpacked when its first key is asked for.
+    """
+    chunks = sorted(
+        (row for batch in batches for row in batch.to_pylist()), key=itemgetter("bucket")
+    )
+    for bucket, of_bucket in groupby(chunks, key=itemgetter("bucket")):
+        yield bucket, _by_key(row["chunk"] for row in of_bucket)
+
+
+def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
+    """A group may have a million pieces: chunks of its own stay packed until they are its turn."""
+    keys: dict[tuple[str, ...], list[bytes | pa.Table]] = {}
+    for chunk in chunks:
+        split = [*by_key(unpack(chunk), ("part", "key"))]
+        for name, rows in split:
+            keys.setdefault(name, []).append(chunk if len(split) == 1 else rows)
+    for part, key in sorted(keys):
+        yield part, key, pieces_of(_batches(keys.pop((part, key))))
+
+
+def _batches(parts: list[bytes | pa.Table]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        yield from (unpack(part) if isinstance(part, bytes) else part).to_batches()
+
+
+# Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+#
+# The folder is mounted by driver and executors alike.
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
 """Hadoop passes over a line of as many bytes, its end among them, and says so in a log only."""

@@ -1,24 +1,32 @@
-"""Recorded results of producers replayed on Spark, client by client."""
+"""Producers on Spark: `simulate` for a model, `replay` for recorded results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, REJECTED
-from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
+from rebalance_core.contracts.producers import (
+    BROKER_ISOLATIONS,
+    PRODUCER_WRITTEN,
+    PUBLISH_CHOICES,
+    SEND_RESULTS,
+)
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.model.versions import Version
 from rebalance_core.process.producers import (
     EVENTS,
     brokers_of,
@@ -32,13 +40,121 @@ from rebalance_core.producers.results import (
     recorded_answers,
     replayed_parts,
 )
-from rebalance_core.spark.engine.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.producers.part_notes import DETAILED, PartNote, added
-from rebalance_core.spark.tables.check_rows import check_and_note, complaints
+from rebalance_core.producers.simulation.answers import (
+    PRODUCERS_PER_PART,
+    TALLIES,
+    added_up,
+    answer_tables,
+    simulated_parts,
+)
+from rebalance_core.producers.simulation.model import ProducerModel, Variant, variants_of
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.session_rows import task_count
+from rebalance_core.spark.tables.checks import check_and_note, complaints
 from rebalance_core.spark.tables.read import read_table
 from rebalance_core.spark.tables.sources import GivenTables
 from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
-from rebalance_core.spark.task_count import task_count
+
+# What tasks tell the driver of the producers whose rows they made.
+
+DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
+"""The tables that tasks write."""
+
+
+@dataclass(slots=True)
+class PartNote:
+    """Counts of some producers.
+
+    Attributes:
+        tallies: Rows of `TALLIES`, one a key.
+        rejected: How often each issue code occurs in ``rejected``.
+        refused: Rows of ``rejected`` that the replay itself refused.
+    """
+
+    tallies: pa.Table = field(default_factory=TALLIES.arrow_schema().empty_table)
+    rejected: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+
+    def counted(self, parts: Mapping[str, pa.Table]) -> Rows:
+        """The rows of parts, once they are counted."""
+        for name, rows in parts.items():
+            if name == TALLIES.name:
+                self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
+                continue
+            if name == REJECTED.name:
+                self.rejected.update(issue_counts(rows))
+            yield from ((name, batch) for batch in rows.to_batches())
+
+
+def added(notes: Iterable[PartNote]) -> PartNote:
+    """The note of all tasks."""
+    whole = PartNote()
+    for note in notes:
+        whole.tallies = added_up(pa.concat_tables([whole.tallies, note.tallies]))
+        whole.rejected.update(note.rejected)
+        whole.refused += note.refused
+    return whole
+
+
+# A model of producers simulated on Spark: producers by number, spread over the tasks.
+
+
+def simulate_and_write(
+    session: SparkSession,
+    model: ProducerModel,
+    versions: Sequence[Version],
+    output: str,
+    *,
+    partitions: int | None = None,
+    before_writing: Callable[[], object] | None = None,
+) -> ProducersWritten:
+    """Simulate a model and write its tables; the rows are those of the run in a process.
+
+    A producer's rows depend on the model and its number only, so partitions change nothing.
+
+    Args:
+        session: Any session.
+        model: What to simulate.
+        versions: To compare with the groups' own.
+        output: Path or URI of a folder, which gets the tables; none of them may be there.
+        partitions: Tasks; None: Spark's default parallelism.
+        before_writing: Called before the first table is written.
+
+    Raises:
+        OutputExists: A table is in the folder already.
+    """
+    if before_writing is not None:
+        before_writing()
+    variants = variants_of(model, versions)
+    numbers = session.range(0, model.producers, 1, partitions)
+    with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
+        note = added(tables.make(numbers, _Simulating(model, variants), DETAILED))
+        answers = answer_tables(model, variants, note.tallies)
+        nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
+        for name, rows in (answers | nothing).items():
+            tables.add(name, rows)
+        return ProducersWritten(tables.finish(), answers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Simulating:
+    """`Work` of `task_tables`: the rows of some producers; the note is a `PartNote`."""
+
+    model: ProducerModel
+    variants: Mapping[str, Sequence[Variant]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, PartNote]:
+        note = PartNote()
+        return self._rows(batches, note), note
+
+    def _rows(self, batches: Iterable[pa.RecordBatch], note: PartNote) -> Rows:
+        for numbers in (batch.column(0).to_pylist() for batch in batches):
+            for begin in range(0, len(numbers), PRODUCERS_PER_PART):
+                some = numbers[begin : begin + PRODUCERS_PER_PART]
+                yield from note.counted(simulated_parts(self.model, self.variants, some))
+
+
+# Recorded results of producers replayed on Spark, client by client.
 
 Brokers = Mapping[str, frozenset[str]]
 

@@ -1,11 +1,30 @@
-"""How many tasks work gets: as many as there are cores, more where a task had too much to do."""
+"""Rows of frames on the driver, and how many tasks work gets."""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.spark.driver_rows import rows_of
+from rebalance_core.contracts.table import rows_of_arrow
+
+# Rows of frames on the driver.
+#
+# `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
+# for want of memory for one; `toArrow` waits for it and raises.
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows as dicts, structs as well, in the frame's order; only for what is known to be few.
+
+    Raises:
+        PySparkException: Not all of them came.
+    """
+    return rows_of_arrow(frame.toArrow())
+
+
+# How many tasks work gets: as many as there are cores, more where a task had too much to do.
 
 ROWS_PER_TASK = 100_000
 _MOST_CORES = 1 << 16

@@ -1,10 +1,11 @@
-"""A whole plan: check the input, compute every variant, write the tables, sum them up."""
+"""Plans on Spark: scenarios and strategies over a recorded history, every variant in one run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
 from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.ledger_pass import with_events
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.routing import (
     UNDIVIDED,
@@ -30,27 +32,102 @@ from rebalance_core.planning.sweep.plan_edits import (
     interests_in,
     plan_edits,
 )
-from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult, recorded_history
+from rebalance_core.planning.sweep.plan_options import (
+    MOST_REASONS,
+    PlanConfig,
+    PlanResult,
+    recorded_history,
+    refuse_bad_rates,
+)
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.plan_ownership import last_rates
 from rebalance_core.process.plan.plan_pass import (
     OF_GROUPS,
     PlanFacts,
+    PlanPass,
     plan_pass,
     summed_up,
 )
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.driver_rows import rows_of
-from rebalance_core.spark.engine.rejected_rows import RejectedWork, rejected_rows
-from rebalance_core.spark.engine.routed_rows import routed_rows
-from rebalance_core.spark.engine.row_forecast import row_forecast
-from rebalance_core.spark.plan.plan_tasks import PlanWork
-from rebalance_core.spark.tables.check_rows import Counted, check_and_note, complaints
-from rebalance_core.spark.tables.quarantine import Quarantined
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.task_tables import TaskTables, task_tables
-from rebalance_core.spark.tables.written import read_written
-from rebalance_core.spark.task_count import task_count
+from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.session_rows import rows_of, task_count
+from rebalance_core.spark.tables.checks import (
+    Counted,
+    Quarantined,
+    check,
+    check_and_note,
+    complaints,
+)
+from rebalance_core.spark.tables.read import InputTables, read_table
+from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.spark.tables.task_tables import Rows, TaskTables, task_tables
+
+# What tasks do for a plan, each with the rows of whole groups (`routed_rows`).
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWork:
+    """Rows of the tables of a plan that are of single groups; the note is their `PlanFacts`.
+
+    Attributes:
+        planned: What is planned.
+        copies: How many tasks have the rows of a group; each takes every so many-th history.
+    """
+
+    planned: PlanPass
+    copies: int
+
+    def __call__(self, batches: Batches) -> tuple[Rows, object]:
+        """`Work` of `task_tables`."""
+        facts = PlanFacts()
+        return self._rows(batches, facts), facts
+
+    def _rows(self, batches: Batches, facts: PlanFacts) -> Iterator[tuple[str, pa.RecordBatch]]:
+        histories = len(self.planned.variants.histories)
+        for number, tables in routed_tables(batches):
+            numbers = range(number % self.copies, histories, self.copies)
+            yield from self.planned.rows(_used(tables), facts, numbers)
+
+    def warnings(self, batches: Batches) -> Iterator[str]:
+        """What the edits of the groups cannot do."""
+        for _, tables in routed_tables(batches):
+            yield from self.planned.histories(_used(tables)).warnings()
+
+
+def _used(tables: dict[str, pa.Table]) -> Any:
+    return with_events({name: rows for name, rows in tables.items() if name != REJECTED.name})
+
+
+# The optional input ``queue_rates``: messages per second of each queue.
+
+
+def read_queue_rates(
+    session: SparkSession, location: str, input_format: str | None = None, *, name: str = ""
+) -> DataFrame:
+    """The rows of the table.
+
+    Args:
+        session: Any session.
+        location: Path or URI.
+        input_format: Of the files; None: by their names.
+        name: What the message calls the table; the location if it is empty.
+
+    Raises:
+        InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
+    """
+    checked = check({QUEUE_RATES.name: read_table(session, QUEUE_RATES, location, input_format)})
+    good, bad = checked.tables[QUEUE_RATES.name], checked.rejected
+    negative = good.where("isnan(messages_per_second) OR messages_per_second < 0")
+    reasons = [row["issues"][0]["message"] for row in rows_of(bad.limit(MOST_REASONS))]
+    rates = [row["messages_per_second"] for row in rows_of(negative.limit(MOST_REASONS))]
+    refuse_bad_rates(name or location, reasons, rates)
+    return good
+
+
+# A whole plan: check the input, compute every variant, write the tables, sum them up.
 
 _NOTINGS = (interests_of, event_facts)
 

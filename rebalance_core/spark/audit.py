@@ -1,0 +1,338 @@
+"""A whole audit on a cluster: the functions of `process.audit`, in tasks that have whole groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.engine.fan_out import without_text
+from rebalance_core.engine.options import (
+    LedgerConfig,
+    RowForecast,
+    SimulationOptions,
+    engine_options,
+)
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of_named,
+    routing_of,
+)
+from rebalance_core.engine.table_writer import ledger_written
+from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.process.audit.audit_inputs import ClusterTables, cluster_tables_of
+from rebalance_core.process.audit.audited import AuditResult, AuditWritten
+from rebalance_core.process.audit.judging_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.ingest import ingested_tables
+from rebalance_core.spark.ledger import rejected_rows, row_forecast
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.session_rows import task_count
+from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
+from rebalance_core.spark.tables.read import InputTables, observed, read_observed, stored_observed
+from rebalance_core.spark.tables.sources import Source, read_written, source_of
+from rebalance_core.spark.tables.task_tables import Rows, make_unwritten, task_tables
+from rebalance_core.storage.place import object_store
+
+# The tables that an audit reads: the input of a simulation, and what it is compared with.
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """The tables of an audit, as read; lazy.
+
+    Attributes:
+        history: the input of its simulation.
+        seen: by name the observed tables, ingest's findings and ``propagation`` that are there.
+    """
+
+    history: InputTables
+    seen: Mapping[str, Source]
+
+    def sources(self) -> dict[str, Source]:
+        """All of them by name."""
+        return {**self.history.sources(), **self.seen}
+
+    def with_propagation(self, session: SparkSession, folder: str) -> AuditInputs:
+        """The same, and what `propagate` wrote into a folder."""
+        source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
+        return replace(self, seen={**self.seen, PROPAGATION.name: source})
+
+
+def read_inputs(session: SparkSession, folder: str) -> AuditInputs:
+    """The tables that lie by name in a folder.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    return AuditInputs(InputTables.read(session, folder), read_observed(session, folder))
+
+
+def read_ingested(session: SparkSession, folder: str) -> AuditInputs:
+    """The tables that an ingest of ours wrote into a folder."""
+    store = object_store(folder)
+    if store is None:
+        return read_inputs(session, folder)
+    return AuditInputs(InputTables.read_stored(session, store), stored_observed(session, store))
+
+
+def unwritten_inputs(
+    session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
+) -> AuditInputs:
+    """What an ingest makes of a collection; ``kept`` releases it in the end."""
+    tables = kept.enter_context(ingested_tables(session, collection, assumed))
+    history = InputTables(
+        tables["cluster_events"],
+        tables["consumer_groups"],
+        tables["queue_offsets"],
+        tables["committed_offsets"],
+    )
+    return AuditInputs(history, observed(tables))
+
+
+# What tasks do for an audit, each with the rows of whole groups (`routed_rows`).
+
+Batches = Iterable[pa.RecordBatch]
+_NO_ROWS = REJECTED.arrow_schema().empty_table()
+
+
+@dataclass(frozen=True)
+class AuditRouting:
+    """`Routing`, and facts that name no group but may concern any.
+
+    Attributes:
+        groups: Where the rows of groups go.
+    """
+
+    groups: Routing
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return self.groups.buckets
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """As `Routing.split`. Facts on the routes of groups' pop retry topics go everywhere."""
+        yield from self.groups.split(table, rows)
+        if table == "observed_facts":
+            of_nobody = pc.and_(
+                pc.equal(rows["kind"], "MISSING_ROUTE"), rows["consumer_group"].is_null()
+            )
+            facts = without_text(rows).filter(of_nobody)
+            yield from ((bucket, facts) for bucket in range(self.buckets) if len(facts))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditWork:
+    """Rows of the ledger; the note is an `AuditPart`.
+
+    Attributes:
+        judging: Makes and judges them.
+        salt: Of the names that are written for client ids; None: these are.
+    """
+
+    judging: JudgingPass
+    salt: str | None
+
+    def __call__(self, batches: Batches) -> tuple[Rows, AuditPart]:
+        """`Work` of `task_tables`."""
+        part = AuditPart()
+        return part.shown(self._made(batches, part), self.salt), part
+
+    def _made(self, batches: Batches, part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for _, tables in routed_tables(batches):
+            for bad in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
+                yield REJECTED.name, bad
+            yield from self.judging.rows(tables, part.judged)
+
+
+# The tables of an audit on their way to its tasks: checked, clusters judged, groups dealt out.
+
+_NOTINGS = (interests_of_named, cluster_tables_of)
+
+
+@dataclass(frozen=True)
+class RoutedAudit:
+    """The checked rows, and what tasks make of them.
+
+    Attributes:
+        checked: All tables.
+        routing: Where their rows go.
+        judges: Of clusters and groups.
+        work: Of the tasks.
+    """
+
+    checked: Quarantined
+    routing: AuditRouting
+    judges: Judges
+    work: AuditWork
+
+    def rows(self, more_rejected: DataFrame | None = None) -> DataFrame:
+        """The rows of each task.
+
+        Args:
+            more_rejected: Rows of ``rejected`` that came up before.
+        """
+        return routed_rows(self.checked, self.routing, more_rejected=more_rejected)
+
+
+def checked_tables(
+    inputs: AuditInputs, options: SimulationOptions, warn: Callable[[str], object] | None
+) -> tuple[Quarantined, Counted]:
+    """All tables checked, in one job; kept until closed.
+
+    Args:
+        inputs: The tables as read.
+        options: Of the simulation.
+        warn: Gets a text for each table of the history with unknown columns.
+    """
+    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS)
+    for name, columns in counted.unknown.items():
+        if warn is not None and name in INPUT_TABLES:
+            warn(unknown_columns(name, columns))
+    return checked, counted
+
+
+def of_history(counted: Counted) -> dict[str, RowCounts]:
+    """The counts that limits hold for: of what is only compared with, any row may be bad."""
+    return {name: count for name, count in counted.rows.items() if name in INPUT_TABLES}
+
+
+def routed_audit(
+    session: SparkSession,
+    checked: Quarantined,
+    counted: Counted,
+    options: SimulationOptions,
+    judging: Mapping[str, Any],
+) -> RoutedAudit:
+    """Judge the clusters, and deal groups out to as many tasks as their rows need.
+
+    Args:
+        session: Its default parallelism is asked for.
+        checked: Of `checked_tables`.
+        counted: The same.
+        options: Of the simulation.
+        judging: Those of `judges_of`.
+    """
+    judges = judges_of(counted.noted(ClusterTables), **judging)
+    rows = sum(count.rows for count in counted.rows.values())
+    tasks = options.partitions or task_count(rows, session)
+    # a group is judged by all its rows
+    routing = AuditRouting(routing_of(counted.noted(Interests), tasks, giant_cells=UNDIVIDED))
+    judged = JudgingPass(judges.groups, engine_options(checked.tables, options))
+    return RoutedAudit(checked, routing, judges, AuditWork(judged, judges.groups.salt))
+
+
+# A whole audit of tables: check them, simulate, judge clusters and groups, write the tables.
+
+
+def audit_and_write(
+    session: SparkSession,
+    inputs: AuditInputs,
+    output: str,
+    options: SimulationOptions | None = None,
+    config: LedgerConfig | None = None,
+    *,
+    findings_per_rule: int,
+    more_rejected: DataFrame | None = None,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    **judging: Any,
+) -> AuditWritten:
+    """Simulate, judge, and write the ledger, ``findings`` and ``group_verdicts``.
+
+    Memory: of the driver all findings and verdicts; of a task the rows of its groups, and the
+    ledger of some of them (`JudgingPass`).
+
+    Args:
+        session: Any session; its default parallelism is asked for.
+        inputs: See there.
+        output: Path or URI of a folder, which gets the tables; none of them may be there.
+        options: Of the simulation; its engine, and what it leaves out, do not count.
+        config: See `LedgerConfig`.
+        findings_per_rule: Of each rule the worst findings are written.
+        more_rejected: Rows of ``rejected`` that came up before.
+        before_writing: Called once few enough rows are bad, before the first table is written.
+        warn: Gets a text for each input table with unknown columns, which are not read.
+        judging: Options of `judges_of`; with ``redact_salt`` the ledger shows no client id
+            either, and a refusal no row.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows. Events that name a member who is
+            not there count too, and are known only once ``rejected`` is written.
+        OutputExists: A table is in the folder already.
+    """
+    options, config = options or SimulationOptions(), config or LedgerConfig()
+    checked, counted = checked_tables(inputs, options, warn)
+    counts, bad_rows = of_history(counted), config.bad_rows
+    private = judging.get("redact_salt") is not None
+
+    def shown(rejected: Callable[[], DataFrame]) -> Callable[[], list[Complaint]]:
+        return lambda: [] if private else complaints(rejected())
+
+    with closing(checked):
+        refuse_bad_rows(counts, bad_rows, shown(lambda: checked.of(INPUT_TABLES).rejected))
+        if before_writing is not None:
+            before_writing()
+        routed = routed_audit(session, checked, counted, options, judging)
+        with task_tables(session, output, tuple(AUDITED_TABLES)) as tables:
+            rows = routed.rows(more_rejected)
+            part = _merged(tables.make(rows, routed.work, tuple(LEDGER_TABLES)))
+            unknown = with_unknown_members(counts, part.facts.rejected[UNKNOWN_MEMBER])
+            rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)
+            refuse_bad_rows(unknown, bad_rows, shown(rejected))
+            result = routed.judges.result(part.judged.rows())
+            for name, found in result.tables(findings_per_rule).items():
+                tables.add(name, found)
+            written = tables.finish()
+    return AuditWritten(result, ledger_written(written, part.facts, counts, config.worst_groups))
+
+
+def audit_unwritten(
+    session: SparkSession,
+    inputs: AuditInputs,
+    options: SimulationOptions,
+    limits: BadRowLimits,
+    *,
+    warn: Callable[[str], object] | None = None,
+    **judging: Any,
+) -> tuple[RowForecast, AuditResult | None]:
+    """How `audit_and_write` would end for its rows, and what it would find; writes nothing.
+
+    None: it would refuse the rows.
+    """
+    checked, counted = checked_tables(inputs, options, warn)
+    with closing(checked):
+        routed = routed_audit(session, checked, counted, options, judging)
+        history = checked.of(INPUT_TABLES)
+        forecast = row_forecast(
+            history,
+            of_history(counted),
+            limits,
+            lambda: rejected_rows(history, routed.routing.groups, options),
+        )
+        if forecast.refusal is not None:
+            return forecast, None
+        part = _merged(make_unwritten(routed.rows(), routed.work))
+        return forecast, routed.judges.result(part.judged.rows())
+
+
+def _merged(parts: Iterable[AuditPart]) -> AuditPart:
+    whole = AuditPart()
+    for part in parts:
+        whole.merge(part)
+    return whole

@@ -1,0 +1,386 @@
+"""A whole simulation on a cluster: input tables checked, groups replayed in tasks, the ledger
+written or kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
+from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
+from rebalance_core.engine.facts import LedgerFacts
+from rebalance_core.engine.ledger_pass import REPLAYED, Giants, Rows, bucket_pass, with_events
+from rebalance_core.engine.options import (
+    REFERENCE,
+    LedgerConfig,
+    RowForecast,
+    SimulationOptions,
+    check_options,
+    engine_options,
+    group_pattern,
+)
+from rebalance_core.engine.routing import (
+    GIANT_CELLS,
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of,
+    refuse_no_group,
+    routing_of,
+)
+from rebalance_core.engine.table_writer import LedgerWritten, ledger_written
+from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.process.simulate import unknown_members
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.session_rows import task_count
+from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
+from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
+from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.spark.tables.task_tables import Rows as TaskRows
+from rebalance_core.spark.tables.task_tables import kept_tables, task_tables
+
+# The result of a simulation: its tables as DataFrames by attribute.
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """One DataFrame per ledger table, with the contract's columns; lazy.
+
+    A simulation's ledger is a context manager: the rows of its tables, and the input's, are kept in
+    memory and on disk until it is closed. Afterwards its tables can still be used; they are made
+    anew. Ledgers of one and the same input share its checked rows, and with the same options all
+    of theirs: the first one closed releases them.
+    """
+
+    epochs: DataFrame
+    ownership: DataFrame
+    diffs: DataFrame
+    pull_starts: DataFrame
+    memberships: DataFrame
+    consumer_load: DataFrame
+    group_metrics: DataFrame
+    pop_reach: DataFrame
+    pop_metrics: DataFrame
+    rejected: DataFrame
+    replayed: DataFrame | None = None
+    """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""
+    kept: tuple[DataFrame, ...] = ()
+    """What the tables are computed from and is kept until `close`."""
+
+    @classmethod
+    def read(cls, spark: SparkSession, path: str) -> Ledger:
+        """The ledger a finished run wrote into ``path``.
+
+        Columns that an older contract did not have are null, its missing tables empty.
+
+        Raises:
+            InputRefused: the folder is not a finished result, its contract is newer than this
+                library's or older than the one before, or a table is missing.
+        """
+        folder = str(path).rstrip("/")
+        written_by = _contract_version(folder, _run_record(spark, folder))
+        try:
+            tables: dict[str, Any] = {
+                name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
+                if table.since <= written_by
+                else spark.createDataFrame([], table.plain_ddl)
+                for name, table in LEDGER_TABLES.items()
+            }
+            return cls(**tables)
+        except AnalysisException as error:
+            first_line = str(error).strip().splitlines()[0]
+            raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
+
+    def frames(self) -> dict[str, DataFrame]:
+        """The DataFrames by table name, in the contract's order."""
+        return {name: getattr(self, name) for name in LEDGER_TABLES}
+
+    def close(self) -> None:
+        """Release what is kept."""
+        for frame in self.kept:
+            frame.unpersist()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _run_record(spark: SparkSession, folder: str) -> str | None:
+    """The text of the folder's ``_run.json``; None if there is none."""
+    if "://" not in folder or folder.startswith("file:"):
+        record = Path(unquote(folder.removeprefix("file:"))) / RUN_NAME
+        return record.read_text("utf-8") if record.is_file() else None
+    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
+    return HadoopFolder(folder, spark).read_text(RUN_NAME)
+
+
+def _contract_version(folder: str, text: str | None) -> int:
+    """What the record says, once it is known to be one that can be read."""
+    try:
+        record = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
+    foreign = record is not None and not isinstance(record, dict)
+    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
+    assert record is not None
+    version: int = record["contract_version"]
+    return version
+
+
+# A whole simulation: check the input, replay it, write the ledger, sum it up.
+
+_NO_ROWS = REJECTED.arrow_schema().empty_table()
+
+
+def simulate_and_write(
+    session: SparkSession,
+    inputs: InputTables,
+    output: str,
+    options: SimulationOptions | None = None,
+    config: LedgerConfig | None = None,
+    *,
+    before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> LedgerWritten:
+    """Simulate, and write the ledger.
+
+    Args:
+        session: Any session; its default parallelism is asked for.
+        inputs: The input tables.
+        output: Path or URI of a folder, which gets the tables of the ledger; none of them may be
+            there.
+        options: What to simulate; ``partitions`` None: as many as the rows need.
+        config: See `LedgerConfig`.
+        before_writing: Called once few enough rows are bad, before the first table is written.
+        warn: Gets a text for whatever was passed over.
+
+    Raises:
+        UsageError: An unknown engine, or a strategy text that does not parse.
+        InputRefused: The input has no event or too many bad rows. Events that name a member who is
+            not there count too, and are known only once ``rejected`` is written.
+        OutputExists: A table is in the folder already.
+    """
+    options, config = options or SimulationOptions(), config or LedgerConfig()
+    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,), warn)
+    counts = counted.rows
+    with closing(checked):
+        check_options(options)
+        refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
+        refuse_no_group(options.group, counted.noted(Interests))
+        if before_writing is not None:
+            before_writing()
+        rows, work = ledger_tasks(session, checked, counted, options)
+        facts = LedgerFacts()
+        with task_tables(session, output, tuple(LEDGER_TABLES)) as tables:
+            for note in tables.make(rows, work, tuple(LEDGER_TABLES)):
+                facts.merge(note)
+            written = tables.finish()
+    with_unknown = with_unknown_members(counts, facts.rejected[UNKNOWN_MEMBER])
+    if with_unknown != counts:
+        rejected = read_written(session, output.rstrip("/"), REJECTED.name)
+        refuse_bad_rows(with_unknown, config.bad_rows, lambda: complaints(rejected))
+    return ledger_written(written, facts, counts, config.worst_groups)
+
+
+def ledger_tasks(
+    session: SparkSession,
+    checked: Quarantined,
+    counted: Counted,
+    options: SimulationOptions,
+    wanted: Collection[str] = LEDGER_TABLES,
+) -> tuple[DataFrame, LedgerWork]:
+    """The checked rows in the tasks of their groups, and what these make of them; lazy.
+
+    Args:
+        session: Its default parallelism is asked for.
+        checked: The input.
+        counted: Of it, with its `Interests`.
+        options: Of the simulation.
+        wanted: As of `LedgerWork`.
+    """
+    options = sized(options, counted.rows, session)
+    whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
+    tasks, pattern = options.partitions or 1, group_pattern(options)
+    routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=whole)
+    engine = engine_options(checked.tables, options)
+    work = LedgerWork(routing.giants, engine, options, tuple(wanted))
+    return routed_rows(checked, routing), work
+
+
+def sized(
+    options: SimulationOptions, counts: Mapping[str, RowCounts], session: SparkSession
+) -> SimulationOptions:
+    """The options with as many tasks as an input of that many rows needs, if none are chosen."""
+    if options.partitions is not None:
+        return options
+    rows = sum(count.rows for count in counts.values())
+    return replace(options, partitions=task_count(rows, session))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerWork:
+    """`Work` of `task_tables`: the ledger of some buckets; the note is its facts.
+
+    Attributes:
+        giants: The parts of divided groups, by bucket.
+        engine: See `EngineOptions`.
+        options: Of the simulation.
+        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
+    """
+
+    giants: Mapping[int, Giants]
+    engine: EngineOptions
+    options: SimulationOptions
+    wanted: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, LedgerFacts]:
+        """From rows of `routed_rows`."""
+        facts = LedgerFacts()
+        return self._counted(batches, facts), facts
+
+    def _counted(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> Rows:
+        for name, batch in self._rows(batches):
+            facts.add(name, batch)
+            if name in self.wanted:
+                yield name, batch
+
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+        for bucket, tables in routed_tables(batches):
+            for rejected in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
+                yield REJECTED.name, rejected
+            if tables:
+                giants = self.giants.get(bucket, {})
+                yield from bucket_pass(tables, giants, self.engine, self.options)
+
+
+# From input tables to the ledger as DataFrames, for notebooks and applications.
+
+_TABLES = {**LEDGER_TABLES, REPLAYED.name: REPLAYED}
+
+
+def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> Ledger:
+    """Replay every group of the input, in any session there is (notebook, Connect).
+
+    The call checks the rows, which is one job; the first use of a table makes all tables, which is
+    another. Checked rows and the rows of all tables are kept, packed, until `Ledger.close`, or the
+    end of ``with simulate(...) as ledger:``. However many rows are bad, the others are used.
+
+    Raises:
+        UsageError: An unknown engine, or a strategy text that does not parse.
+        InputRefused: An input lacks columns.
+    """
+    options = options or SimulationOptions()
+    check_options(options)
+    with ExitStack() as released:
+        checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+        released.callback(checked.close)
+        session = checked.chunks.sparkSession
+        rows, work = ledger_tasks(session, checked, counted, options, _TABLES)
+        made = kept_tables(rows, work, _TABLES)
+        released.pop_all()
+    return Ledger(
+        **{name: made.rows(name) for name in LEDGER_TABLES},
+        replayed=made.rows(REPLAYED.name),
+        kept=(made.chunks, checked.chunks),
+    )
+
+
+# Rows of ``rejected`` without the ledger: bad ones, and events about a process not there.
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedWork:
+    """`Work` over `routed_rows` of whole groups; the note is the `LedgerFacts` of the rows.
+
+    Attributes:
+        options: Of the simulation that rejects.
+    """
+
+    options: SimulationOptions
+
+    def __call__(self, batches: Batches) -> tuple[TaskRows, LedgerFacts]:
+        """The rows of a task."""
+        facts = LedgerFacts()
+        return self._rows(batches, facts), facts
+
+    def _rows(self, batches: Batches, facts: LedgerFacts) -> Iterator[tuple[str, pa.RecordBatch]]:
+        nothing = REJECTED.arrow_schema().empty_table()
+        for _, tables in routed_tables(batches):
+            bad = tables.pop(REJECTED.name, nothing).to_batches()
+            for rows in (*bad, *unknown_members(with_events(tables), self.options)):
+                facts.add(REJECTED.name, rows)
+                yield REJECTED.name, rows
+
+
+def rejected_rows(checked: Quarantined, routing: Routing, options: SimulationOptions) -> DataFrame:
+    """The rows as a frame; lazy.
+
+    Args:
+        checked: The input.
+        routing: Where its rows go; no group is divided.
+        options: Of the simulation that rejects.
+    """
+    work = RejectedWork(options)
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        rows, _ = work(batches)
+        for _, batch in rows:
+            yield batch
+
+    return routed_rows(checked, routing).mapInArrow(run, REJECTED.plain_ddl)
+
+
+# How a run on Spark would end for the rows of its input; for dry runs.
+
+
+def row_forecast(
+    checked: Quarantined,
+    counts: Mapping[str, RowCounts],
+    limits: BadRowLimits,
+    rejected: Callable[[], DataFrame],
+    refuse: Callable[[], object] = lambda: None,
+) -> RowForecast:
+    """Apply the limits as a run does, before the replay and with what the replay rejects.
+
+    Args:
+        checked: the input.
+        counts: its rows (`check_and_note`).
+        limits: how many rows may be bad.
+        rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
+        refuse: raises `InputRefused` for what else a run would refuse.
+    """
+    known: list[Complaint] = []
+
+    def read(rows: DataFrame) -> Sequence[Complaint]:
+        known[:] = complaints(rows)
+        return known
+
+    try:
+        refuse_bad_rows(counts, limits, lambda: read(checked.rejected))
+        read(rejected())
+        refuse()
+        unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
+        counts = with_unknown_members(counts, unknown)
+        refuse_bad_rows(counts, limits, lambda: known)
+    except InputRefused as refusal:
+        return RowForecast(counts, known, refusal)
+    return RowForecast(counts, known, None)

@@ -1,1 +1,0 @@
-"""Producers on Spark: `simulate` for a model, `replay` for recorded results."""

@@ -1,1 +1,0 @@
-"""Simulated time on Spark: a task plays groups, or parts of their seeds. Begin with `propagate`."""
