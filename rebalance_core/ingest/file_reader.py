@@ -134,6 +134,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "getNamesrvConfig": parse_server_config,
     "setConsumeMode": parse_other,
     "statsAll": parse_other,
+    "updateBrokerConfig": parse_other,
     **dict.fromkeys(CONTROLLER_COMMANDS, parse_other),
     "rocksDBConfigToJson": parse_rocksdb_config,
     "exportMetadataInRocksDB": parse_rocksdb_config,
@@ -180,7 +181,7 @@ class FileStats:
     """The code of the refusal, where the file or its rest could not be read."""
     local_times: int = 0
     """Lines of ours whose time is that of the client's host."""
-    line_bytes: int = 0
+    line_bytes: int = field(default=0, compare=False)
     """Of a log that is read in splits: bytes of its lines, their ends among them."""
     codes: dict[str, int] = field(default_factory=dict)
     """Refused lines, and the refusal of the file, by code."""
@@ -190,11 +191,11 @@ class FileStats:
     """Of a log its first line, of a document the first that was refused."""
     looks_like: str = ""
     """What the first line shows the file to be instead; empty: nothing known."""
-    begins: int = 0
+    begins: int = field(default=0, compare=False)
     """The byte at which the split begins."""
-    leading: int = 0
+    leading: int = field(default=0, compare=False)
     """Lines of a stack trace before any other: those of the split before decide about them."""
-    below: bool | None = None
+    below: bool | None = field(default=None, compare=False)
     """Whether a stack trace at the end would be understood; None: no line decides."""
 
     gap_low: int | None = None

@@ -56,7 +56,7 @@ def same(local: Path, bucket: str, *words: object) -> None:
 
 def test_simulate_and_again(bucket: str, tmp_path: Path) -> None:
     same(tmp_path / "1", bucket, "simulate", "--input", TABLES)
-    same(tmp_path / "2", bucket, "simulate", "--input", TABLES, "--overwrite", "--group", "none")
+    same(tmp_path / "2", bucket, "simulate", "--input", TABLES, "--overwrite", "--to", "1")
 
 
 @pytest.mark.slow

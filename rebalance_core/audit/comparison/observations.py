@@ -169,7 +169,8 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
     A queue of nobody may be that of a member that does not tell its queues or did not answer
-    (`unheard`): then it is no observation. One that reads the queues that its application names
+    (`unheard`), and one that a member says in that round it holds is its: then the row is no
+    observation. One that reads the queues that its application names
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
@@ -177,6 +178,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
         unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
+        told = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
             if details.get("names_cut") == "true" and queue_of(row) not in ours:
@@ -184,7 +186,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             address = details.get("client_ip", "")
             if row["topic"] in not_ours or address in assigned:
                 continue
-            if not address and (unsure or row["topic"] in elsewhere):
+            if not address and (unsure or row["topic"] in elsewhere or queue_of(row) in told):
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 

@@ -114,7 +114,7 @@ def unlogged_subscriptions(
             unknown[stay.client_id] = stay.join["source"]
     for stay in stays:
         shown = held.get(stay.client_id, [])
-        _withdraw(stay, silent, own.get(stay.client_id, []), shown, told)
+        _withdraw(stay, silent, own.get(stay.client_id, []), shown, told, context)
         _subscribe_held(group, stay, stays, shown, told)
     changes = {id(row): row for stay in stays for row in stay.changes}
     kept = [row for row in events if id(row) not in before or id(row) in changes]
@@ -234,9 +234,14 @@ def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> N
 
 def _withdraw(
     stay: _Stay, silent: set[int], own: list[tuple[int, Topics, str]],
-    held: list[tuple[int, str, str]], told: dict[str, str],
+    held: list[tuple[int, str, str]], told: dict[str, str], context: ClusterContext,
 ) -> None:  # fmt: skip
-    """Take back the changes by silence that the member itself contradicts; say so in ``told``."""
+    """Take back the changes by silence that the member itself contradicts; say so in ``told``.
+
+    Only while a log goes on: later, what contradicts a change may come of another, unseen one.
+    """
+    own = [one for one in own if not context.all_logs_had_ended(one[0])]
+    held = [one for one in held if not context.all_logs_had_ended(one[0])]
     for row in [row for row in stay.changes if id(row) in silent]:
         if not any(row is one for one in stay.changes):
             continue
@@ -245,8 +250,9 @@ def _withdraw(
         source = _contradiction(row, stay, own, held)
         if source is None:  # one that the member's own next line takes back was none either
             source = next(
-                (r["source"] for r in of_topic[at + 1 : at + 2] if id(r) not in silent), None
-            )
+                (r["source"] for r in of_topic[at + 1 : at + 2]
+                 if id(r) not in silent and not context.all_logs_had_ended(r["event_ms"])), None
+            )  # fmt: skip
         if source is not None:
             for one in of_topic[at : at + 2]:  # the next one would change nothing
                 stay.changes.remove(one)

@@ -33,9 +33,9 @@ def test_no_two_constants_of_one_name_differ() -> None:
 
 
 def test_a_timer_of_rocketmq_stands_in_one_file() -> None:
-    own = {name for name in vars(times) if name.endswith("_MS")}
-    where = {name: list(of) for name, of in spans().items() if name in own}
-    assert where == {name: [times.__name__] for name in own}
+    of_rocketmq = {name: list(of) for name, of in spans().items() if times.__name__ in of}
+    assert len(of_rocketmq) > 20
+    assert of_rocketmq == dict.fromkeys(of_rocketmq, [times.__name__])
 
 
 def test_the_windows_that_derive_from_them() -> None:

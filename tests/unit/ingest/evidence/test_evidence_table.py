@@ -35,6 +35,7 @@ def lines(clients: int) -> Iterator[Evidence]:
                 "channel": f"10.0.{number // 250}.{number % 250}:40{place[-1] == 'b':d}00",
                 "local": "10.1.0.1:10911",
                 "client_id": f"10.0.{number // 250}.{number % 250}@{number}#7302145",
+                "language": "JAVA",
                 "version": 479,
                 "beat_ms": number * 1_000 + 17,
             }

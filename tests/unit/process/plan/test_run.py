@@ -77,12 +77,18 @@ def test_the_groups_that_have_owners(
     assert len(named["chosen"]) > 2
 
 
-@pytest.mark.parametrize("config", [PlanConfig(group="nobody"), None])
-def test_without_a_group_the_tables_are_empty(
-    inputs: InputTables, variants: Variants, config: PlanConfig | None, tmp_path: Path
+def test_a_pattern_that_fits_no_group_is_refused(
+    inputs: InputTables, variants: Variants, tmp_path: Path
 ) -> None:
-    given = inputs if config is not None else without(inputs, *events.GROUP_EVENTS)
-    result = run_plan(given, variants, tmp_path / "plan", config)
+    with pytest.raises(InputRefused, match=r"--group notifi matches no group .* mean notify"):
+        run_plan(inputs, variants, tmp_path / "plan", PlanConfig(group="notifi"))
+
+
+def test_without_a_group_the_tables_are_empty(
+    inputs: InputTables, variants: Variants, tmp_path: Path
+) -> None:
+    given = without(inputs, *events.GROUP_EVENTS)
+    result = run_plan(given, variants, tmp_path / "plan")
     assert {name: table.rows for name, table in result.tables.items()} == dict.fromkeys(
         (*PLAN_OUTPUT_TABLES, "rejected"), 0
     )
