@@ -243,10 +243,10 @@ def _differences(observation: Observation, prediction: Prediction) -> Iterator[D
     if prediction.is_deleted(observation.queue.topic, observation.at_ms):
         return
     topic, at_ms = observation.queue.topic, observation.at_ms
-    frozen = (
-        prediction.owners(observation.queue, ms) for ms in prediction.before_freeze(topic, at_ms)
+    others = (
+        prediction.owners(observation.queue, ms) for ms in prediction.other_moments(topic, at_ms)
     )
-    if any(_is_held_by(observation.address, right) for right in (owners, *frozen)):
+    if any(_is_held_by(observation.address, right) for right in (owners, *others)):
         return
     asked = min(owners, default=None)
     yield Difference(
@@ -279,7 +279,7 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
     for queue in sorted(wrong | shared):
-        moments = prediction.before_freeze(queue.topic, one.at_ms)
+        moments = prediction.other_moments(queue.topic, one.at_ms)
         if any(
             (queue in one.held) == (queue in prediction.held(one.client_id, ms)) for ms in moments
         ):

@@ -13,7 +13,7 @@ from rebalance_core.audit.evidence.dumps import queue_of
 from rebalance_core.audit.evidence.subscriptions import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import FROZEN
-from rebalance_core.model.times import ROUTE_POLL_MS
+from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.protocol.windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -118,6 +118,20 @@ class Prediction:
         """The queues of a topic that the group has at this time, owned or not."""
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
+
+    def other_moments(self, topic: str, at_ms: int) -> list[int]:
+        """Moments whose ownership of a topic is as right at this time as that of the ledger."""
+        return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
+
+    def _after_undated(self, topic: str, at_ms: int) -> list[int]:
+        """When a change was seen that no log dates, and that may have come before this time."""
+        return [
+            row["last_ms"] + SECOND_MS
+            for row in self._case.rows("findings")
+            if row["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+            and row["topic"] == topic
+            and (row["first_ms"] or 0) <= at_ms <= row["last_ms"]
+        ]
 
     def before_freeze(self, topic: str, at_ms: int) -> list[int]:
         """Moments whose ownership of a topic that nobody can divide now members may have kept.

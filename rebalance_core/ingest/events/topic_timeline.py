@@ -276,28 +276,53 @@ class TopicTimeline:
             self._set(place, config, at_ms, piece.source)
 
     def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
-        """A route without a broker whose master changed since: the new one never had the topic."""
+        """A route without a broker that runs and had the topic: it does not have it any more.
+
+        If its master changed since, the new one never had the topic: dated to that moment. Else
+        dated to the route: it went at some time since a file had it there last.
+        """
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
             up_ms = self.context.became_master(broker, at_ms)
-            if broker in listed or state.config is None or up_ms is None:
+            switched = up_ms is not None and state.seen_ms < up_ms <= at_ms - SNAPSHOT_SLACK_MS
+            if broker in listed or state.config is None:
                 continue
-            if state.seen_ms >= up_ms or at_ms < up_ms + SNAPSHOT_SLACK_MS:
+            if switched and up_ms is not None:
+                gone_ms, since_ms = up_ms, up_ms
+                why = "the replica that became its master before does not have the topic"
+            elif state.seen_ms < at_ms - SNAPSHOT_SLACK_MS and self._runs(broker, at_ms):
+                gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
+                why = "the broker runs and no log says since when the topic is gone from it"
+            else:
                 continue
             self.events.append(
-                event(TOPIC_DELETED, up_ms, piece.source, topic=self.topic, broker_name=broker)
+                event(TOPIC_DELETED, gone_ms, piece.source, topic=self.topic, broker_name=broker)
             )
-            self._brokers[broker] = _Broker(None, up_ms, True, seen_ms=at_ms)
+            self._brokers[broker] = _Broker(None, gone_ms, True, seen_ms=at_ms)
             self.findings.append(
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                    f"{self.topic} is not on {broker} in {piece.source}: the replica that became "
-                    "its master before does not have the topic. Dated to that moment.",
+                    f"{self.topic} is not on {broker} in {piece.source}: {why}. Dated to that "
+                    f"{'moment' if switched else 'file'}.",
                     "Create the topic there again, with the number of queues it had.",
-                    topic=self.topic, broker_name=broker, first_ms=up_ms, last_ms=at_ms,
+                    topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms,
                     evidence={"source": piece.source},
                 )
             )  # fmt: skip
+
+    def _runs(self, broker: str, at_ms: int) -> bool:
+        """True if the broker's log goes on, and the broker did not start or stop lately."""
+        context = self.context
+        if broker not in context.logged or context.log_had_ended(broker, at_ms):
+            return False
+        if context.is_masterless(broker, at_ms):
+            return False
+        ends = [ms for ms, _ in context.ends.get(broker, ()) if ms <= at_ms + ROUTE_SLACK_MS]
+        starts = [ms for ms, _ in context.starts.get(broker, ()) if ms <= at_ms]
+        settled_ms = at_ms - ROUTE_SLACK_MS
+        if any(ms > settled_ms for ms in starts):
+            return False
+        return not ends or any(ms > max(ends) for ms in starts)
 
     def _was_created_since(self, broker: str, at_ms: int) -> bool:
         """True if the broker's log, which had ended, would have the topic from before.

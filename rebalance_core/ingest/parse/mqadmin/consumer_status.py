@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -77,8 +78,18 @@ def parse_consumer_status(
     body = text.partition(JSTACK)[0] if PROPERTIES in text else text
     output = read_output(body, source)
     if any(line.text.rstrip() == PROPERTIES for line in output.lines):
-        return [*parse_running_info(output.lines, source, time_zone), *output.others]
+        results = parse_running_info(output.lines, source, time_zone)
+        if _COMMAND_LINE.search(text.partition(PROPERTIES)[0]):
+            results = [_of_a_terminal(piece) for piece in results]
+        return [*results, *output.others]
     return [*read_lines(output.lines, _List().read), *output.others]
+
+
+def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
+    """The answer as copied from a terminal: what it does not show may have been left out of it."""
+    if not isinstance(piece, Fact) or piece.kind != "client":
+        return piece
+    return replace(piece, values={**piece.values, "queues_told": False})
 
 
 def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:

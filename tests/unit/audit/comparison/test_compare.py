@@ -38,6 +38,7 @@ from tests.unit.audit.comparison.group_rows import (
     Row,
     case,
     fact,
+    ledger,
     member,
     progress,
     status,
@@ -310,3 +311,21 @@ def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queue
     shown = [row for row in (*first, *then) if row["queue_id"] in (None, 0, 3)]
     result = compare(case(*shown))
     assert {one.why for one in result.differences} == {UNEXPLAINED}
+
+
+def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
+    """Both the owners before it and those after it are right until it was seen."""
+    live = progress(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.1", "10.0.0.1")
+    moved = [
+        {**row, "from_ms": DUMPED_MS + 60_000, "client_id": B if row["client_id"] == A else A}
+        for row in ledger()["ownership"]
+    ]
+    owned = [{**row, "to_ms": DUMPED_MS + 60_000} for row in ledger()["ownership"]] + moved
+    undated = {
+        "rule_id": "INGEST_TOPIC_CHANGE_NOT_LOGGED", "topic": "T",
+        "first_ms": DUMPED_MS - 60_000, "last_ms": DUMPED_MS + 60_000,
+    }  # fmt: skip
+    assert compare(case(*live, ownership=owned)).verdict == DIFFERS
+    assert compare(case(*live, ownership=owned, findings=[undated])).verdict == EQUAL
+    later = undated | {"first_ms": DUMPED_MS + 1_000}
+    assert compare(case(*live, ownership=owned, findings=[later])).verdict == DIFFERS

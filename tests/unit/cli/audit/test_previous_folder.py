@@ -44,7 +44,7 @@ def damaged(tmp_path: Path, *patterns: str) -> Path:
     [
         (("brokers/broker-a",), 0),
         (("brokers/broker-b",), 1),  # TOPIC_GONE: it was deleted there
-        (("brokers/*",), 12),
+        (("brokers/*",), 9),
         (("mqadmin/*",), 1),
         (("mqadmin/*consumerStatus*", "mqadmin/*consumerProgress*"), 0),
     ],

@@ -224,3 +224,40 @@ def test_a_topic_that_the_new_master_lacks_went_with_the_old_one() -> None:
     assert deleted(switched, *route_of(300, "a", "b")) == []
     assert deleted(switched, *route_of(65, "b")) == [], "it may not have registered yet"
     assert deleted(CONTEXT, *route_of(300, "b")) == [], "nothing tells when"
+
+
+RUNNING = {"a": 900_000, "b": 900_000}
+RESTARTED = {"starts": {"a": ((196_000, "log"),)}}
+STOPPED = {"ends": {"a": ((150_000, "log"),)}}
+BACK = STOPPED | {"starts": {"a": ((160_000, "log"),)}}
+
+
+@pytest.mark.parametrize(
+    ("more", "gone"),
+    [
+        ({"logged": RUNNING}, True),
+        ({"logged": RUNNING} | BACK, True),
+        ({"logged": RUNNING} | STOPPED, False),  # the broker is down: its topics come back with it
+        ({"logged": RUNNING} | RESTARTED, False),  # it registers up to 10 s after its start
+        ({"logged": RUNNING | {"a": 190_000}}, False),  # nothing tells whether it still runs
+        ({}, False),
+    ],
+)
+def test_a_running_broker_that_a_route_lists_no_more_lost_the_topic(
+    more: dict[str, Any], gone: bool
+) -> None:
+    context = replace(CONTEXT, brokers=("a", "b"), **more)
+    tables = topic_tables("T", [*route_of(100, "a", "b"), *route_of(200, "b")], context)
+    deleted = [r for r in tables["cluster_events"] if r["event_type"] == "TOPIC_DELETED"]
+    assert [(r["broker_name"], r["event_ms"]) for r in deleted] == [("a", 200_000)] * gone
+    spans = [(f["first_ms"], f["last_ms"]) for f in tables["findings"]]
+    assert spans == [(100_000, 200_000)] * gone
+
+
+def test_a_later_route_that_has_the_topic_brings_it_back() -> None:
+    context = replace(CONTEXT, brokers=("a", "b"), logged=RUNNING)
+    pieces = [*route_of(100, "a", "b"), *route_of(200, "b"), *route_of(300, "a", "b")]
+    events = topic_tables("T", pieces, context)["cluster_events"]
+    assert [r["event_type"] for r in events if r["broker_name"] == "a"] == [
+        "TOPIC_CONFIG", "TOPIC_DELETED", "TOPIC_CONFIG"
+    ]  # fmt: skip

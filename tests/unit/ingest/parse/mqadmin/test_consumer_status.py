@@ -305,3 +305,9 @@ def test_whose_running_info_it_is(text: str, client_id: str | None) -> None:
 def test_a_command_line_above_the_output_is_no_row() -> None:
     results = parse_consumer_status(PROMPT.format("10.0.0.1@7") + OLD, "f")
     assert codes(results) == codes(parse_consumer_status(OLD, "f"))
+
+
+def test_what_was_copied_from_a_terminal_may_lack_queues() -> None:
+    pasted = PROMPT.format("10.0.0.1@7") + OLD
+    told = [facts(parse_consumer_status(t, "f"), "client")[0]["queues_told"] for t in (OLD, pasted)]
+    assert told == [True, False]
