@@ -17,7 +17,7 @@ from rebalance_core.audit.evidence.formatting import lasting, listed, plural
 from rebalance_core.audit.evidence.orphans import cause_before, explained, window_around
 from rebalance_core.audit.evidence.subscriptions import is_proxied
 from rebalance_core.audit.finding import BROKER, Finding, Rule
-from rebalance_core.model.events import CONSUMER_LEAVE
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc
@@ -29,6 +29,10 @@ STALE_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 """A broker that did not see a connection close has given it up by then."""
 BACK_MS = HEARTBEAT_MS + COMMAND_MS
 """A client that lives has connected again by then."""
+EXPIRED_REMEDY = (
+    "Find out why its heartbeats do not reach this broker in time: heartbeatBrokerInterval of the "
+    "client (default 30 s), long pauses of the process, the network between the two."
+)
 STALE_REMEDY = (
     "Dump the broker's list again after that; the members named are gone, nothing is wrong with "
     "them. Look for what keeps the broker from handling its connections (load, GC)."
@@ -62,7 +66,7 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
                 missing.setdefault(broker, []).append((first_ms, lacks))
     for broker, seen in sorted(missing.items()):
         again = whole.get(broker, 0)
-        yield _finding(broker, seen, again if again > seen[-1][0] else None)
+        yield _finding(case, broker, seen, again if again > seen[-1][0] else None)
     for broker, looks in sorted(stale.items()):
         again = fresh_list.get(broker, 0)
         yield _stale(case, broker, looks, again if again > looks[-1][0] else None)
@@ -155,20 +159,43 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
     )
 
 
-def _finding(broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None) -> Finding:
+def _given_up(case: GroupCase, broker: str, at_ms: int) -> set[str]:
+    """Members that the broker's scan gave up and that have not come back to it since."""
+    rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
+    given_up: set[str] = set()
+    for row in rows:
+        if row["broker_name"] == broker and row["event_ms"] <= at_ms:
+            if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
+                given_up.add(row["client_id"])
+            elif row["event_type"] == CONSUMER_JOIN:
+                given_up.discard(row["client_id"])
+    return given_up
+
+
+def _finding(
+    case: GroupCase, broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None
+) -> Finding:
     lacks = sorted(set[str]().union(*(ids for _, ids in seen)))
     first, last = seen[0][0], seen[-1][0]
     over = "" if again_ms is None else f", all of them again at {utc(again_ms)}"
     short = again_ms is not None and again_ms - first <= PERSISTENT_MS
+    expired = set(lacks) <= _given_up(case, broker, last)
+    members = f"{plural(len(lacks), 'member')} that other brokers"
     return Finding(
-        f"{broker} does not list {plural(len(lacks), 'member')} that other brokers list: "
-        f"{listed(lacks, 5)} (dumps of {utc(last)}{over}).",
+        (
+            f"{broker} gave up {members} go on listing, after {lasting(CHANNEL_EXPIRY_MS)} without "
+            "a heartbeat: "
+            if expired
+            else f"{broker} does not list {members} list: "
+        )
+        + f"{listed(lacks, 5)} (dumps of {utc(last)}{over}).",
         {"missing": listed(lacks), "rounds_of_dumps": str(len(seen))},
         severity=ERROR if again_ms is None else INFO if short else WARNING,
         broker_name=broker,
         client_id=lacks[0] if len(lacks) == 1 else None,
         first_ms=first,
         last_ms=again_ms,
+        remedy=EXPIRED_REMEDY if expired else None,
     )
 
 

@@ -1,7 +1,14 @@
 from dataclasses import replace
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, Event
+from rebalance_core.model.events import (
+    BROKER_DOWN,
+    BROKER_UP,
+    CONSUMER_JOIN,
+    CONSUMER_LOST,
+    EXPIRED,
+    Event,
+)
 from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
     Row,
@@ -119,3 +126,17 @@ def test_a_retry_topic_that_does_not_exist() -> None:
 
     assert findings_of(NO_LIST, refused()) == []
     assert severities(NO_LIST, refused(topic("%RETRY%g"))) == ["WARNING"]
+
+
+def test_a_member_that_the_broker_gave_up_itself() -> None:
+    """Its own scan says why its list is short: other brokers go on listing the member."""
+    lost = event(CONSUMER_LOST, 100, "y", broker_name="b", detail=EXPIRED)
+    back = event(CONSUMER_JOIN, 130, "y", broker_name="b")
+    plain, gave_up, again = (
+        findings_of(DIFFER, case_of(*TWO, *events, members=SHORT))[0]
+        for events in ((), (lost,), (lost, back))
+    )
+    assert plain.summary.startswith("b does not list 1 member")
+    assert gave_up.summary.startswith("b gave up 1 member that other brokers go on listing")
+    assert "heartbeatBrokerInterval" in (gave_up.remedy or "")
+    assert again.summary == plain.summary
