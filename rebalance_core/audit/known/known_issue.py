@@ -93,7 +93,7 @@ def _numbers(version: str) -> Numbers | None:
 @cache
 def known_issues() -> tuple[KnownIssue, ...]:
     """The list that comes with the package."""
-    text = (files("rebalance_core.audit.known") / LIST_NAME).read_text("utf-8")
+    text = (files("rebalance_core.audit") / LIST_NAME).read_text("utf-8")
     return parse_known_issues(text, LIST_NAME)
 
 
