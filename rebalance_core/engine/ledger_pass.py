@@ -19,13 +19,13 @@ from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fa
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
-from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes.codes import EVENTS
-from rebalance_core.kernels.codes.group_rows import REASONS, REGULAR
+from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.kernels.group_rows import REASONS, REGULAR
+from rebalance_core.kernels.ledger import ledger_rows
+from rebalance_core.kernels.loads import sharing_of
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
-from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.kernels.tables.loads import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue

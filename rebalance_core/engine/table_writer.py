@@ -16,8 +16,8 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.kernels.tables.ledger import CODED
-from rebalance_core.kernels.tables.output import NAMES, coded_schema
+from rebalance_core.kernels.ledger import CODED
+from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.storage.place import Location, place_of
 

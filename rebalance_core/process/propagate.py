@@ -35,7 +35,7 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten, TableWriters
-from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, EVENTS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location

@@ -35,7 +35,7 @@ from rebalance_core.engine.options import (
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, ledger_written
-from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location

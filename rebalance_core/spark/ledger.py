@@ -41,7 +41,7 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import LedgerWritten, ledger_written
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER

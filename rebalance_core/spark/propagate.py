@@ -35,7 +35,7 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables

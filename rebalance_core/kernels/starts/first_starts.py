@@ -9,7 +9,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels.cells import Queues
-from rebalance_core.kernels.codes.group_rows import TYPES
+from rebalance_core.kernels.grid import MasterOutages, find_outages
+from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
@@ -25,7 +26,6 @@ from rebalance_core.kernels.segments import (
     running_min,
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.state.grid import MasterOutages, find_outages
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.statuses import START_STATUSES

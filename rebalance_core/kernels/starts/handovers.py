@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from rebalance_core.kernels.cells import Shared
+from rebalance_core.kernels.epochs import lost_clients
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, held_by
@@ -26,7 +27,6 @@ from rebalance_core.kernels.segments import (
     running_max,
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.state.epochs import lost_clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import Block, Broadcast, Piece, Queues, Shared
-from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.codes.event_rows import Observations
-from rebalance_core.kernels.codes.group_rows import TYPES
+from rebalance_core.kernels.coded_groups import Observations
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -39,13 +39,15 @@ from rebalance_core.kernels.starts.handovers import (
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, find_deletions, pick
 from rebalance_core.kernels.starts.stored_starts import (
+    FirstPulls,
     StoredStarts,
     chain_lows,
+    find_steps,
     highest,
     local_starts,
+    switched_lows,
 )
-from rebalance_core.kernels.starts.switched_lows import FirstPulls, find_steps, switched_lows
-from rebalance_core.kernels.tables.output import (
+from rebalance_core.kernels.table_rows import (
     group_columns,
     nullable,
     queue_columns,

@@ -13,7 +13,7 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE, RequestMode
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings

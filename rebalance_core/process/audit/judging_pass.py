@@ -26,7 +26,7 @@ from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import Rows, ledger_pass, with_events
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.audit.audit_inputs import ClusterTables, read_cluster_tables
 from rebalance_core.process.audit.audited import AuditResult, Row
 from rebalance_core.process.audit.group_cases import (

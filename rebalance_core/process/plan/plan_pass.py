@@ -15,7 +15,7 @@ from rebalance_core.contracts.table import Table
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import Rows, history_of, prepare_tables, rows_of
 from rebalance_core.engine.options import like_pattern
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
 from rebalance_core.planning.sweep.member_settings import Group, popped_groups

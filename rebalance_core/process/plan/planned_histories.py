@@ -9,7 +9,7 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import history_of
 from rebalance_core.engine.options import like_pattern
-from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.planning.sweep.plan_edits import EventFacts, plan_edits
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan.histories import Histories

@@ -15,8 +15,8 @@ from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import prepare_tables, reference_pass, rows_of, with_events
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.codes import EVENTS, GROUPS
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.codes import EVENTS, GROUPS
 from rebalance_core.spark.routed_rows import routed_tables
 from rebalance_core.spark.tables.task_tables import Rows
 

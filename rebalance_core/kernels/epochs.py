@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.event_rows import Events, type_code
-from rebalance_core.kernels.codes.group_rows import Groups
+from rebalance_core.kernels.coded_groups import CodedGroups, Events, type_code
+from rebalance_core.kernels.group_rows import Groups
+from rebalance_core.kernels.membership import LOST, Membership
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
@@ -22,8 +22,7 @@ from rebalance_core.kernels.segments import (
     ranges,
     running_max,
 )
-from rebalance_core.kernels.state.membership import LOST, Membership
-from rebalance_core.kernels.state.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
+from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS
 

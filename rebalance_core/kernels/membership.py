@@ -10,15 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.codes.codes import TopicSets
-from rebalance_core.kernels.codes.event_rows import CONSUMER_TYPES, Events, type_code
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    first_of_run,
-    last_true,
-    pair,
-)
+from rebalance_core.kernels.coded_groups import CONSUMER_TYPES, Events, type_code
+from rebalance_core.kernels.codes import TopicSets
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,

@@ -10,22 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
-from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.ownership.changes import (
-    VOLUNTARY,
-    Changes,
-    Differ,
-    held_before,
-    preceding,
-)
-from rebalance_core.kernels.ownership.holdings import Holdings
-from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
-from rebalance_core.kernels.ownership.takers import SharedTopics, sharing_groups
-from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, ranges, sums
-from rebalance_core.kernels.state.roster import clustering
-from rebalance_core.kernels.tables.loads import (
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.loads import (
     Clients,
     ManyHolders,
     Sharing,
@@ -36,7 +22,24 @@ from rebalance_core.kernels.tables.loads import (
     held_topic_members,
     topic_members_of,
 )
-from rebalance_core.kernels.tables.output import group_columns, nullable, table_rows
+from rebalance_core.kernels.ownership.changes import (
+    VOLUNTARY,
+    Changes,
+    Differ,
+    held_before,
+    preceding,
+)
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
+from rebalance_core.kernels.ownership.prepared_groups import (
+    PreparedGroups,
+    SharedTopics,
+    sharing_groups,
+)
+from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
+from rebalance_core.kernels.roster import clustering
+from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, ranges, sums
+from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows
 
 # The rows of ``group_metrics``: movement beside balance, per topic and for the whole group.
 

@@ -1,37 +1,42 @@
-"""Who owns each queue under AVG and AVG_BY_CIRCLE, by its place in the sorted list, and by
-rooms.
+"""Who owns each queue: the kernel of each strategy, by places in the sorted list, by rooms, by
+a ring.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import NOBODY, Cells, Readable
-from rebalance_core.kernels.codes import group_rows
-from rebalance_core.kernels.codes.coded_groups import CodedGroups
+from rebalance_core.kernels import group_rows
+from rebalance_core.kernels.cells import NOBODY, Cells, Queues, Readable
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.epochs import Epochs, TopicBrokers
+from rebalance_core.kernels.grid import Grid, Places, places
+from rebalance_core.kernels.roster import Roster, Runs, processes_at_once
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
     Counts,
     Ints,
+    first_of_run,
     halves,
     pair,
     pointers,
     ranges,
 )
-from rebalance_core.kernels.state.epochs import Epochs, TopicBrokers
-from rebalance_core.kernels.state.grid import Grid, Places, places
-from rebalance_core.kernels.state.roster import Roster, Runs
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
+from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
 from rebalance_core.strategies.machine_room import MachineRoom, queues_in_rooms
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby, RoomResolver
 from rebalance_core.strategies.spi import is_java_blank
+
+# Who owns each queue under AVG and AVG_BY_CIRCLE, by its place in the sorted list, and by rooms.
 
 # AVG: contiguous slices, the surplus to the first clients.
 
@@ -264,7 +269,7 @@ def _in_rooms(coded: CodedGroups, grid: Grid) -> Bools:
 
 RoomOf: TypeAlias = Callable[[RoomResolver, str], str | None]
 NO_ROOM = -1
-KIND = group_rows.KINDS.index(MachineRoomNearby)
+NEARBY_KIND = group_rows.KINDS.index(MachineRoomNearby)
 
 
 class Rooms:
@@ -286,7 +291,7 @@ class Rooms:
         """Each pair of strategy and name is looked at once."""
         groups, numbers = self._coded.groups, self._numbers
         result = np.zeros(len(group), np.int64)
-        rows = np.flatnonzero(groups.kind[group] == KIND)
+        rows = np.flatnonzero(groups.kind[group] == NEARBY_KIND)
         keys = pair(groups.allocation[group[rows]], name[rows])
         distinct, of = np.unique(keys, return_inverse=True)
         allocations, names_asked = halves(distinct)
@@ -339,7 +344,7 @@ class MachineRoomNearbyOwners:
     @staticmethod
     def _entries(coded: CodedGroups, epochs: Epochs, roster: Roster) -> Ints:
         """The entries of groups with this strategy: a group's stand together."""
-        groups = np.flatnonzero(coded.groups.kind == KIND)
+        groups = np.flatnonzero(coded.groups.kind == NEARBY_KIND)
         first = roster.first[epochs.of_group[groups]]
         return ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
@@ -373,3 +378,165 @@ class MachineRoomNearbyOwners:
         )
         near = self._by_room[np.minimum(first + index, len(self._by_room) - 1)]
         return np.where(in_room > 0, near, self._first[cells.epoch] + index)
+
+
+# CONSISTENT_HASH: queues and members on one ring, the same for all epochs of a group.
+
+RING_KIND = group_rows.RING
+
+
+@lru_cache(maxsize=1 << 17)
+def node_points(client_id: str, strategy: ConsistentHash, copy: int) -> tuple[int, ...]:
+    """The ring points of one process's virtual nodes.
+
+    Further processes of an id number theirs on (rocketmq.md §2.7); ``copy`` counts from 0.
+    """
+    nodes = range(copy * strategy.virtual_nodes, (copy + 1) * strategy.virtual_nodes)
+    return tuple(ring_point(f"{client_id}-{number}", strategy.charset) for number in nodes)
+
+
+@lru_cache(maxsize=1 << 17)
+def queue_point(queue: MessageQueue, charset: str) -> int:
+    """The point of one queue."""
+    return ring_point(str(queue), charset)
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """The ring points of the clients that are ever members, in the order of the runs.
+
+    A client that ever has several processes at a time stands there as often. Clients of groups with
+    another strategy have no points.
+    """
+
+    group: Ints
+    """By client."""
+    copy: Ints
+    """Which process of the client, counted from 0."""
+    first: Ints
+    """Where the points of each client begin, and the end."""
+    points: Ints
+
+
+def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
+    """Hash every virtual node; it takes far longer than all that is asked of a ring."""
+    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    copies = processes_at_once(runs)
+    client_of = np.repeat(clients, copies)
+    group, client = runs.group[client_of], runs.client[client_of]
+    copy = ranges(np.zeros(len(copies), np.int64), copies)
+    hashing = np.flatnonzero(coded.groups.kind[group] == RING_KIND)
+    names = coded.names.clients.take(client[hashing]).to_pylist()
+    allocations = coded.groups.allocation[group[hashing]].tolist()
+    found = []
+    for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
+        strategy = coded.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        found.append(node_points(name, strategy, number))
+    counts = np.zeros(len(group), np.int64)
+    counts[hashing] = [len(points) for points in found]
+    return Rings(
+        group, copy, pointers(counts), np.array([p for ring in found for p in ring], np.int64)
+    )
+
+
+def colliding_groups(rings: Rings) -> Ints:
+    """Groups in which points coincide and a client has several processes at a time.
+
+    A further process numbers its nodes on from those its id still owns on the ring, which depends
+    on the collisions of that epoch.
+    """
+    keys = np.sort(pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
+    colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
+    return np.intersect1d(colliding, rings.group[rings.copy > 0])
+
+
+class ConsistentHashOwners:
+    """`AllocateMessageQueueConsistentHash` of many groups.
+
+    Each group has one ring, made once, with the points of every client that is ever a member; who
+    comes or goes in an epoch changes which points count there. A queue goes clockwise from its own
+    point to the first one whose client is a member in that epoch.
+    Cost: O(clients ever / members) steps a queue and epoch, on average.
+    """
+
+    def __init__(
+        self,
+        coded: CodedGroups,
+        rings: Rings,
+        epochs: Epochs,
+        grid: Grid,
+        roster: Roster,
+        queues: Queues,
+    ) -> None:
+        self._epochs = epochs
+        runs, group = roster.runs, rings.group
+        clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+        client = np.repeat(np.arange(len(group)), np.diff(rings.first))
+        points = pair(group[client], rings.points)
+        order = np.lexsort((-client, points))  # of points that coincide the later node wins
+        self._ring, self._client = points[order], client[order]
+        per_group = np.bincount(group[client], minlength=len(coded.groups))
+        self._first, self._size = pointers(per_group)[:-1], per_group
+        self._member, self._row = self._presence(coded, roster, rings, clients)
+        self._hashes = _queue_points(coded, grid, queues)
+
+    def _presence(
+        self, coded: CodedGroups, roster: Roster, rings: Rings, clients: Ints
+    ) -> tuple[Ints, Ints]:
+        """The entry of each client of the rings in each epoch, or `NOBODY`.
+
+        Returns:
+            The entries, the epochs of one client after the other, and where the row of each client
+            would begin if epochs were counted over all groups.
+        """
+        runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
+        sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == RING_KIND)
+        row = pointers(sizes)[:-1] - of_group[group]
+        member = np.full(int(sizes.sum()), NOBODY, np.int64)
+        run = np.flatnonzero(coded.groups.kind[runs.group] == RING_KIND)
+        client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
+        begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
+        entry = roster.entry_at[ranges(roster.node_of_run[run] + begin, count)]
+        at = np.repeat(client, count) + roster.copy[entry]
+        member[row[at] + ranges(begin, count)] = entry
+        return member, row
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell; `NOBODY` on an empty ring."""
+        group = self._epochs.group[cells.epoch]
+        first, size = self._first[group], self._size[group]
+        at = np.searchsorted(self._ring, pair(group, self._hashes[cells.queue])) - first
+        entry = np.full(len(group), NOBODY, np.int64)
+        left = np.flatnonzero(size > 0)
+        while len(left):
+            at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first
+            client = self._client[first[left] + at[left]]
+            entry[left] = self._member[self._row[client] + cells.epoch[left]]
+            left = left[entry[left] < 0]
+            at[left] += 1
+        return entry
+
+
+def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
+    """The point of each queue on its group's ring; 0 in groups with another strategy."""
+    result = np.zeros(len(queues.group), np.int64)
+    hashing = np.flatnonzero(coded.groups.kind[queues.group] == RING_KIND)
+    topic = grid.topics.topic[queues.group_topic[hashing]]
+    broker = grid.brokers.broker[queues.topic_broker[hashing]]
+    rows = zip(
+        coded.names.topics.take(topic).to_pylist(),
+        coded.names.brokers.take(broker).to_pylist(),
+        queues.queue_id[hashing].tolist(),
+        coded.groups.allocation[queues.group[hashing]].tolist(),
+        strict=True,
+    )
+    points = []
+    for topic_name, broker_name, queue_id, allocation in rows:
+        strategy = coded.strategies[allocation]
+        assert isinstance(strategy, ConsistentHash)
+        points.append(
+            queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy.charset)
+        )
+    result[hashing] = points
+    return result

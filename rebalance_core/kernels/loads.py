@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import Block, Broadcast, Queues, Shared
-from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.codes.group_rows import EVERYONE
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.group_rows import EVERYONE
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import PopAnswers, Reach, Readable
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.takers import SharedTopics
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, SharedTopics
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
@@ -26,7 +25,7 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
-from rebalance_core.kernels.tables.output import group_columns, span_columns, table_rows
+from rebalance_core.kernels.table_rows import group_columns, span_columns, table_rows
 from rebalance_core.protocol.members import THRESHOLD_OFF
 
 # How many queues of each topic each member has, in every epoch.

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rebalance_core.kernels.codes.event_rows import Events, type_code
+from rebalance_core.kernels.coded_groups import Events, type_code
+from rebalance_core.kernels.epochs import Epochs, RouteChanges, TopicBrokers
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
@@ -19,8 +20,7 @@ from rebalance_core.kernels.segments import (
     ranges,
     running_max,
 )
-from rebalance_core.kernels.state.epochs import Epochs, RouteChanges, TopicBrokers
-from rebalance_core.kernels.state.topics import GroupTopics, TopicPeriods
+from rebalance_core.kernels.topics import GroupTopics, TopicPeriods
 from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
 
 # Readable queues of every topic on every broker in every epoch.

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import Block, Queues
-from rebalance_core.kernels.codes.codes import coded, names_of
+from rebalance_core.kernels.codes import coded, names_of
+from rebalance_core.kernels.grid import masterless_queues
+from rebalance_core.kernels.loads import Sharing, load_rows
+from rebalance_core.kernels.metrics import metric_rows, pop_metric_rows
 from rebalance_core.kernels.ownership.changes import KINDS, Changes, Differ
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import Reach
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints, pointers, ranges
 from rebalance_core.kernels.starts.pull_starts import PullStarts
-from rebalance_core.kernels.state.grid import masterless_queues
-from rebalance_core.kernels.tables.loads import Sharing, load_rows
-from rebalance_core.kernels.tables.metrics import metric_rows, pop_metric_rows
-from rebalance_core.kernels.tables.output import (
+from rebalance_core.kernels.table_rows import (
     group_columns,
     ownership_rows,
     plain_schema,

@@ -22,7 +22,7 @@ from rebalance_core.kernels.cells import (
     Shared,
     Tenures,
 )
-from rebalance_core.kernels.codes.codes import coded
+from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints, first_of_run
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.codes import TopicSets
-from rebalance_core.kernels.codes.event_rows import NO_SHARE, Events, type_code
-from rebalance_core.kernels.codes.group_rows import TYPES
+from rebalance_core.kernels.coded_groups import NO_SHARE, CodedGroups, Events, type_code
+from rebalance_core.kernels.codes import TopicSets
+from rebalance_core.kernels.group_rows import TYPES
+from rebalance_core.kernels.membership import GONE, Membership
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
@@ -24,7 +24,6 @@ from rebalance_core.kernels.segments import (
     pair,
     ranges,
 )
-from rebalance_core.kernels.state.membership import GONE, Membership
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import PROXY_REBALANCE, PUSH
 from rebalance_core.protocol.members import asks_broker

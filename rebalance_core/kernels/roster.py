@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from rebalance_core.kernels.cells import ABSENT, NOBODY
-from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.event_rows import Events
+from rebalance_core.kernels.coded_groups import CodedGroups, Events
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.membership import GONE, Membership
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,
@@ -25,9 +26,7 @@ from rebalance_core.kernels.segments import (
     ranges,
     sums,
 )
-from rebalance_core.kernels.state.epochs import Epochs
-from rebalance_core.kernels.state.membership import GONE, Membership
-from rebalance_core.kernels.state.topics import GroupTopics
+from rebalance_core.kernels.topics import GroupTopics
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 
 # Stretches of epochs in which a process is a member with the same settings.

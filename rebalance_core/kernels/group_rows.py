@@ -11,14 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes.codes import (
-    EVENTS,
-    GROUPS,
-    Columns,
-    Key,
-    TopicSets,
-    list_pointers,
-)
+from rebalance_core.kernels.codes import EVENTS, GROUPS, Columns, Key, TopicSets, list_pointers
 from rebalance_core.kernels.segments import (
     Bools,
     Ints,
