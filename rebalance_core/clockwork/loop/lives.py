@@ -8,16 +8,17 @@ from functools import partial
 from rebalance_core.client.process import ProcessQueue, start_process
 from rebalance_core.clockwork.draws import Operation, Timer, below
 from rebalance_core.clockwork.loop.membership import (
+    first_routes,
     hears,
     heartbeat,
     join,
     register,
     register_silently,
     schedule_heartbeat,
+    schedule_poll,
     unregister,
 )
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
-from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
 from rebalance_core.clockwork.loop.world import (
     RESUMED,
     Broker,

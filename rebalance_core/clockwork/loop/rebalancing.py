@@ -24,24 +24,22 @@ from rebalance_core.clockwork.draws import (
 )
 from rebalance_core.clockwork.loop.membership import (
     REQUEST_TIMEOUT_US,
+    adopt,
     blocked_us,
+    brokers_route,
     hears,
     heartbeat,
+    known_route,
     member_list,
     register,
+    subscribed,
+    visible,
 )
 from rebalance_core.clockwork.loop.order_locks import (
     broker_answers,
     granted,
     note_backlog,
     release_after_pass,
-)
-from rebalance_core.clockwork.loop.routes import (
-    adopt,
-    brokers_route,
-    known_route,
-    subscribed,
-    visible,
 )
 from rebalance_core.clockwork.loop.world import (
     MIN_INTERVAL,

@@ -14,7 +14,8 @@ from rebalance_core.clockwork.draws import (
     entity_of,
 )
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
-from rebalance_core.clockwork.script.lives import (
+from rebalance_core.clockwork.script import BrokerLife, Change, Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script_lives import (
     MASTER,
     BrokerBook,
     LifeBook,
@@ -22,14 +23,6 @@ from rebalance_core.clockwork.script.lives import (
     RouteBook,
     numbered,
     replicas_of,
-)
-from rebalance_core.clockwork.script.parts import (
-    BrokerLife,
-    Change,
-    Life,
-    Moment,
-    RouteVersion,
-    Script,
 )
 from rebalance_core.model import events
 from rebalance_core.model.events import Event

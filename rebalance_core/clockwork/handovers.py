@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.draws import Timer, all_below, uniforms
-from rebalance_core.clockwork.measure.holdings import Holdings, Readable, Windows
+from rebalance_core.clockwork.holdings import Holdings, Readable, Windows
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from rebalance_core.clockwork.draws import entity_of
-from rebalance_core.clockwork.script.parts import (
+from rebalance_core.clockwork.script import (
     BrokerLife,
     Ending,
     Life,

@@ -13,13 +13,8 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.answers import Moves, Outcome
 from rebalance_core.clockwork.batch.futures import Futures, Segment
 from rebalance_core.clockwork.batch.locks import OrderLocks
-from rebalance_core.clockwork.batch.mixed.agenda import Agenda
-from rebalance_core.clockwork.batch.mixed.elements import MixedElements
-from rebalance_core.clockwork.batch.mixed.known_routes import SubscribedRoutes
-from rebalance_core.clockwork.batch.mixed.member_lists import OpenLists
-from rebalance_core.clockwork.batch.mixed.state import MixedState
-from rebalance_core.clockwork.batch.mixed.topic_tables import TopicTables
-from rebalance_core.clockwork.batch.mixed.wakes import Wakes
+from rebalance_core.clockwork.batch.mixed_lists import OpenLists, SubscribedRoutes, TopicTables
+from rebalance_core.clockwork.batch.mixed_state import Agenda, MixedElements, MixedState, Wakes
 from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.draws import DROP_AFTER, NOTICE, PASS_LENGTH
