@@ -10,8 +10,8 @@ from typing import Any
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.planning.scenario.edit import Key, number, one_of, required, whole, words
 from rebalance_core.planning.scenario.file import TomlLines
-from rebalance_core.planning.scenario.keys import Key, number, one_of, required, whole, words
 from rebalance_core.producers.sending import CONNECT, RETRY_TIMES, TIMEOUT
 from rebalance_core.producers.simulation.model import (
     BrokerModel,

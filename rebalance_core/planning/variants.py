@@ -10,17 +10,16 @@ from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.group_settings import RequestMode, parse_request_mode
-from rebalance_core.planning.scenario.cluster_life import ClusterNames
-from rebalance_core.planning.scenario.edited_rows import Edited
-from rebalance_core.planning.scenario.edits.edit import matches
+from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.planning.scenario.cluster_life import ClusterNames, Edited
+from rebalance_core.planning.scenario.edit import matches
 from rebalance_core.planning.scenario.scenario import (
     Scenario,
     group_edits,
     shared_edits,
     unmatched,
 )
-from rebalance_core.planning.strategies.known_strategies import planning_strategy
-from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
+from rebalance_core.planning.strategies import PlanningStrategy
 
 BASELINE = "baseline"
 """The history as it was given, without an edit."""

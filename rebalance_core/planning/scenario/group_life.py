@@ -11,8 +11,8 @@ from typing import Any
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, RequestMode
 from rebalance_core.model.times import DAY_MS
-from rebalance_core.planning.scenario.edited_rows import Row, RowLog, Timeline, entity_of
-from rebalance_core.planning.what_if.client_ids import (
+from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
+from rebalance_core.planning.what_if.change import (
     MadeId,
     address_of,
     addresses_of_network,

@@ -8,9 +8,15 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.errors import did_you_mean
-from rebalance_core.planning.scenario.cluster_life import ClusterLife, ClusterNames
-from rebalance_core.planning.scenario.edited_rows import Edited, Row, order_of, recorded_rows
-from rebalance_core.planning.scenario.edits.edit import Edit, matches
+from rebalance_core.planning.scenario.cluster_life import (
+    ClusterLife,
+    ClusterNames,
+    Edited,
+    Row,
+    order_of,
+    recorded_rows,
+)
+from rebalance_core.planning.scenario.edit import Edit, matches
 from rebalance_core.planning.scenario.group_life import GroupLife
 
 AnyRow = Mapping[str, Any]

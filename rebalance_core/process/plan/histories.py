@@ -13,8 +13,16 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE
 from rebalance_core.engine.fan_out import GROUP, chunks
 from rebalance_core.model import events
-from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS, WARNING, HistoryRows
-from rebalance_core.planning.sweep.plan_edits import EVENT_KEY, PlanEdits, SharedEdits, is_type
+from rebalance_core.planning.sweep.plan_edits import (
+    EVENT_KEY,
+    EVENTS,
+    GROUPS,
+    WARNING,
+    HistoryRows,
+    PlanEdits,
+    SharedEdits,
+    is_type,
+)
 from rebalance_core.planning.variants import first_edits
 
 COMMITS = "committed_offsets"

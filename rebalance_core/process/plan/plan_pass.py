@@ -16,8 +16,7 @@ from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import Rows, history_of, prepare_tables, rows_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.planning.hypothetical import OWNERSHIP, STEPS
-from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
+from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS
 from rebalance_core.planning.sweep.member_settings import Group, popped_groups
 from rebalance_core.planning.sweep.passes import (
     LEDGER_OF,
@@ -27,7 +26,7 @@ from rebalance_core.planning.sweep.passes import (
     pass_rows,
     sweep_of,
 )
-from rebalance_core.planning.sweep.plan_edits import PlanEdits
+from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, PlanEdits
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_table
 from rebalance_core.planning.sweep.transitions import Row as StepRow

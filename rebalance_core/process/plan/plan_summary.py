@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.model.statuses import FROZEN
+from rebalance_core.planning.sweep.passes import all_shared
 from rebalance_core.planning.sweep.plan_options import (
     BETWEEN_CAVEATS,
     BETWEEN_COUNTS,
@@ -29,7 +30,6 @@ from rebalance_core.planning.sweep.plan_options import (
     VARIANT,
     with_ratio,
 )
-from rebalance_core.planning.sweep.sweep_rows import all_shared
 from rebalance_core.planning.sweep.transitions import FIGURES
 from rebalance_core.planning.variants import is_popped
 from rebalance_core.process.plan.plan_ownership import as_table

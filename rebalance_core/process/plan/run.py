@@ -19,8 +19,7 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
-from rebalance_core.planning.sweep.history_rows import EVENTS
-from rebalance_core.planning.sweep.plan_edits import EventFacts, is_type, plan_edits
+from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
 from rebalance_core.planning.sweep.plan_options import (
     MOST_REASONS,
     PlanConfig,

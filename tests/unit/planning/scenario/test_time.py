@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rebalance_core.planning.scenario.keys import read_duration, read_instant, read_moment
+from rebalance_core.planning.scenario.edit import read_duration, read_instant, read_moment
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.planning.sweep.history_rows import (
+from rebalance_core.planning.sweep.plan_edits import (
     CLUSTER,
     EVENTS,
     GROUPS,

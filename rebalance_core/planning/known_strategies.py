@@ -2,19 +2,29 @@
 it lacks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded
-from rebalance_core.planning.strategies.planning_strategy import (
+from rebalance_core.planning.movement import figures_of_epoch, previous_owner
+from rebalance_core.planning.strategies import (
+    ConsistentHashBounded,
     HypotheticalStrategy,
     PlanningStrategy,
     Previous,
     by_topic,
 )
+from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
+from rebalance_core.replay.intervals import ownership_rows
+from rebalance_core.replay.pop_tables import pop_metric_rows
+from rebalance_core.replay.settle import Settled, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY
 from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
@@ -208,3 +218,124 @@ def as_planning_strategy(strategy: str | AllocationStrategy | PlanningStrategy) 
     if isinstance(strategy, AllocationStrategy):
         return OfRocketMq(strategy)
     return planning_strategy(strategy)
+
+
+# Groups under hypothetical strategies: those that RocketMQ lacks.
+#
+# When a group's epochs begin, and what members see in them, does not depend on its strategy. So a
+# group's events are replayed once, and every hypothetical strategy settles the same views anew,
+# each step given the allocation before it. The pass, the movement and the balance are the
+# replay's own.
+
+Row = dict[str, Any]
+
+STEPS, OWNERSHIP = "steps", "ownership"
+ANY_STRATEGY = "AVG"
+"""Of all members of the epochs: with one strategy for all, a switch of strategy begins no epoch."""
+_FIGURES = (
+    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
+    "max_queues", "min_queues", "peak_ratio", "idle_members",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HypotheticalStrategies:
+    """Hypothetical strategies by their numbers; called once for every group, in the tasks.
+
+    Cost: that of the replay, hundreds of times that of the kernels.
+    """
+
+    strategies: Sequence[tuple[int, PlanningStrategy]]
+    include_retry_topics: bool
+
+    def __call__(self, table: str, history: GroupHistory) -> Iterator[tuple[int, list[Row]]]:
+        """(number of the strategy, its rows of ``steps`` or ``ownership``)."""
+        for number, made in self.tables((table,), history):
+            yield number, made[table]
+
+    def tables(
+        self, wanted: Sequence[str], history: GroupHistory
+    ) -> Iterator[tuple[int, dict[str, list[Row]]]]:
+        """(number of the strategy, its rows by table); the events are replayed once."""
+        base = unallocated_replay(history, self.include_retry_topics)
+        identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
+        for number, strategy in self.strategies:
+            replay = Replay(history, allocated_epochs(base, strategy))
+            made = {table: _ROWS_OF[table](replay) for table in wanted}
+            yield number, {t: [identity | row for row in rows] for t, rows in made.items()}
+
+
+def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
+    """The epochs of a group whose members all have one strategy; no queue has an owner in them."""
+    return replay_events(
+        history,
+        _nothing_held,
+        include_retry_topics=include_retry_topics,
+        strategy_override=ANY_STRATEGY,
+    )
+
+
+def _nothing_held(view: GroupView, before: Settled) -> Settled:
+    return Settled({}, frozenset())
+
+
+def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
+    """The epochs of `unallocated_replay` with what the strategy allocates, step by step."""
+    epochs: list[Epoch] = []
+    before = Settled({}, frozenset())
+    for epoch in base.epochs:
+        present = {client_id for client_id, _ in epoch.members}
+        allocation = strategy.as_allocation(previous_owner(before.holdings, present))
+        strategies = {strategy_key(member): allocation for member in epoch.members.values()}
+        settled = settle(epoch.view, before.holdings, strategies, before.taken)
+        epochs.append(
+            replace(
+                epoch,
+                before=before.holdings,
+                holdings=settled.holdings,
+                taken=settled.taken,
+                unsure=settled.unsure,
+                unsure_before=before.unsure,
+                frozen_topics=settled.frozen_topics,
+            )
+        )
+        before = settled
+    return epochs
+
+
+def step_row(epoch: Epoch) -> Row:
+    """The figures of one step as ``plan_steps`` has them, before the variant's columns."""
+    figures = figures_of_epoch(epoch)[-1]
+    holders = Counter(chain.from_iterable(epoch.holdings.values()))
+    readable = chain.from_iterable(epoch.readable.values())
+    shared = _of_shared_topics(epoch)
+    of_group = {name: figures[name] for name in _FIGURES}
+    if shared["pop_queues"] and not of_group["queues"]:  # metrics count subscribers of owned queues
+        of_group["members"] = len({client_id for client_id, _ in epoch.members})
+    return {
+        "epoch": epoch.number,
+        "change_ms": epoch.from_ms,
+        "causes": list(epoch.causes),
+        "status": epoch.status,
+        **of_group,
+        "orphaned": sum(queue not in holders and queue not in epoch.unsure for queue in readable),
+        "shared": sum(processes > 1 for processes in holders.values()),
+        **shared,
+    }
+
+
+def _of_shared_topics(epoch: Epoch) -> Row:
+    rows = [row for row in pop_metric_rows(epoch) if row["queues"]]
+    return {
+        "pop_queues": sum(row["queues"] for row in rows),
+        "min_clients_per_queue": min((row["min_clients_per_queue"] for row in rows), default=None),
+        "max_clients_per_queue": max((row["max_clients_per_queue"] for row in rows), default=None),
+        "unreached": sum(row["unreached"] for row in rows) if rows else None,
+    }
+
+
+def _step_rows(replay: Replay) -> list[Row]:
+    return [step_row(epoch) for epoch in replay.epochs]
+
+
+_ROWS_OF = {STEPS: _step_rows, OWNERSHIP: ownership_rows}

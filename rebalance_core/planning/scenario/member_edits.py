@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from rebalance_core.model.ordering import java_string_key
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.planning.scenario.edits.edit import LOSS_DETAILS, GroupEdit, exactly_one
-from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
-from rebalance_core.planning.scenario.keys import (
+from rebalance_core.planning.scenario.edit import (
+    LOSS_DETAILS,
+    GroupEdit,
     Key,
+    exactly_one,
     number,
     one_of,
     patterns,
@@ -19,6 +20,7 @@ from rebalance_core.planning.scenario.keys import (
     whole,
     words,
 )
+from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
 
 # add_consumers: more processes of a group, like those that it has.
 
