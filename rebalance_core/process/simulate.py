@@ -15,7 +15,6 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
     Rows,
@@ -34,7 +33,12 @@ from rebalance_core.engine.options import (
     group_pattern,
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, ledger_written
+from rebalance_core.engine.table_writer import (
+    LedgerFacts,
+    LedgerWritten,
+    TableWriters,
+    ledger_written,
+)
 from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.storage.place import Location, place_of
-from rebalance_core.storage.table_files import whole
+from rebalance_core.storage.place import Location, place_of, whole
 
 GroupName = tuple[str, str]
 ReadWritten = Callable[[str, GroupName | None], pa.Table]

@@ -34,9 +34,9 @@ from rebalance_core.engine.routing import (
 from rebalance_core.engine.table_writer import ledger_written
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.process.audit.audit_inputs import ClusterTables, cluster_tables_of
-from rebalance_core.process.audit.audited import AuditResult, AuditWritten
-from rebalance_core.process.audit.judging_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
+from rebalance_core.process.audit_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.ledger import rejected_rows, row_forecast

@@ -20,7 +20,6 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.ledger_pass import REPLAYED, Giants, Rows, bucket_pass, with_events
 from rebalance_core.engine.options import (
     REFERENCE,
@@ -40,7 +39,7 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerWritten, ledger_written
+from rebalance_core.engine.table_writer import LedgerFacts, LedgerWritten, ledger_written
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members

@@ -15,7 +15,6 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.ledger_pass import with_events
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.routing import (
@@ -26,6 +25,7 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
+from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.planning.sweep.plan_edits import (
     EventFacts,
     event_facts,
@@ -40,14 +40,8 @@ from rebalance_core.planning.sweep.plan_options import (
     refuse_bad_rates,
 )
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.plan_ownership import last_rates
-from rebalance_core.process.plan.plan_pass import (
-    OF_GROUPS,
-    PlanFacts,
-    PlanPass,
-    plan_pass,
-    summed_up,
-)
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass, summed_up
+from rebalance_core.process.plan_summary import last_rates
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables

@@ -15,18 +15,13 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
-from rebalance_core.process.audit.audit_inputs import (
+from rebalance_core.process.audit_cases import (
     READ_TABLES,
     ClusterTables,
     cluster_tables_of,
     observed,
 )
-from rebalance_core.process.audit.judging_pass import (
-    AuditPart,
-    JudgingPass,
-    audit_tables,
-    judges_of,
-)
+from rebalance_core.process.audit_pass import AuditPart, JudgingPass, audit_tables, judges_of
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of

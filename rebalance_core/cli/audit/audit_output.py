@@ -20,7 +20,7 @@ from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.ingest.in_process import with_lines
-from rebalance_core.process.audit.audited import Audited, carried_lines
+from rebalance_core.process.audited import Audited, carried_lines
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 

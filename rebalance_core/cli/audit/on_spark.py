@@ -25,12 +25,7 @@ from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.process.audit.audited import (
-    Audited,
-    AuditWritten,
-    PreviousAudit,
-    previous_audit,
-)
+from rebalance_core.process.audited import Audited, AuditWritten, PreviousAudit, previous_audit
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark import audit as service
 from rebalance_core.spark.audit import AuditInputs, read_ingested, read_inputs, unwritten_inputs

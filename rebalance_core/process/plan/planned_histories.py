@@ -12,7 +12,7 @@ from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.planning.sweep.plan_edits import EventFacts, plan_edits
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.histories import Histories
+from rebalance_core.process.plan_pass import Histories
 from rebalance_core.replay.history import GroupHistory
 
 

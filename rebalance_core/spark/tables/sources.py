@@ -26,8 +26,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.process.written_tables import reader_of as reader_here
 from rebalance_core.spark.session_rows import rows_of
-from rebalance_core.storage.place import Place, is_here, object_store
-from rebalance_core.storage.table_files import batches_of_file
+from rebalance_core.storage.place import Place, batches_of_file, is_here, object_store
 
 # A table before it is conformed: a frame, and what a task makes of its batches.
 #

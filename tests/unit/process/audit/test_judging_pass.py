@@ -13,15 +13,10 @@ from rebalance_core.checks.row_checks import Checked, check_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.ledger_pass import Rows
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.process.audit import judging_pass as module
-from rebalance_core.process.audit.audit_inputs import READ_TABLES, observed, read_cluster_tables
-from rebalance_core.process.audit.audited import AuditResult
-from rebalance_core.process.audit.judging_pass import (
-    JudgedGroups,
-    JudgingPass,
-    audit_tables,
-    judges_of,
-)
+from rebalance_core.process import audit_pass as module
+from rebalance_core.process.audit_cases import READ_TABLES, observed, read_cluster_tables
+from rebalance_core.process.audit_pass import JudgedGroups, JudgingPass, audit_tables, judges_of
+from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.simulate import simulate
 from tests.recordings.fleets import ingested_fleet, table_of
 

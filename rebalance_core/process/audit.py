@@ -21,9 +21,9 @@ from rebalance_core.engine.options import (
     engine_options,
 )
 from rebalance_core.engine.table_writer import TableWriters, ledger_written
-from rebalance_core.process.audit.audit_inputs import AuditInputs, read_cluster_tables
-from rebalance_core.process.audit.audited import AuditResult, AuditWritten
-from rebalance_core.process.audit.judging_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.audit_cases import AuditInputs, read_cluster_tables
+from rebalance_core.process.audit_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.process.simulate import row_forecast
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location

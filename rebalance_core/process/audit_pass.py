@@ -23,20 +23,21 @@ from rebalance_core.audit.redact import (
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import Rows, ledger_pass, with_events
+from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.process.audit.audit_inputs import ClusterTables, read_cluster_tables
-from rebalance_core.process.audit.audited import AuditResult, Row
-from rebalance_core.process.audit.group_cases import (
+from rebalance_core.process.audit_cases import (
     Case,
+    ClusterTables,
     by_group,
     case_tables,
     cases_of,
     group_cases,
     names_of,
+    read_cluster_tables,
 )
+from rebalance_core.process.audited import AuditResult, Row
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 

@@ -14,10 +14,9 @@ from rebalance_core.checks.row_checks import Checked, check_table, check_tables,
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.table_writer import LedgerFacts, TableWriters
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
 from rebalance_core.planning.sweep.plan_options import (
@@ -28,14 +27,8 @@ from rebalance_core.planning.sweep.plan_options import (
     refuse_bad_rates,
 )
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.plan_ownership import last_rates
-from rebalance_core.process.plan.plan_pass import (
-    PlanFacts,
-    PlanPass,
-    Progress,
-    plan_pass,
-    summed_up,
-)
+from rebalance_core.process.plan_pass import PlanFacts, PlanPass, Progress, plan_pass, summed_up
+from rebalance_core.process.plan_summary import last_rates
 from rebalance_core.process.simulate import row_forecast, unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location
