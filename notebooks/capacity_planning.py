@@ -459,7 +459,7 @@ from dataclasses import replace
 from rebalance_core import allocate_group, make_strategy
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process.producers import simulate_producers
-from rebalance_core.producers.simulation.model import variants_of
+from rebalance_core.producers.model import variants_of
 
 model = read_model(TREE / "conf/producers/brown-out.toml")
 answers = simulate_producers(model)

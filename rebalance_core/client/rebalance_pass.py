@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from rebalance_core.client.broker_answers import BrokerAnswers
-from rebalance_core.client.process import ClientProcess, ProcessQueue
+from rebalance_core.client.process import BrokerAnswers, ClientProcess, ProcessQueue
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.ordering import sort_client_ids
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues

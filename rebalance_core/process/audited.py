@@ -33,12 +33,13 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.model.statuses import INFO
 from rebalance_core.process.written_tables import GroupName, ReadWritten
-from rebalance_core.report.audit_report import Previous, ShownFinding
-from rebalance_core.report.audit_rows import (
+from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
     ROWS_OF_A_TIMELINE,
     TABLES_OF_GROUPS,
+    Previous,
     Rows,
+    ShownFinding,
     shown_finding,
 )
 

@@ -5,9 +5,8 @@ from typing import NamedTuple, Protocol
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import RESPONSE_SCAN_MS
-from rebalance_core.producers.profile import ProducerProfile
-from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.strategy import FaultStrategy
+from rebalance_core.producers.routes import PublishInfo
+from rebalance_core.producers.strategy import FaultStrategy, ProducerProfile
 
 # What can come of one attempt to send, and Java's exceptions for it.
 

@@ -34,20 +34,20 @@ from rebalance_core.process.producers import (
     forecast_of,
     refuse_results,
 )
-from rebalance_core.producers.results import (
-    CLIENT,
-    ResultsOptions,
-    recorded_answers,
-    replayed_parts,
-)
-from rebalance_core.producers.simulation.answers import (
+from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
     added_up,
     answer_tables,
     simulated_parts,
 )
-from rebalance_core.producers.simulation.model import ProducerModel, Variant, variants_of
+from rebalance_core.producers.model import ProducerModel, Variant, variants_of
+from rebalance_core.producers.results import (
+    CLIENT,
+    ResultsOptions,
+    recorded_answers,
+    replayed_parts,
+)
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.session_rows import task_count
 from rebalance_core.spark.tables.checks import check_and_note, complaints

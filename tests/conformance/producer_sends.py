@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.sending import (
     CLIENT_EXCEPTION,
     NO_ADDRESS,
@@ -15,6 +14,7 @@ from rebalance_core.producers.sending import (
     send,
     send_async,
 )
+from rebalance_core.producers.strategy import profile_of
 from tests.conformance.producer_routes import pairs
 from tests.conformance.producer_steps import faults_of, read_info, read_strategy
 from tests.conformance.replay_world import Json

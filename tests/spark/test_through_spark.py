@@ -19,7 +19,7 @@ from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers as producers_here
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
-from rebalance_core.producers.simulation.model import BOTH_GENERATIONS
+from rebalance_core.producers.model import BOTH_GENERATIONS
 from rebalance_core.spark import InputTables, generate, ingest, ledger, producers, propagate
 from rebalance_core.spark.tables import task_tables
 from rebalance_core.spark.tables.sources import read_written

@@ -21,8 +21,12 @@ from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.ingest.in_process import with_lines
 from rebalance_core.process.audited import Audited, carried_lines
-from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
+from rebalance_core.report.audit_report import (
+    FINDINGS_ON_PAGE,
+    AuditReport,
+    ShownFinding,
+    audit_report,
+)
 
 PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
@@ -91,7 +95,7 @@ class AuditOutput:
         changes: Changes | None,
         rejected: Mapping[str, int],
     ) -> None:
-        from rebalance_core.report.page.page import render_page  # jinja2, checked before
+        from rebalance_core.report.page import render_page  # jinja2, checked before
 
         report = self._report(audited, outcome, changes, rejected)
         self.run.folder.replace_text(PAGE, render_page(report))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 from functools import partial
 
-from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.process import BrokerAnswers
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
 from rebalance_core.clockwork.loop.world import Broker, Client, Kind, OrderLock, World

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rebalance_core.client.broker_answers import QueueAnswers
-from rebalance_core.client.process import ClientProcess
+from rebalance_core.client.process import ClientProcess, QueueAnswers
 from rebalance_core.clockwork.draws import ROUTE_ANSWER, Timer, below, uniform
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Life, Script

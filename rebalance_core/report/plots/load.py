@@ -48,7 +48,7 @@ from rebalance_core.report.plots.style import (
     table,
     text_on,
 )
-from rebalance_core.report.timeline.axis import Axis
+from rebalance_core.report.timeline import Axis
 
 # How many queues consumers have over time, whatever their number: fewest, average, most, idle.
 

@@ -40,8 +40,16 @@ from rebalance_core.report.plots.style import (
     short,
     styled,
 )
-from rebalance_core.report.timeline.axis import Cell, cells_of
-from rebalance_core.report.timeline.timeline import NOBODY, Row, Rows, is_shared, rows_of, segments
+from rebalance_core.report.timeline import (
+    NOBODY,
+    Cell,
+    Row,
+    Rows,
+    cells_of,
+    is_shared,
+    rows_of,
+    segments,
+)
 
 # Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
 

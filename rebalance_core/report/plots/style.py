@@ -22,8 +22,8 @@ from matplotlib.ticker import MaxNLocator
 
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import utc
-from rebalance_core.report.page.visible import shortened
-from rebalance_core.report.timeline.axis import Axis
+from rebalance_core.report.timeline import Axis
+from rebalance_core.report.visible import shortened
 
 # The page a picture is drawn on: size in inches, one font, greys with one accent.
 

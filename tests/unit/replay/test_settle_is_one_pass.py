@@ -12,8 +12,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
-from rebalance_core.client.process import ProcessQueue, start_process
+from rebalance_core.client.process import BrokerAnswers, ProcessQueue, QueueAnswers, start_process
 from rebalance_core.client.rebalance_pass import PassView, run_pass
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.ordering import java_string_key

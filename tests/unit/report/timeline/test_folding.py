@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rebalance_core.report.audit_report import QueueHistory
-from rebalance_core.report.timeline.timeline import Rows, ranges, rows_of, segments
+from rebalance_core.report.timeline import Rows, ranges, rows_of, segments
 from tests.unit.report.audit_reports import FROM, TO, queue
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.producers.selection import POSITIVE_MASK, Counter, java_int
+from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.routes import POSITIVE_MASK, Counter, java_int
 from rebalance_core.producers.sending import CONNECT
-from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
-from rebalance_core.producers.simulation.tally import Choice, Tally
-from rebalance_core.producers.simulation.thread import SendingThread
+from rebalance_core.producers.tally import Choice, Tally
+from rebalance_core.producers.thread import SendingThread
 
 # Round robin while nothing changes: the next queues without walking to them one by one.
 

@@ -15,11 +15,11 @@ from rebalance_core.model.statuses import WORST_FIRST
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.page.group_timeline import draw_timeline
-from rebalance_core.report.page.painting import balance_line, group_bar
-from rebalance_core.report.page.svg import shape
-from rebalance_core.report.page.visible import visible
-from rebalance_core.report.timeline.axis import duration, time_tag
+from rebalance_core.report.group_timeline import draw_timeline
+from rebalance_core.report.painting import balance_line, group_bar
+from rebalance_core.report.svg import shape
+from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.visible import visible
 
 # The findings in the order of the page: by severity, then by rule.
 

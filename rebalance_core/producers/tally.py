@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from rebalance_core.contracts.producers import BY_FAILURE, BY_LATENCY
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_EXPIRY_MS, SLOW_SEND_MS
+from rebalance_core.producers.model import BrownOut, Latency, Outage, ProducerModel
 from rebalance_core.producers.sending import CODE_PREFIX, TIMEOUT, Answer, Report, SendRecord
-from rebalance_core.producers.simulation.model import BrownOut, Latency, Outage, ProducerModel
 from rebalance_core.producers.strategy import FaultTable
 
 # Random numbers as a function of what they are for: partitioning changes none of them.

@@ -16,9 +16,9 @@ from rebalance_core.contracts.producers import (
     PUBLISH_CHOICES,
 )
 from rebalance_core.contracts.table import Table, columns
-from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
-from rebalance_core.producers.simulation.producer_run import run_producer
-from rebalance_core.producers.simulation.tally import Phase, PhaseTally, Tally, phases_of
+from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.producer_run import run_producer
+from rebalance_core.producers.tally import Phase, PhaseTally, Tally, phases_of
 
 # What some producers come to, as Arrow tables; parts of several add up to the whole.
 

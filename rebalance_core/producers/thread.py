@@ -1,9 +1,8 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
 from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
-from rebalance_core.producers.profile import profile_of
-from rebalance_core.producers.routes import publish_list
-from rebalance_core.producers.selection import Counter, PublishInfo
+from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.routes import Counter, PublishInfo, publish_list
 from rebalance_core.producers.sending import (
     OK,
     TIMEOUT,
@@ -13,8 +12,8 @@ from rebalance_core.producers.sending import (
     SendRecord,
     send,
 )
-from rebalance_core.producers.simulation.model import ProducerGroup, ProducerModel, Variant
-from rebalance_core.producers.simulation.tally import (
+from rebalance_core.producers.strategy import new_strategy, profile_of
+from rebalance_core.producers.tally import (
     IsolationLog,
     Phase,
     PhaseTally,
@@ -24,7 +23,6 @@ from rebalance_core.producers.simulation.tally import (
     phases_of,
     route_changes,
 )
-from rebalance_core.producers.strategy import new_strategy
 
 OK_AT_ONCE = Answer(OK, 0)
 NO_TIME_LEFT = Answer(TIMEOUT, 0)

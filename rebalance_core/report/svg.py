@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK
-from rebalance_core.report.page.visible import LONGEST, visible
+from rebalance_core.report.visible import LONGEST, visible
 
 # SVG elements out of escaped parts.
 

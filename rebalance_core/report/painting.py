@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from rebalance_core.report.audit_report import GroupBalance, GroupCounts
-from rebalance_core.report.page.svg import (
+from rebalance_core.report.svg import (
     ALARM,
     INK,
     LINE,
@@ -24,8 +24,7 @@ from rebalance_core.report.page.svg import (
     swatch,
     tag,
 )
-from rebalance_core.report.timeline.axis import Cell
-from rebalance_core.report.timeline.timeline import NOBODY, is_shared
+from rebalance_core.report.timeline import NOBODY, Cell, is_shared
 
 # Paints the cells of a timeline: one path for each client, whatever the number of its cells.
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline
-from rebalance_core.report.page.painting import Palette
-from rebalance_core.report.page.svg import INK, QUIET, XMLNS, joined, marks_of, number, tag
-from rebalance_core.report.page.visible import columns, shortened, visible
-from rebalance_core.report.timeline.axis import Axis, Cell, cells_of
-from rebalance_core.report.timeline.timeline import (
+from rebalance_core.report.painting import Palette
+from rebalance_core.report.svg import INK, QUIET, XMLNS, joined, marks_of, number, tag
+from rebalance_core.report.timeline import (
+    Axis,
+    Cell,
     ClientShare,
     Row,
+    cells_of,
     client_shares,
     rows_of,
     segments,
 )
+from rebalance_core.report.visible import columns, shortened, visible
 
 # Numbers on the time axis for what set off the rebalances; close ones share a flag.
 
