@@ -38,14 +38,13 @@ from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit_pass import AuditPart, Judges, JudgingPass, judges_of
 from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.checks import Counted, Quarantined, check_and_note, complaints
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.ledger import rejected_rows, row_forecast
+from rebalance_core.spark.read_tables import InputTables, observed, read_observed, stored_observed
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.read import InputTables, observed, read_observed, stored_observed
-from rebalance_core.spark.tables.sources import Source, read_written, source_of
-from rebalance_core.spark.tables.task_tables import Rows, make_unwritten, task_tables
+from rebalance_core.spark.sources import Source, read_written, source_of, task_count
+from rebalance_core.spark.task_tables import Rows, make_unwritten, task_tables
 from rebalance_core.storage.place import object_store
 
 # The tables that an audit reads: the input of a simulation, and what it is compared with.

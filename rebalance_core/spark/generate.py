@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.engine.table_writer import FleetWritten
-from rebalance_core.spark.session_rows import cores_of
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.task_tables import Rows, task_tables
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.task_tables import Rows, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part, arrow_batches, fleet_batches
 

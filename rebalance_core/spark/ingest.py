@@ -47,8 +47,8 @@ from rebalance_core.spark.collection_evidence import (
     long_lines,
 )
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
-from rebalance_core.spark.session_rows import cores_of, rows_of
-from rebalance_core.spark.tables.task_tables import Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import cores_of, rows_of
+from rebalance_core.spark.task_tables import Rows, kept_tables, task_tables
 
 # What tasks make of evidence: rows on groups and topics, then tables in their final form.
 #

@@ -44,14 +44,13 @@ from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.checks import Counted, Quarantined, check_and_note, complaints
+from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import read_written
-from rebalance_core.spark.tables.task_tables import Rows as TaskRows
-from rebalance_core.spark.tables.task_tables import kept_tables, task_tables
+from rebalance_core.spark.sources import read_written, task_count
+from rebalance_core.spark.task_tables import Rows as TaskRows
+from rebalance_core.spark.task_tables import kept_tables, task_tables
 
 # The result of a simulation: its tables as DataFrames by attribute.
 

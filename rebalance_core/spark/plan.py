@@ -43,19 +43,12 @@ from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass, summed_up
 from rebalance_core.process.plan_summary import last_rates
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.checks import Counted, Quarantined, check, check_and_note, complaints
 from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
+from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import rows_of, task_count
-from rebalance_core.spark.tables.checks import (
-    Counted,
-    Quarantined,
-    check,
-    check_and_note,
-    complaints,
-)
-from rebalance_core.spark.tables.read import InputTables, read_table
-from rebalance_core.spark.tables.sources import read_written
-from rebalance_core.spark.tables.task_tables import Rows, TaskTables, task_tables
+from rebalance_core.spark.sources import read_written, rows_of, task_count
+from rebalance_core.spark.task_tables import Rows, TaskTables, task_tables
 
 # What tasks do for a plan, each with the rows of whole groups (`routed_rows`).
 

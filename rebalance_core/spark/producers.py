@@ -48,12 +48,11 @@ from rebalance_core.producers.results import (
     recorded_answers,
     replayed_parts,
 )
+from rebalance_core.spark.checks import check_and_note, complaints
+from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import check_and_note, complaints
-from rebalance_core.spark.tables.read import read_table
-from rebalance_core.spark.tables.sources import GivenTables
-from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import GivenTables, task_count
+from rebalance_core.spark.task_tables import KeptTables, Rows, kept_tables, task_tables
 
 # What tasks tell the driver of the producers whose rows they made.
 

@@ -38,11 +38,11 @@ from rebalance_core.engine.table_writer import PropagationForecast, PropagationW
 from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.spark.checks import Counted, Quarantined, check_and_note, complaints
+from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.session_rows import cores_of
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.task_tables import KeptTables, Rows, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
 

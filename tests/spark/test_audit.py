@@ -27,9 +27,9 @@ from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.simulate import simulate
 from rebalance_core.process.written_tables import read_written
+from rebalance_core.spark import sources, task_tables
 from rebalance_core.spark.audit import AuditInputs, audit_and_write, audit_unwritten, read_inputs
-from rebalance_core.spark.tables import sources, task_tables
-from rebalance_core.spark.tables.sources import reader_of
+from rebalance_core.spark.sources import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
 
 KNOWN = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))

@@ -16,8 +16,8 @@ from rebalance_core.contracts.table import SOURCE
 from rebalance_core.ingest.collection.collection import open_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.written_tables import read_written as read_in_process
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import read_written
 from rebalance_core.storage.place import place_of
 from tests.object_store import closed_port
 from tests.recordings.tables import DATA

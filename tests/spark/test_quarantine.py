@@ -8,9 +8,9 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.rules import ISSUE_CODES, MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.checks import Quarantined, check, check_and_note, quarantine
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import GivenTables, source_of
+from rebalance_core.spark.checks import Quarantined, check, check_and_note, quarantine
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import GivenTables, source_of
 from tests.row_cases import (
     COMMITS,
     CONFIG,

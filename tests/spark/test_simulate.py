@@ -20,8 +20,8 @@ from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark import ledger as jobs
+from rebalance_core.spark.checks import check_and_note
 from rebalance_core.spark.ledger import simulate_and_write
-from rebalance_core.spark.tables.checks import check_and_note
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,

@@ -20,9 +20,16 @@ from rebalance_core.process import producers as producers_here
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
 from rebalance_core.producers.model import BOTH_GENERATIONS
-from rebalance_core.spark import InputTables, generate, ingest, ledger, producers, propagate
-from rebalance_core.spark.tables import task_tables
-from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.spark import (
+    InputTables,
+    generate,
+    ingest,
+    ledger,
+    producers,
+    propagate,
+    task_tables,
+)
+from rebalance_core.spark.sources import read_written
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
 

@@ -23,8 +23,8 @@ from rebalance_core.engine.routing import (
 )
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.checks import check_and_note
 from rebalance_core.spark.ledger import rejected_rows, row_forecast, simulate_and_write, sized
-from rebalance_core.spark.tables.checks import check_and_note
 
 
 def simulate(

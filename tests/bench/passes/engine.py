@@ -26,11 +26,11 @@ from rebalance_core.contracts import Table as Contract
 from rebalance_core.engine.options import REFERENCE as REPLAY
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
+from rebalance_core.spark.checks import check_and_note
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.ledger import LedgerWork, ledger_tasks
-from rebalance_core.spark.session_rows import rows_of
-from rebalance_core.spark.tables.checks import check_and_note
-from rebalance_core.spark.tables.task_tables import Work, make_unwritten, task_tables
+from rebalance_core.spark.sources import rows_of
+from rebalance_core.spark.task_tables import Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.passes.workloads import (
     OWNERSHIP,

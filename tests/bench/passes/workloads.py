@@ -18,7 +18,7 @@ from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.kernels.codes import EVENTS, GROUPS
 from rebalance_core.spark.routed_rows import routed_tables
-from rebalance_core.spark.tables.task_tables import Rows
+from rebalance_core.spark.task_tables import Rows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]

@@ -16,8 +16,8 @@ from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.spark.tables import checks
-from rebalance_core.spark.tables.checks import KeyTask, RowTask, unknown_names
+from rebalance_core.spark import checks
+from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
 
 LINES, _ = rows_by_table()

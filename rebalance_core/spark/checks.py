@@ -25,8 +25,7 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.spark.session_rows import cores_of, rows_of
-from rebalance_core.spark.tables.sources import Inputs, Source
+from rebalance_core.spark.sources import Inputs, Source, cores_of, rows_of
 
 # What tasks do to check rows: each row alone, then the rows of each key together.
 #

@@ -35,8 +35,15 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.session_rows import cores_of, rows_of
-from rebalance_core.spark.tables.sources import Batches, Read, Source, read_numbered, source_of
+from rebalance_core.spark.sources import (
+    Batches,
+    Read,
+    Source,
+    cores_of,
+    read_numbered,
+    rows_of,
+    source_of,
+)
 from rebalance_core.storage.place import Place
 
 # Files under a path that driver and executors share: the tasks read them themselves.

@@ -1,13 +1,11 @@
-"""A table before it is conformed: a frame, and what a task makes of its batches; tables of
-earlier jobs.
-"""
+"""Rows of frames on the driver, and how many tasks work gets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +19,59 @@ from rebalance_core.checks.reading.json_rows import ReadRows
 from rebalance_core.checks.reading.json_text import names_of_line
 from rebalance_core.checks.reading.locations import unknown_names
 from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, TECHNICAL
+from rebalance_core.contracts.table import (
+    ISSUES_TYPE,
+    RAW,
+    READ_ISSUES,
+    SOURCE,
+    TECHNICAL,
+    rows_of_arrow,
+)
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.process.written_tables import reader_of as reader_here
-from rebalance_core.spark.session_rows import rows_of
 from rebalance_core.storage.place import Place, batches_of_file, is_here, object_store
+
+# Rows of frames on the driver.
+#
+# `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
+# for want of memory for one; `toArrow` waits for it and raises.
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows as dicts, structs as well, in the frame's order; only for what is known to be few.
+
+    Raises:
+        PySparkException: Not all of them came.
+    """
+    return rows_of_arrow(frame.toArrow())
+
+
+# How many tasks work gets: as many as there are cores, more where a task had too much to do.
+
+ROWS_PER_TASK = 100_000
+_MOST_CORES = 1 << 16
+"""Rows of the range that `cores_of` has Spark divide."""
+
+
+def cores_of(session: SparkSession) -> int:
+    """The default parallelism of any session; under Spark Connect one small job."""
+    context = getattr(session, "sparkContext", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Connect has no context to ask, but divides a range among the cores.
+    parts = session.range(_MOST_CORES).select(sf.spark_partition_id().alias("part"))
+    (last,) = rows_of(parts.agg(sf.max("part").alias("part")))
+    return int(last["part"]) + 1
+
+
+def task_count(rows: int, session: SparkSession) -> int:
+    """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
+    return max(cores_of(session), -(-rows // ROWS_PER_TASK))
+
+
+# A table before it is conformed: a frame, and what a task makes of its batches; tables of earlier
+# jobs.
 
 # A table before it is conformed: a frame, and what a task makes of its batches.
 #
