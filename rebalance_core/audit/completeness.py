@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.stores.store_listing import ROCKSDB_V2
 from rebalance_core.model.statuses import ERROR

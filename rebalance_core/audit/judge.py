@@ -7,21 +7,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rebalance_core.audit.accepted import Acceptance, accept
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.comparison.compare import ComparisonResult, compare
-from rebalance_core.audit.comparison.findings import COMPARISON_RULES, comparison_findings
+from rebalance_core.audit.comparison import (
+    COMPARISON_RULES,
+    ComparisonResult,
+    compare,
+    comparison_findings,
+)
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
     UNASKED,
     audit_run_of,
     incomplete_groups,
 )
-from rebalance_core.audit.evidence.configurations import is_system_group
-from rebalance_core.audit.evidence.formatting import LISTED
-from rebalance_core.audit.evidence.subscriptions import strategy_is_known
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.audit.known.known_issue import of_cluster, of_group, of_java_clients, with_known
+from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.finding import LISTED, Finding, Rule
+from rebalance_core.audit.known_issues import (
+    Acceptance,
+    accept,
+    of_cluster,
+    of_group,
+    of_java_clients,
+    with_known,
+)
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
@@ -36,6 +44,7 @@ from rebalance_core.audit.rules.cluster import (
 )
 from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
 from rebalance_core.audit.rules.starved_timers import starved_timers
+from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.statuses import ERROR

@@ -2,7 +2,7 @@
 
 from rebalance_core.audit.finding import BROKER, QUEUE, Rule
 from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.audit.known.known_issue import KnownIssue, known_issues
+from rebalance_core.audit.known_issues import KnownIssue, known_issues
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.judge import GroupJudge, JudgedClusters, judge_clusters
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.redact import (
     CLIENT_COLUMNS,
     DUMP_OF_CLIENT,

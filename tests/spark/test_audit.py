@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.outcome import capped
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES

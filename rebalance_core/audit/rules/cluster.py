@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import Row
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS

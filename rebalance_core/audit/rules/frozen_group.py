@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations import (
+from rebalance_core.audit.dumps import (
     READ,
     configs,
     is_deleted,
+    letting_go,
     perm_of,
     readable_queues,
     subscribed_topics,
     unreadable_topics,
 )
-from rebalance_core.audit.evidence.dumps import letting_go
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.subscriptions import strategy_is_known
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.orphans import has_settled
+from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.statuses import ERROR, FROZEN, INFO

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import (
+from rebalance_core.audit.dumps import (
     configs,
     configurations,
     is_system_group,
     lacks_configuration,
     subscribed_topics,
 )
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.orphans import SEEN_BEFORE_LOGGED_MS
-from rebalance_core.audit.evidence.persistence import spans_where
-from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions, unsubscribed
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, spans_where
+from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.model import events
 from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import HEARTBEAT_MS, utc

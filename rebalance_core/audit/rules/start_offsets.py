@@ -6,11 +6,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import by_topic, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model import statuses
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from rebalance_core.audit.accepted import Acceptance, read_accepted
 from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.known_issues import Acceptance, read_accepted
 from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.previous_folder import audit_record

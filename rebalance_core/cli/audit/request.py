@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.settings.settings import Settings

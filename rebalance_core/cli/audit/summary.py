@@ -6,7 +6,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.audit.known.known_issue import KNOWN
+from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc

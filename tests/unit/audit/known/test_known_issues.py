@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.judge import ALL_RULES, judge, judge_cluster
-from rebalance_core.audit.known.known_issue import (
+from rebalance_core.audit.known_issues import (
     KNOWN,
     Concerned,
     KnownIssue,

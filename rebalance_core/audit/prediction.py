@@ -8,9 +8,8 @@ from functools import cache, cached_property
 from itertools import chain
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations import is_deleted, readable_queues
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.subscriptions import Readers, readers
+from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
+from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.statuses import FROZEN
 from rebalance_core.model.times import ROUTE_POLL_MS

@@ -1,4 +1,4 @@
-"""What dumps and facts show: which are recent, which belong together, what they say."""
+"""What dumps and facts show, and what brokers have configured of groups and topics."""
 
 from __future__ import annotations
 
@@ -6,13 +6,122 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.configurations import is_system_group
-from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
-from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
+from rebalance_core.model.queue import (
+    POP_RETRY_MARKS,
+    MessageQueue,
+    is_retry_topic,
+    is_system_topic,
+    retry_topic,
+)
 from rebalance_core.model.statuses import EMPTY
 from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 from rebalance_core.protocol.members import GO, library_of
+
+# What brokers have configured at the end, of groups and of topics.
+
+# Which brokers have the group's configuration at the end.
+
+
+def configurations(case: GroupCase) -> dict[str, Row]:
+    """Broker -> the newest GROUP_CONFIG that still holds at the end."""
+    newest: dict[str, Row] = {}
+    for fact in sorted(case.facts("GROUP_CONFIG"), key=lambda one: one["last_ms"]):
+        newest[fact["broker_name"]] = fact
+    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
+    return {
+        broker: fact
+        for broker, fact in newest.items()
+        if fact["last_ms"] >= case.run.store_ms.get(broker, 0)
+        and fact["last_ms"] >= deleted.get(broker, 0)
+    }
+
+
+def lacks_configuration(case: GroupCase, broker_name: str) -> bool:
+    """True if the broker's store was collected and does not have the group."""
+    return broker_name in case.run.store_ms and broker_name not in configurations(case)
+
+
+# What the brokers say of a group's topics at the end.
+
+READ, WRITE = 4, 2
+DEFAULT_PERM = READ | WRITE
+
+SYSTEM_GROUPS = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "CID_DefaultHeartBeatSyncerTopic",  # proxies tell each other their members by it
+    }
+)
+"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
+
+
+def is_system_group(group: str) -> bool:
+    """True for a group that belongs to the brokers, the proxies or mqadmin."""
+    return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
+
+
+def perm_of(row: Row) -> int:
+    """Permission of a TOPIC_CONFIG row."""
+    return DEFAULT_PERM if row.get("perm") is None else int(row["perm"])
+
+
+def is_deleted(row: Row) -> bool:
+    """True for the row of a deletion."""
+    return bool(row["event_type"] == TOPIC_DELETED)
+
+
+def configs(case: GroupCase, topic: str) -> list[Row]:
+    """The topic's configuration at each broker that has it, brokers in order."""
+    rows = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
+    return sorted(rows, key=lambda row: row["broker_name"] or "")
+
+
+def subscribed_topics(case: GroupCase, *, retry: bool = False) -> list[str]:
+    """Topics that members at the end subscribe, in order."""
+    topics = {topic for row in case.members for topic in known_topics(row)}
+    return sorted(topic for topic in topics if retry or not is_retry_topic(topic))
+
+
+def last_topics(case: GroupCase) -> list[str]:
+    """Topics of the members at the end, else those of the members that were the last to go."""
+    if case.members:
+        return subscribed_topics(case)
+    gone = [row for row in case.rows("memberships") if row["to_ms"] is not None]
+    last = max((row["to_ms"] for row in gone), default=None)
+    return sorted({t for r in gone if r["to_ms"] == last for t in known_topics(r)})
+
+
+def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
+    """(broker name, queue id) that the topic's configurations let consumers read."""
+    return {
+        (row["broker_name"], queue_id)
+        for row in configs(case, topic)
+        if perm_of(row) & READ
+        for queue_id in range(row["read_queue_nums"] or 0)
+    }
+
+
+def unreadable_topics(case: GroupCase) -> dict[str, int]:
+    """Topics that some broker has and none lets read, and since when, epoch ms."""
+    topics = {row["topic"] for row in case.rows("topics")}
+    return {
+        topic: max(row["event_ms"] for row in configs(case, topic))
+        for topic in topics
+        if configs(case, topic) and not readable_queues(case, topic)
+    }
+
+
+# What dumps and facts show: which are recent, which belong together, what they say.
 
 # Rows by the queue that they name.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import listed_members, member_rounds
-from rebalance_core.audit.evidence.persistence import spans_where, there_in
+from rebalance_core.audit.dumps import listed_members, member_rounds
+from rebalance_core.audit.orphans import spans_where, there_in
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS

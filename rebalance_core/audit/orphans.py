@@ -1,26 +1,152 @@
-"""Queues without an owner at the end, how much stands in queues, and which logged event
-explains it.
-"""
+"""What holds at the end, since when, and whether for longer than a transient may."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.dumps import number, queue_of
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import (
-    Span,
-    has_settled,
-    is_broadcasting,
-    span_of,
-    subscribers,
-)
-from rebalance_core.audit.evidence.subscriptions import strategy_is_known
-from rebalance_core.model.events import OBSERVED
-from rebalance_core.model.queue import MessageQueue, is_system_topic
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.dumps import number, queue_of
+from rebalance_core.audit.finding import listed
+from rebalance_core.audit.subscriptions import strategy_is_known
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.statuses import FROZEN
 from rebalance_core.model.times import utc
+from rebalance_core.protocol.windows import ROUTE_MS
+
+MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
+Value = TypeVar("Value", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a group's epochs; ``last_ms`` None: it holds at the end."""
+
+    epoch: int
+    first_ms: int
+    last_ms: int | None
+
+
+def span_of(row: Row) -> Span:
+    """The stretch of a row of ownership, memberships or consumer_load."""
+    return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
+
+
+def has_settled(case: GroupCase, epoch: int, topic: str | None = None) -> bool:
+    """True if what this epoch brought has settled before the end."""
+    settled = case.settled_by.get(epoch, 0)
+    if topic is not None and is_retry_topic(topic):
+        settled += ROUTE_MS
+    return case.run.end_ms > settled
+
+
+def is_long(case: GroupCase, span: Span) -> bool:
+    """True if the stretch lasts longer than any transient."""
+    last_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    return last_ms - max(span.first_ms, case.run.start_ms) > PERSISTENT_MS
+
+
+def is_persistent(case: GroupCase, span: Span) -> bool:
+    """True if it holds at the end beyond the window of its cause, or held for long before."""
+    if span.last_ms is None:
+        return has_settled(case, span.epoch)
+    return is_long(case, span)
+
+
+def is_rolling(case: GroupCase, span: Span) -> bool:
+    """True if the stretch is over and members came or went all the time: a rolling change."""
+    if span.last_ms is None:
+        return False
+    moments = [
+        row["from_ms"]
+        for row in case.epochs
+        if span.first_ms <= row["from_ms"] <= span.last_ms and MEMBERS_CHANGE & set(row["causes"])
+    ]
+    steps = pairwise([span.first_ms, *moments, span.last_ms])
+    return all(after - before <= PERSISTENT_MS for before, after in steps)
+
+
+def spans_where(
+    rows: Iterable[Row],
+    value: Callable[[Row], Value],
+    holds: Callable[[Counter[Value]], bool],
+) -> Iterator[Span]:
+    """The stretches of epochs in which ``holds`` is true of how often each value is there."""
+    changes: dict[int, list[tuple[int, Value, int]]] = {}
+    for row in rows:
+        one = value(row)
+        changes.setdefault(row["from_epoch"], []).append((1, one, row["from_ms"]))
+        if row["to_epoch"] is not None:
+            changes.setdefault(row["to_epoch"], []).append((-1, one, row["to_ms"]))
+    there: Counter[Value] = Counter()
+    open_since: tuple[int, int] | None = None
+    for epoch in sorted(changes):
+        for step, one, _ in changes[epoch]:
+            there[one] += step
+            if not there[one]:
+                del there[one]
+        at_ms = changes[epoch][0][2]
+        if holds(there) and open_since is None:
+            open_since = (epoch, at_ms)
+        elif not holds(there) and open_since is not None:
+            yield Span(*open_since, at_ms)
+            open_since = None
+    if open_since is not None:
+        yield Span(*open_since, None)
+
+
+def mixed_spans(rows: Iterable[Row], value: Callable[[Row], Hashable]) -> Iterator[Span]:
+    """The stretches in which the rows that are there do not all have the same value."""
+    return spans_where(rows, value, lambda there: len(there) > 1)
+
+
+def there_in(rows: Iterable[Row], epoch: int | None) -> list[Row]:
+    """The rows that hold in this epoch; None: at the end."""
+    if epoch is None:
+        return [row for row in rows if row["to_epoch"] is None]
+    return [
+        row
+        for row in rows
+        if row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
+    ]
+
+
+def subscribers(case: GroupCase, topic: str) -> list[Row]:
+    """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
+    if is_retry_topic(topic):
+        return case.members
+    return [row for row in case.members if topic in known_topics(row)]
+
+
+def suspended_clients(case: GroupCase) -> set[str]:
+    """Client ids that were suspended at some time: they hold queues and read nothing."""
+    return {row["client_id"] for row in case.rows("memberships") if row["suspended"]}
+
+
+def is_broadcasting(case: GroupCase) -> bool:
+    """True if the members at the end, or else the group's settings, say BROADCASTING."""
+    models = {row["message_model"] for row in case.members}
+    if models:
+        return models == {BROADCASTING}
+    return bool(case.settings.get("message_model") == BROADCASTING)
+
+
+def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
+    """How long of this time the group had no member."""
+    spent = 0
+    for row in case.offline:
+        until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
+        spent += max(0, min(last_ms, until) - max(first_ms, row["from_ms"]))
+    return spent
+
+
+# Queues without an owner at the end, how much stands in queues, and which logged event explains
+# it.
 
 # How many messages stand in queues, and how many of them a group has not read.
 

@@ -9,11 +9,11 @@ from functools import cache, cached_property
 from itertools import groupby
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.comparison.observations import ClientObservation, Observation, address_of
-from rebalance_core.audit.comparison.prediction import Prediction, holds
-from rebalance_core.audit.evidence.dumps import answers_at, broker_answers, proxy_answers, queue_of
-from rebalance_core.audit.evidence.duplicate_ids import duplicate_ids_at
-from rebalance_core.audit.evidence.formatting import listed, plural
+from rebalance_core.audit.dumps import answers_at, broker_answers, proxy_answers, queue_of
+from rebalance_core.audit.duplicate_ids import duplicate_ids_at
+from rebalance_core.audit.finding import listed, plural
+from rebalance_core.audit.observations import ClientObservation, Observation, address_of
+from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
