@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from rebalance_core.ingest.evidence.broker_folders import (
+from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
     MASTER_ID,
     BrokerFolder,
@@ -13,9 +13,9 @@ from rebalance_core.ingest.evidence.broker_folders import (
     silences,
     switched,
 )
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
 
 # One turn of a broker's master.

@@ -8,10 +8,10 @@ from typing import Any
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import RETURN_MS
 from rebalance_core.ingest.events.listings import beat_ms
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.channels import GRPC, REMOTING
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 

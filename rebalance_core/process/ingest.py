@@ -8,8 +8,8 @@ from collections.abc import Callable
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.table_writer import IngestWritten, TableWriters
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import Tables
 from rebalance_core.storage.place import Location

@@ -32,8 +32,8 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit_pass import AuditPart, Judges, JudgingPass, judges_of
 from rebalance_core.process.audited import AuditResult, AuditWritten

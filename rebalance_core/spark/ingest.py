@@ -22,14 +22,14 @@ from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.complete_tables import of_cluster, once, rejected_row, sequenced
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
+from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.group_tables import tables_of
+from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.in_process import (
     context_of,
     given_groups,
@@ -37,8 +37,7 @@ from rebalance_core.ingest.in_process import (
     total_stats,
     whole_refusals,
 )
-from rebalance_core.ingest.observed.cluster_facts import cluster_facts
-from rebalance_core.ingest.observed.file_findings import file_findings
+from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.spark.collection_evidence import (
     DRIVER,

@@ -11,7 +11,7 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INGESTED_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import generate as generate_here

@@ -22,7 +22,7 @@ from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import resolve_settings
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import is_local, local_path
-from rebalance_core.ingest.collection.collection import Collection, open_collection
+from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.access import reason_of
 from rebalance_core.storage.place import is_reached

@@ -9,8 +9,8 @@ from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 
 
 @dataclass(frozen=True)

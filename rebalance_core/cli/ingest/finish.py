@@ -8,7 +8,7 @@ from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
 from rebalance_core.engine.table_writer import IngestWritten
-from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
 
 

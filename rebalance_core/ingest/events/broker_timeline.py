@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, STOPS, heard, silences
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.broker_folders import HEARD_MS, STARTS, STOPS, heard, silences
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
-from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import (
     BROKER_DOWN,

@@ -9,18 +9,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.connections import Change, Connections
-from rebalance_core.ingest.events.listings import timed_evidence
-from rebalance_core.ingest.events.subscription_table import (
+from rebalance_core.ingest.events.connections import (
     HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
+    Change,
+    Connections,
     Member,
     SubscriptionTable,
 )
-from rebalance_core.ingest.events.suspensions import SubscriptionVersions, Unsubscriptions
-from rebalance_core.ingest.events.unlogged_members import not_logged
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.java_text import version_of_ordinal
+from rebalance_core.ingest.events.listings import timed_evidence
+from rebalance_core.ingest.events.unlogged_members import (
+    SubscriptionVersions,
+    Unsubscriptions,
+    not_logged,
+)
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.model.events import (

@@ -3,10 +3,10 @@
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.listings import at_answerers
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
 
 pytestmark = pytest.mark.unit

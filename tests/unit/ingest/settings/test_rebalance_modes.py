@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.request_modes import given_up, rebalance_modes
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.request_modes import given_up, rebalance_modes
 
 pytestmark = pytest.mark.unit
 
