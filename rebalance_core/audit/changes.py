@@ -19,10 +19,10 @@ from rebalance_core.audit.outcome import is_open
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER
-from rebalance_core.model.statuses import INFO
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     COMPARISON_FAILED,
+    INFO,
     NOT_TOLD,
     OFFLINE,
     STRATEGY,

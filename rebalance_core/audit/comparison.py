@@ -62,13 +62,14 @@ from rebalance_core.audit.subscriptions import (
 )
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     DIFFERS,
     EQUAL,
+    ERROR,
     INCOMPLETE,
+    INFO,
     LOG_ENDED,
     NO_DUMP,
     OFFLINE,
@@ -80,6 +81,7 @@ from rebalance_core.model.verdicts import (
     SYSTEM,
     UNKNOWN,
     UNSTABLE,
+    WARNING,
 )
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 

@@ -15,8 +15,8 @@ from rebalance_core.model.queue import (
     is_system_topic,
     retry_topic,
 )
-from rebalance_core.model.statuses import EMPTY
 from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import GO, library_of
 
 # What brokers have configured at the end, of groups and of topics.

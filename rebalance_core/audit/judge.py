@@ -47,9 +47,9 @@ from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS
-from rebalance_core.model.statuses import ERROR
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
+    ERROR,
     LOG_ENDED,
     NO_DUMP,
     STALE_DUMP,

@@ -27,8 +27,8 @@ from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import assigned_members, is_proxied, strategy_is_known
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import tells_queues
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 

@@ -15,8 +15,8 @@ from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.statuses import FROZEN
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.windows import ROUTE_MS
 
 MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}

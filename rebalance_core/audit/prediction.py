@@ -11,8 +11,8 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
 from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import FROZEN
 from rebalance_core.model.times import ROUTE_POLL_MS
+from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

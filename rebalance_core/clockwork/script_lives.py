@@ -25,8 +25,7 @@ from rebalance_core.model.events import (
     TOPIC_CONFIG,
     Event,
 )
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.group_state import GroupState
 from rebalance_core.replay.shared_topics import Member, ProcessKey

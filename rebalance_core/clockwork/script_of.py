@@ -26,8 +26,7 @@ from rebalance_core.clockwork.script_lives import (
 )
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key

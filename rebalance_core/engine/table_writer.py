@@ -24,7 +24,7 @@ from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
-from rebalance_core.model.statuses import FAILED
+from rebalance_core.model.verdicts import FAILED
 from rebalance_core.storage.place import Location, place_of
 
 GroupName = tuple[str, str]

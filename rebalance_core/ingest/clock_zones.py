@@ -23,8 +23,8 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
+from rebalance_core.model.verdicts import WARNING
 
 ZONE_STEP_MS = 15 * MINUTE_MS
 """Offsets of time zones are multiples of it."""

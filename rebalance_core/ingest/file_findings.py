@@ -23,7 +23,7 @@ from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.observed_facts import WRONG_FILE_SHARE, rocksdb_findings
 from rebalance_core.ingest.parse.java_text import not_modelled
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.verdicts import WARNING
 
 LISTED = 20
 """Files that a finding names at most."""

@@ -20,14 +20,13 @@ from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import LITE_PULL
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.members import tells_queues
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
-from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
+from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
 
 # Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 #

@@ -42,7 +42,7 @@ from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_ev
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.members import library_of, tells_release
 

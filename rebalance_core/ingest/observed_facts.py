@@ -41,8 +41,8 @@ from rebalance_core.ingest.request_modes import given_up
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 # Brokers that keep their configurations in RocksDB: the fact, and copies older than they look.
 

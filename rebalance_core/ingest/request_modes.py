@@ -25,7 +25,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels.segments import AnyInts, Bools, Ints, pointers, ranges
-from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import java_string_key
 
 # Names as integers in RocketMQ's order: comparing two codes compares the names as Java does.
 

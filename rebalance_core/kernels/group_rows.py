@@ -41,12 +41,10 @@ from rebalance_core.protocol.start_offset import (
     PAGE_CACHE_CHECK,
 )
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.averagely import Averagely
-from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
 
 # Which groups the kernels take, and why they leave the others to the replay.
 

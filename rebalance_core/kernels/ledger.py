@@ -29,7 +29,7 @@ from rebalance_core.kernels.table_rows import (
     words,
 )
 from rebalance_core.model.events import EVENT_TYPES
-from rebalance_core.model.statuses import EPOCH_STATUSES
+from rebalance_core.model.verdicts import EPOCH_STATUSES
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 # The rows of ``diffs``.

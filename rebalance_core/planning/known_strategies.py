@@ -26,7 +26,7 @@ from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
-from rebalance_core.strategies.machine_room_nearby import NEARBY
+from rebalance_core.strategies.machine_room import NEARBY
 from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
 from rebalance_core.strategies.text_form import number_in_text, settings_of
 

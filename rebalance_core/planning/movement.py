@@ -15,8 +15,7 @@ from rebalance_core.model.group_settings import (
     CLUSTERING,
     GroupSettings,
 )
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners, by_topic
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_replay import metric_rows

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners
 from rebalance_core.planning.what_if.planned_group import MOST_QUEUES
 

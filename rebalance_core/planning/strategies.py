@@ -16,8 +16,7 @@ from math import isfinite
 from typing import ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,

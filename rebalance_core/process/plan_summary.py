@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.contracts.table import Table
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.planning.sweep.passes import all_shared
 from rebalance_core.planning.sweep.plan_options import (
     BETWEEN_CAVEATS,

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 
 # The order in which Java walks a ``ConcurrentHashMap``: upstream lets it decide ties.
 

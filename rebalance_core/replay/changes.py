@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Set
 from dataclasses import dataclass
 
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, queue_sort_key
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings

@@ -9,7 +9,7 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import FAILED, UNKNOWN
+from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
 from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset

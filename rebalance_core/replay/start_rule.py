@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import FAILED, OK, UNKNOWN
+from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
     FIRST_OFFSET,
     NO_STORED_OFFSET,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import OK, UNKNOWN
+from rebalance_core.model.verdicts import OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,

@@ -9,8 +9,7 @@ from math import inf
 from typing import Any, Protocol
 
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, queue_sort_key
+from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
 from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,

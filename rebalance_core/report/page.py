@@ -11,9 +11,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from rebalance_core.model.statuses import WORST_FIRST
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import INCOMPLETE
+from rebalance_core.model.verdicts import INCOMPLETE, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.group_timeline import draw_timeline
 from rebalance_core.report.painting import balance_line, group_bar

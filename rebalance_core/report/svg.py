@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from markupsafe import Markup, escape
 
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
-from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK
+from rebalance_core.model.verdicts import ERROR, FAILED, FINDINGS, INCOMPLETE, INFO, OK, WARNING
 from rebalance_core.report.visible import LONGEST, visible
 
 # SVG elements out of escaped parts.

@@ -12,8 +12,8 @@ from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_na
 from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.start_offset import first_pull_correction
 
 Place = tuple[str, str]

@@ -11,8 +11,8 @@ from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural,
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 @dataclass(frozen=True, slots=True)

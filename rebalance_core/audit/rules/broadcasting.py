@@ -9,8 +9,8 @@ from rebalance_core.audit.dumps import configs, configurations, subscribed_topic
 from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import messages
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from rebalance_core.audit.dumps import READ, configs, queue_of, readable_queues,
 from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, has_settled, messages, span_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 

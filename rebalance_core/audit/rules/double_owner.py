@@ -17,8 +17,8 @@ from rebalance_core.audit.orphans import (
 )
 from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""

@@ -17,8 +17,8 @@ from rebalance_core.audit.duplicate_ids import (
 )
 from rebalance_core.audit.finding import BROKER, Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import is_broadcasting, there_in
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.windows import NOTIFIED_MS
 
 OWN_INSTANCE = (

@@ -21,11 +21,11 @@ from rebalance_core.audit.orphans import has_settled
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, FROZEN, INFO
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, FROZEN, INFO
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.machine_room import MachineRoomNearby
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

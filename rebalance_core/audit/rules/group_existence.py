@@ -13,8 +13,8 @@ from rebalance_core.audit.dumps import (
     subscribed_topics,
 )
 from rebalance_core.audit.finding import Finding, Rule, listed
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

@@ -13,8 +13,8 @@ from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural,
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
+from rebalance_core.model.verdicts import WARNING
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""

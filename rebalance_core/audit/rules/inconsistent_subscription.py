@@ -16,8 +16,8 @@ from rebalance_core.audit.orphans import (
     there_in,
 )
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -21,8 +21,8 @@ from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_na
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS

@@ -11,7 +11,7 @@ from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import EMPTY, ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.replay.masters import MasterOutage
 
 

@@ -12,8 +12,8 @@ from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_LEAVE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4

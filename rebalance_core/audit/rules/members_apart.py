@@ -10,8 +10,8 @@ from rebalance_core.audit.dumps import broker_answers, fresh, member_rounds, pro
 from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.subscriptions import is_proxied
-from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 _BEHIND = "behind"
 

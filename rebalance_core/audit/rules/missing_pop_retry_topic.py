@@ -10,8 +10,8 @@ from rebalance_core.audit.finding import Finding, Rule, lasting, listed
 from rebalance_core.audit.orphans import subscribers
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.model.versions import parse_version
 
 

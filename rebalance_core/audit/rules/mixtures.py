@@ -16,8 +16,8 @@ from rebalance_core.audit.orphans import (
     there_in,
 )
 from rebalance_core.audit.subscriptions import is_proxied, strategy_is_known
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.members import ALI_ONS, library_of
 

@@ -10,8 +10,8 @@ from rebalance_core.audit.finding import QUEUE, Finding, Rule, lasting, listed, 
 from rebalance_core.audit.orphans import cause_before
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, INFO
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS

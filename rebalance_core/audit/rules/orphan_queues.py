@@ -19,8 +19,8 @@ from rebalance_core.audit.orphans import (
     subscribers,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""

@@ -8,8 +8,8 @@ from rebalance_core.audit.case import GroupCase, Row
 from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import Span, is_persistent, mixed_spans
 from rebalance_core.audit.subscriptions import Readers, readers
-from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

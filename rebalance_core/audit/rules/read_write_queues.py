@@ -10,7 +10,7 @@ from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_na
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, INFO
+from rebalance_core.model.verdicts import ERROR, INFO
 from rebalance_core.protocol.windows import ROUTE_MS
 
 

@@ -10,8 +10,8 @@ from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, spans_where
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.model import events
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import HEARTBEAT_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.windows import ROUTE_MS
 
 # How often brokers told members to rebalance, and how much of it the group's events explain.

@@ -9,7 +9,7 @@ from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
-from rebalance_core.model.statuses import INFO
+from rebalance_core.model.verdicts import INFO
 from rebalance_core.model.versions import parse_version
 
 

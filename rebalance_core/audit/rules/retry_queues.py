@@ -10,7 +10,7 @@ from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue, retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from rebalance_core.audit.orphans import (
     offline_ms,
     span_of,
 )
-from rebalance_core.model.statuses import INFO
+from rebalance_core.model.verdicts import INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from rebalance_core.audit.orphans import Offsets, has_settled, messages
 from rebalance_core.audit.subscriptions import reach, readers, request_mode, shared_topics
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR
+from rebalance_core.model.verdicts import ERROR
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 

@@ -8,8 +8,8 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.dumps import Unlisted, is_system_group, unlisted_readers, unseen_reading
 from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import backlog, messages
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -15,8 +15,8 @@ from rebalance_core.audit.orphans import (
     subscribers,
 )
 from rebalance_core.audit.subscriptions import Unsubscribed, shared_topics, unsubscribed
-from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

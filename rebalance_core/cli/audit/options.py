@@ -11,8 +11,8 @@ from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.statuses import ERROR, SEVERITIES
 from rebalance_core.model.times import HOUR_MS
+from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
 PROPAGATION = "propagation"
 """The table of `propagate` that an audit may read."""

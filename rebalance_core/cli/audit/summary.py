@@ -10,8 +10,7 @@ from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
-from rebalance_core.model.statuses import INFO, WORST_FIRST
-from rebalance_core.model.verdicts import RUN_VERDICTS
+from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, WORST_FIRST
 
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding

@@ -31,7 +31,7 @@ from rebalance_core.clockwork.ticks import (
     Times,
 )
 from rebalance_core.model.group_settings import PUSH
-from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.versions import parse_version
 
 

@@ -55,8 +55,7 @@ from rebalance_core.clockwork.loop.world import (
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 
 # What a pass leaves behind: queues given up and taken, locks asked for, the next pass.
 #

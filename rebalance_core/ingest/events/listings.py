@@ -15,8 +15,8 @@ from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.verdicts import WARNING
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 #

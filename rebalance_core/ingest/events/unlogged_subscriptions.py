@@ -26,7 +26,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.verdicts import INFO, WARNING
 
 Topics = frozenset[str]
 EVER = 2**62

@@ -32,8 +32,12 @@ from rebalance_core.kernels.segments import (
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
-from rebalance_core.strategies.machine_room import MachineRoom, queues_in_rooms
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby, RoomResolver
+from rebalance_core.strategies.machine_room import (
+    MachineRoom,
+    MachineRoomNearby,
+    RoomResolver,
+    queues_in_rooms,
+)
 from rebalance_core.strategies.spi import is_java_blank
 
 # Who owns each queue under AVG and AVG_BY_CIRCLE, by its place in the sorted list, and by rooms.

@@ -33,7 +33,7 @@ from rebalance_core.planning.scenario.edit import (
 )
 from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
-from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
+from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
 # Edits of brokers: one lost, its master lost, a machine room cut off.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rebalance_core.model.ordering import java_string_key
+from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.planning.scenario.edit import (
     LOSS_DETAILS,

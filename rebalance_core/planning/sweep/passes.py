@@ -16,7 +16,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE, RequestMode
-from rebalance_core.model.statuses import UNKNOWN
+from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings
 from rebalance_core.planning.sweep.plan_options import SweepOptions

@@ -20,8 +20,7 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 from rebalance_core.report.plots.moves import read_steps, strategies, strategy_lines
 from rebalance_core.report.plots.style import (
     ACCENT,

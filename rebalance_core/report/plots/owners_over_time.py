@@ -12,8 +12,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.report.audit_report import QueueHistory, Stretch
 from rebalance_core.report.plots import style
 from rebalance_core.report.plots.style import (

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 from rebalance_core.report.plots.moves import BELOW_ONE
 from rebalance_core.report.plots.plan_table import draw_summary
 from rebalance_core.report.plots.style import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.model.statuses import SEVERITIES, WORST_FIRST
+from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, GroupBalance, GroupTimeline, Previous
 from rebalance_core.report.page import render_page
 from rebalance_core.report.visible import visible
