@@ -20,7 +20,6 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
@@ -324,23 +323,6 @@ def ledger_written(
         input_rows={name: count.rows for name, count in counts.items()},
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
-
-
-@dataclass(frozen=True)
-class IngestWritten:
-    """What an ingest wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        stats: How each file was understood.
-        rejected: How often each issue code occurs in ``rejected``.
-        findings: Rows of ``findings`` by rule.
-    """
-
-    tables: Mapping[str, TableWritten]
-    stats: tuple[FileStats, ...]
-    rejected: Mapping[str, int]
-    findings: Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +14,12 @@ from rebalance_core.checks.row_checks import Checked, check_table, check_tables,
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.ledger_pass import history_of
+from rebalance_core.engine.options import RowForecast, like_pattern
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import LedgerFacts, TableWriters
+from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
 from rebalance_core.planning.sweep.plan_options import (
@@ -27,10 +30,18 @@ from rebalance_core.planning.sweep.plan_options import (
     refuse_bad_rates,
 )
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan_pass import PlanFacts, PlanPass, Progress, plan_pass, summed_up
+from rebalance_core.process.plan_pass import (
+    Histories,
+    PlanFacts,
+    PlanPass,
+    Progress,
+    plan_pass,
+    summed_up,
+)
 from rebalance_core.process.plan_summary import last_rates
 from rebalance_core.process.simulate import row_forecast, unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
 # The table ``rejected`` of a plan: what is wrong with the history as it was recorded.
@@ -179,3 +190,33 @@ def _checked(
         for name, columns in inputs.unknown_columns.items():
             warn(unknown_columns(name, columns))
     return check_tables(inputs, max_queue_nums=options.max_queue_nums)
+
+
+# The histories of a plan as the replay has them, to look into one group.
+
+
+def planned_histories(
+    inputs: InputTables, variants: Variants, group: str
+) -> Iterator[tuple[str, int, GroupHistory]]:
+    """(scenario, first edit in epoch ms, history) of the groups wanted in each history of a plan.
+
+    Bad rows are left out. Without a scenario the first edit is -1.
+
+    Args:
+        inputs: the recorded history.
+        variants: what to compute; strategies do not matter.
+        group: a name, or a glob.
+    """
+    tables = check_tables(inputs).tables
+    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    histories = Histories(tables, edits, like_pattern(group))
+    for number, named in enumerate(variants.histories):
+        edited = histories.of(number)
+        grouped = fan_out(edited.tables, like_pattern(group))
+        for place in range(len(grouped)):
+            history = history_of(
+                grouped.of(place, place + 1),
+                queue_offsets_given=OFFSETS in edited.tables,
+                committed_offsets_given=COMMITS in edited.tables,
+            )
+            yield named.name, edited.first_ms.get(history.cluster, -1), history

@@ -250,24 +250,6 @@ def _java_int(text: str) -> int:
     return number
 
 
-# The queues that consumers share (``topicRouteData2TopicSubscribeInfo``).
-
-
-def subscribe_set(topic: str, route: TopicRoute) -> frozenset[MessageQueue]:
-    """The subscribe set: READ bit, ids below readQueueNums; masters are not asked for.
-
-    A static topic gives its logical queues; an order configuration is ignored. rocketmq.md §6.3.
-    """
-    if route.mappings:
-        return frozenset(static_queues(topic, route.mappings))
-    return frozenset(
-        MessageQueue(topic, data.broker_name, queue_id)
-        for data in route.queue_datas
-        if data.perm & PERM_READ
-        for queue_id in range(data.read_queue_nums)
-    )
-
-
 # Round robin over a publish list, with what to avoid (``TopicPublishInfo``,
 # ``ThreadLocalIndex``).
 

@@ -55,10 +55,6 @@ class ProducerProfile:
     retry_codes: frozenset[int]
     caps_attempts: bool
     """5.3.3: sendMsgMaxTimeoutPerRequest"""
-    async_connects_later: bool
-    """5.2.0+: a failed connection comes to the callback; before, the call itself throws"""
-    async_needs_time: bool
-    """5.3.2+: an async send is repeated only if time is left"""
 
 
 def profile_of(version: Version) -> ProducerProfile:
@@ -80,8 +76,6 @@ def profile_of(version: Version) -> ProducerProfile:
         masked_counter=version >= (4, 9, 4),
         retry_codes=codes,
         caps_attempts=version >= (5, 3, 3),
-        async_connects_later=version >= (5, 2, 0),
-        async_needs_time=version >= (5, 3, 2),
     )
 
 

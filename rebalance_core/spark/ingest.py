@@ -19,7 +19,6 @@ from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import Collection
@@ -39,6 +38,7 @@ from rebalance_core.ingest.in_process import (
 )
 from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.rows import ORDER, Row, Tables
+from rebalance_core.process.ingest import IngestWritten
 from rebalance_core.spark.collection_evidence import (
     DRIVER,
     collection_evidence,

@@ -23,8 +23,9 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.strategies import make_strategy
+from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import Draws, Mix, group_name
-from rebalance_core.synthetic.fleet import Cluster, FleetPlan, cluster_of
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.topics import Topic, popular_topics, topic_of
 
 # Which allocation strategy a group has, as text; rooms are those of its brokers and clients.

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PULL, PUSH
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
+from rebalance_core.synthetic.clusters import Cluster, Outage, cluster_of
 from rebalance_core.synthetic.draws import Draws, key_of, noise
-from rebalance_core.synthetic.fleet import Cluster, FleetPlan, Outage, cluster_of
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import Group, Seats, group_of
 from rebalance_core.synthetic.topics import READ_WRITE, Topic, TopicConfig, topic_of
 

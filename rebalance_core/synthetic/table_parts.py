@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
+from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.draws import Row
-from rebalance_core.synthetic.fleet import FleetPlan, broker_events
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.offsets import (
     Columns,

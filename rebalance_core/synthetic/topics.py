@@ -10,8 +10,9 @@ from itertools import accumulate
 
 from rebalance_core.model import events
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
+from rebalance_core.synthetic.clusters import Cluster, cluster_of
 from rebalance_core.synthetic.draws import FIRST_TOPIC, Draws, EventRows, Mix, Row, topic_name
-from rebalance_core.synthetic.fleet import Cluster, FleetPlan, cluster_of
+from rebalance_core.synthetic.fleet import FleetPlan
 
 READ_WRITE, READ_ONLY = 6, 4  # PermName
 QUEUES: Mix[int] = (

@@ -193,7 +193,7 @@ _NOBODY = "N/A"
 def parse_consumer_progress(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """The facts of `PROGRESS_KINDS` from one run's output, 4.9 or 5.x, with or without ``-g``, ``-s``.
+    """The facts of `PROGRESS_KINDS` from one output, 4.9 or 5.x, with or without ``-g``, ``-s``.
 
     Args:
         text: the output.

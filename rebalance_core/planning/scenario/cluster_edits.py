@@ -13,6 +13,7 @@ from rebalance_core.model.group_settings import (
     RequestMode,
     can_be_popped,
 )
+from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
 from rebalance_core.planning.scenario.edit import (
     LOSS_DETAILS,
@@ -24,7 +25,6 @@ from rebalance_core.planning.scenario.edit import (
     number,
     one_of,
     patterns,
-    read_duration,
     required,
     strategy,
     texts,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rebalance_core.model.queue import java_string_key
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning.scenario.edit import (
     LOSS_DETAILS,
     GroupEdit,
@@ -15,7 +15,6 @@ from rebalance_core.planning.scenario.edit import (
     number,
     one_of,
     patterns,
-    read_duration,
     required,
     whole,
     words,

@@ -16,7 +16,7 @@ DEFAULTS = {
     "consumer_type": "PUSH",
     "message_model": "CLUSTERING",
     "strategy": "AVG",
-    "subscriptions": (),
+    "subscriptions": None,
     "consume_from_where": "CONSUME_FROM_LAST_OFFSET",
     "consume_timestamp_ms": None,
     "ordered": False,

@@ -6,8 +6,9 @@ from typing import Any
 
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.days import group_events
-from rebalance_core.synthetic.fleet import FleetPlan, broker_events
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.table_parts import PARTS, Piece
 from rebalance_core.synthetic.topics import topic_events

@@ -10,7 +10,8 @@ import pytest
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import DAY_MS, HOUR_MS
-from rebalance_core.synthetic.fleet import RANGES, FleetPlan, Outage, cluster_of
+from rebalance_core.synthetic.clusters import Outage, cluster_of
+from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.offsets import UNEVEN, away_ms, messages, weighted_ms
 from rebalance_core.synthetic.topics import AGE_MS, MOST_PER_KILOSECOND

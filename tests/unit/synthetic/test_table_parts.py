@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.times import DAY_MS
-from rebalance_core.synthetic import fleet, offsets, topics
+from rebalance_core.synthetic import clusters, offsets, topics
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 from tests.unit.synthetic.fleets import Row, joined, table
@@ -24,7 +24,7 @@ def texts(rows: list[Row]) -> list[str]:
 def forget() -> None:
     """As in a fresh worker."""
     for cache in (
-        fleet.cluster_of, topics.topic_of, offsets.queue_table, offsets.retry_table,
+        clusters.cluster_of, topics.topic_of, offsets.queue_table, offsets.retry_table,
     ):  # fmt: skip
         cache.cache_clear()
 
@@ -69,7 +69,7 @@ def test_a_longer_trace_begins_with_the_shorter_one() -> None:
 
 def test_full_clusters_keep_their_rows_when_groups_are_added() -> None:
     larger = FleetPlan(130, 2, 13, groups_per_cluster=40)
-    full = {fleet.cluster_of(PLAN, number).name for number in range(2)}
+    full = {clusters.cluster_of(PLAN, number).name for number in range(2)}
     for name in PARTS:
         mine = [row for row in table(PLAN, name) if row["cluster"] in full]
         theirs = [row for row in table(larger, name) if row["cluster"] in full]

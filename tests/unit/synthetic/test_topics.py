@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from rebalance_core.synthetic.fleet import FleetPlan, broker_events, cluster_of
+from rebalance_core.synthetic.clusters import broker_events, cluster_of
+from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.topics import READ_ONLY, Topic, topic_events, topic_of
 from tests.unit.synthetic.fleets import Row, joined, table
 
