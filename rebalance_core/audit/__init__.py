@@ -7,5 +7,5 @@ derives what several of them need; `accepted` and `verdict` turn findings into a
 Python on rows as dicts; `process.audit` and `spark.audit` bring the rows of each group together.
 
 May import: `model`, `contracts`, `strategies`, `protocol`, `client`, `ingest`.
-Begin with `judge.judge`.
+Begin with `findings.run_rules`.
 """

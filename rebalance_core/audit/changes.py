@@ -14,7 +14,7 @@ from typing import Any
 
 from rebalance_core.audit.comparison import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
-from rebalance_core.audit.judge import ALL_RULES, RULE_FAILED
+from rebalance_core.audit.findings import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.outcome import is_open
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection import ADMIN

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.draws import Timer, all_below, uniforms
-from rebalance_core.clockwork.holdings import Holdings, Readable, Windows
+from rebalance_core.clockwork.holdings import MeasuredHoldings, ReadableSpans, Windows
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
@@ -61,7 +61,7 @@ class Handovers:
         return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def handovers_of(held: Holdings, readable: Readable, windows: Windows) -> Handovers:
+def handovers_of(held: MeasuredHoldings, readable: ReadableSpans, windows: Windows) -> Handovers:
     """The hand-overs between holdings, in no order.
 
     A queue comes from the one who, of all that took it earlier, had it last. It comes from nobody
@@ -89,7 +89,7 @@ def handovers_of(held: Holdings, readable: Readable, windows: Windows) -> Handov
 class _Ends:
     """What is known of the start and the drop of each holding."""
 
-    held: Holdings
+    held: MeasuredHoldings
     start_ms: Ints
     drop_ms: Ints
     start_change: Ints
@@ -100,7 +100,7 @@ class _Ends:
     drop_run: Ints
 
     @classmethod
-    def of(cls, held: Holdings, readable: Readable, windows: Windows) -> _Ends:
+    def of(cls, held: MeasuredHoldings, readable: ReadableSpans, windows: Windows) -> _Ends:
         start_ms, drop_ms = held.start_us // MS_US, held.drop_us // MS_US
         start_change = windows.change_of(held.start_us)
         drop_change = windows.change_of(held.drop_us)
@@ -117,7 +117,7 @@ class _Ends:
         )
 
 
-def _before(held: Holdings) -> Ints:
+def _before(held: MeasuredHoldings) -> Ints:
     """For each holding the earlier one of its queue that ended last; -1: none."""
     first = first_of_run(held.queue, held.seed)
     ended = held.drop_us < NEVER
@@ -132,7 +132,7 @@ def _before(held: Holdings) -> Ints:
     return before
 
 
-def _last_givers(held: Holdings, before: Ints, broken: Bools) -> Ints:
+def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
     """Whom nobody followed: who came before each row that is broken off, and the last ones."""
     last = np.flatnonzero(last_of_run(held.queue, held.seed))
     earlier = before[last]
@@ -169,7 +169,7 @@ def _passed(ends: _Ends, windows: Windows, taker: Ints, giver: Ints) -> Handover
     )
 
 
-def _from_nobody(ends: _Ends, readable: Readable, windows: Windows, taker: Ints) -> Handovers:
+def _from_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, taker: Ints) -> Handovers:
     change, start = ends.start_change[taker], ends.start_ms[taker]
     found = readable.at(ends.held.queue[taker], start)
     since = np.maximum(readable.begin(found.stretch), windows.run_change_ms[change])
@@ -183,7 +183,7 @@ def _from_nobody(ends: _Ends, readable: Readable, windows: Windows, taker: Ints)
     )
 
 
-def _to_nobody(ends: _Ends, readable: Readable, windows: Windows, giver: Ints) -> Handovers:
+def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: Ints) -> Handovers:
     change, drop = ends.drop_change[giver], ends.drop_ms[giver]
     found = readable.at(ends.held.queue[giver], drop)
     until = np.minimum(readable.end(found.stretch), windows.run_end_ms[change])
@@ -294,7 +294,7 @@ class MessageFacts:
 
 
 def replayed_milli(
-    moved: Handovers, held: Holdings, facts: MessageFacts, ticks: Ticks, change_ms: Ints
+    moved: Handovers, held: MeasuredHoldings, facts: MessageFacts, ticks: Ticks, change_ms: Ints
 ) -> Ints:
     """Thousandths of messages that the new owner reads again; `UNKNOWN` where that is not known.
 
@@ -318,7 +318,7 @@ def replayed_milli(
     return found
 
 
-def _commit_age_ms(held: Holdings, giver: Ints, ticks: Ticks) -> Ints:
+def _commit_age_ms(held: MeasuredHoldings, giver: Ints, ticks: Ticks) -> Ints:
     """How old the last commit of a holder was when it was lost; 0 if it gave the queue up."""
     lives = ticks.script.lives
     killed = np.array([x.ending is not None and not x.ending.graceful for x in lives], np.bool_)

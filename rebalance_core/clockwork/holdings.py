@@ -115,7 +115,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Readable:
+class ReadableSpans:
     """Stretches by queue, sorted; two of one queue never touch.
 
     Attributes:
@@ -159,7 +159,7 @@ class Readable:
         return self.at(queues, np.full(len(queues), at_ms, np.int64)).inside
 
 
-def readable_of(script: Script) -> Readable:
+def readable_of(script: Script) -> ReadableSpans:
     """The stretches of every queue of a script, by the times of the log.
 
     A topic counts while a live member subscribes it; once no member is left, those of its last
@@ -180,7 +180,7 @@ def readable_of(script: Script) -> Readable:
     first = np.zeros(len(joined) + 1, np.int64)
     np.cumsum([len(each) for each in joined], out=first[1:])
     flat = np.array([each for stretches in joined for each in stretches], np.int64).reshape(-1, 2)
-    return Readable(first, flat[:, 0], flat[:, 1])
+    return ReadableSpans(first, flat[:, 0], flat[:, 1])
 
 
 def _wanted(script: Script) -> list[list[Stretch]]:
@@ -244,7 +244,7 @@ _SMALL = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Holdings:
+class MeasuredHoldings:
     """Equally long columns by queue, seed, then start.
 
     Attributes:
@@ -262,7 +262,7 @@ class Holdings:
     drop_us: Ints
 
 
-def holdings_of(script: Script, log: OwnershipLog, seeds: int) -> Holdings:
+def holdings_of(script: Script, log: OwnershipLog, seeds: int) -> MeasuredHoldings:
     """The holdings of all seeds.
 
     Args:
@@ -291,7 +291,7 @@ def holdings_of(script: Script, log: OwnershipLog, seeds: int) -> Holdings:
 
     begun = np.flatnonzero(taken)
     rows = begun[in_order(queue[begun], seed[begun])]
-    return Holdings(seed[rows], queue[rows], life[rows], at_us[rows], drop_us[rows])
+    return MeasuredHoldings(seed[rows], queue[rows], life[rows], at_us[rows], drop_us[rows])
 
 
 def in_order(*keys: Ints) -> Ints:

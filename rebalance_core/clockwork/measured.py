@@ -21,8 +21,8 @@ from rebalance_core.clockwork.handovers import (
     replayed_milli,
 )
 from rebalance_core.clockwork.holdings import (
-    Holdings,
-    Readable,
+    MeasuredHoldings,
+    ReadableSpans,
     Windows,
     holdings_of,
     in_order,
@@ -58,7 +58,7 @@ class OwnerTimes:
 def owner_times(
     script: Script,
     log: OwnershipLog,
-    readable: Readable,
+    readable: ReadableSpans,
     windows: Windows,
     seeds: int,
     *,
@@ -334,7 +334,7 @@ def _rows(
     script: Script,
     facts: MessageFacts,
     seeds: NDArray[np.int64],
-    held: Holdings,
+    held: MeasuredHoldings,
     moved: Handovers,
     replayed: Ints,
 ) -> pa.Table:
@@ -375,7 +375,7 @@ def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind).take(pa.array(places))
 
 
-def _clients(script: Script, held: Holdings, rows: Ints) -> pa.Array:
+def _clients(script: Script, held: MeasuredHoldings, rows: Ints) -> pa.Array:
     """The client ids of holdings; null for nobody."""
     life = np.where(rows >= 0, held.life[rows] if len(held.life) else NONE, 0)
     names = pa.array([each.client_id for each in script.lives], pa.string())

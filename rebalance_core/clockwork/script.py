@@ -185,7 +185,7 @@ class Lockless:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ScriptChange:
     """An epoch of the replay whose way through the group is simulated.
 
     Attributes:
@@ -239,7 +239,7 @@ class Script:
     routes: tuple[tuple[RouteVersion, ...], ...]
     broker_lives: tuple[BrokerLife, ...]
     lockless: tuple[Lockless, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ScriptChange, ...]
     initial: tuple[frozenset[int], ...]
     masters: Mapping[int, int] = field(default_factory=dict, hash=False)
     popped: tuple[str, ...] = ()

@@ -14,7 +14,14 @@ from rebalance_core.clockwork.draws import (
     entity_of,
 )
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
-from rebalance_core.clockwork.script import BrokerLife, Change, Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script import (
+    BrokerLife,
+    Life,
+    Moment,
+    RouteVersion,
+    Script,
+    ScriptChange,
+)
 from rebalance_core.clockwork.script_lives import (
     MASTER,
     BrokerBook,
@@ -46,7 +53,7 @@ def changes_of(
     partial: Mapping[int, str],
     broker_lives: Sequence[BrokerLife],
     since_us: Callable[[int], int],
-) -> tuple[Change, ...]:
+) -> tuple[ScriptChange, ...]:
     """The changes in order of time.
 
     Args:
@@ -66,7 +73,7 @@ def changes_of(
         begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
     following = [*list(begins.values())[1:], None] if begins else []
     return tuple(
-        Change(
+        ScriptChange(
             epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
             change_ms=at_ms,
             earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),

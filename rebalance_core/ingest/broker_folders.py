@@ -380,7 +380,7 @@ def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
     return silent
 
 
-def heard(pieces: Iterable[Evidence]) -> list[Evidence]:
+def without_graceful_stops(pieces: Iterable[Evidence]) -> list[Evidence]:
     """The evidence without brokers that a name server lost by shutting down.
 
     Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients

@@ -13,8 +13,8 @@ from rebalance_core.ingest.broker_folders import (
     BrokerDirectory,
     BrokerFolder,
     broker_folders,
-    heard,
     switched,
+    without_graceful_stops,
 )
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
@@ -350,7 +350,7 @@ def cluster_context(
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
     expected = sorted({_broker_of(name, of_folders, directory) for name in expected})
     history = BrokerHistory(of_folders, directory.names, end_ms)
-    for piece in heard(pieces):
+    for piece in without_graceful_stops(pieces):
         history.read(piece)
         history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))

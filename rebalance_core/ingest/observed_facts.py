@@ -7,7 +7,7 @@ from collections.abc import Collection as AnyCollection
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, heard
+from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, without_graceful_stops
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -37,7 +37,7 @@ from rebalance_core.ingest.log_rows import Clients, FactRows, add_log_rows
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
 from rebalance_core.ingest.parse.java_text import plain_version
-from rebalance_core.ingest.request_modes import given_up
+from rebalance_core.ingest.request_modes import members_dividing_themselves
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.ingest.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
 from rebalance_core.model.queue import is_retry_topic
@@ -381,7 +381,7 @@ def group_facts(
             DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
         else:
             add_log_rows(rows, piece, at_ms, clients)
-    for piece in given_up(pieces):
+    for piece in members_dividing_themselves(pieces):
         v = piece.values
         where = {"topic": v["topic"], "client_id": v["client_id"]}
         rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source,
@@ -595,7 +595,7 @@ def _registered(
 ) -> None:
     """BROKER_REGISTERED: what the log of each name server said last of each broker."""
     last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
-    for piece in heard(ordered):
+    for piece in without_graceful_stops(ordered):
         if piece.kind in _REGISTERS:
             address = piece.values["address"]
             broker = piece.values.get("broker") or context.addresses.get(address)

@@ -115,7 +115,7 @@ def _differs(one: Statement, popped: Sequence[int]) -> bool:
 # it is restarted. Its log says only that *it* divided the topic.
 
 
-def given_up(pieces: Iterable[Evidence]) -> list[Evidence]:
+def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[Evidence]:
     """The first line of each member and topic that it divides itself, though it is set to ask.
 
     A member is set to ask where ``clientRebalance`` is false and its listener is not orderly, or
@@ -151,7 +151,7 @@ def divide_all(pieces: Iterable[Evidence]) -> set[str]:
         for piece in pieces
         if piece.kind == "broker_allocated" and not is_retry_topic(piece.values["topic"])
     }
-    first = given_up(pieces)
+    first = members_dividing_themselves(pieces)
     return {p.values["client_id"] for p in first if not is_retry_topic(p.values["topic"])} - asked
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from rebalance_core.kernels.cells import Block, Queues
 from rebalance_core.kernels.codes import coded, names_of
 from rebalance_core.kernels.grid import masterless_queues
-from rebalance_core.kernels.loads import Sharing, load_rows
+from rebalance_core.kernels.loads import SharedLoads, load_rows
 from rebalance_core.kernels.metrics import metric_rows, pop_metric_rows
-from rebalance_core.kernels.ownership.changes import KINDS, Changes, Differ
+from rebalance_core.kernels.ownership.changes import KINDS, Differ, OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import Reach
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -37,7 +37,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 ACTIONS = ("DROP", "ADD")
 
 
-def diff_rows(prepared: PreparedGroups, queues: Queues, changes: Changes) -> pa.RecordBatch:
+def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -> pa.RecordBatch:
     """One row a change; names are coded."""
     epochs, names, epoch = prepared.epochs, prepared.coded.names, changes.epoch
     return table_rows(
@@ -190,7 +190,7 @@ def ledger_rows(
     table: str,
     prepared: PreparedGroups,
     holdings: Holdings,
-    sharing: Sharing | None,
+    sharing: SharedLoads | None,
     *,
     names_coded: bool = False,
 ) -> Batches:
@@ -210,54 +210,64 @@ def ledger_rows(
     return (batch.cast(plain_schema(table)) for batch in rows)
 
 
-def _epochs(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _epochs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
     yield epoch_rows(prepared, holdings)
 
 
-def _ownership(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _ownership(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
     for piece in holdings.pieces():
         yield ownership_rows(prepared, holdings.queues, piece)
 
 
-def _diffs(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _diffs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
     differ = Differ(prepared, holdings.queues)
     for piece in holdings.pieces():
         yield diff_rows(prepared, holdings.queues, differ.changes(piece))
 
 
-def _memberships(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _memberships(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
     yield membership_rows(prepared)
 
 
 def _consumer_load(
-    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Batches:
     yield load_rows(prepared, holdings, sharing)
 
 
 def _group_metrics(
-    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Batches:
     yield metric_rows(prepared, holdings, sharing)
 
 
-def _pull_starts(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _pull_starts(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
     starts = PullStarts(prepared, holdings)
     for piece in holdings.pieces():
         yield starts.rows(piece)
 
 
-def _pop_reach(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _pop_reach(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
     if sharing is not None:
         yield from pop_reach_rows(sharing.reach)
 
 
-def _pop_metrics(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+def _pop_metrics(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
     if sharing is not None:
         yield pop_metric_rows(sharing.reach, sharing.topics)
 
 
-_TABLES: dict[str, Callable[[PreparedGroups, Holdings, Sharing | None], Batches]] = {
+_TABLES: dict[str, Callable[[PreparedGroups, Holdings, SharedLoads | None], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
     "diffs": _diffs,

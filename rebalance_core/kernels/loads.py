@@ -230,7 +230,7 @@ class Clients:
 # What members share: which queues each reaches, and how many, by epoch.
 
 
-class Sharing:
+class SharedLoads:
     """What the members of groups share, worked out once for all tables.
 
     Args:
@@ -253,9 +253,9 @@ class Sharing:
         return _shared_queues(self._prepared, self.reach)
 
 
-def sharing_of(prepared: PreparedGroups) -> Sharing | None:
+def sharing_of(prepared: PreparedGroups) -> SharedLoads | None:
     """None: no topic of these groups is shared."""
-    return None if prepared.popped is None else Sharing(prepared, prepared.popped)
+    return None if prepared.popped is None else SharedLoads(prepared, prepared.popped)
 
 
 def _shared_queues(prepared: PreparedGroups, reach: Reach) -> Ints:
@@ -330,7 +330,7 @@ class ProcessLoads:
 
 
 def load_rows(
-    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
     """One row per client id and stretch of epochs with the same load.
 

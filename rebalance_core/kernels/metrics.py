@@ -14,7 +14,7 @@ from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.loads import (
     Clients,
     ManyHolders,
-    Sharing,
+    SharedLoads,
     TopicMembers,
     add_block,
     count_into,
@@ -24,8 +24,8 @@ from rebalance_core.kernels.loads import (
 )
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
-    Changes,
     Differ,
+    OwnerChanges,
     held_before,
     preceding,
 )
@@ -60,7 +60,7 @@ class _Counts:
 
 
 def metric_rows(
-    prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
     topic_members = topic_members_of(prepared)
@@ -142,7 +142,7 @@ class _Moves:
     voluntary: Ints
 
     @classmethod
-    def of(cls, changes: Changes) -> _Moves:
+    def of(cls, changes: OwnerChanges) -> _Moves:
         return cls(
             changes.cell[changes.is_add],
             changes.cell[changes.is_add & (changes.kind == VOLUNTARY)],
@@ -265,7 +265,7 @@ def _whole(
     )  # fmt: skip
 
 
-def _shares(prepared: PreparedGroups, sharing: Sharing | None) -> Bools:
+def _shares(prepared: PreparedGroups, sharing: SharedLoads | None) -> Bools:
     """By entry: its client may take from a shared queue; told of the first of several processes."""
     roster = prepared.roster
     if sharing is None:

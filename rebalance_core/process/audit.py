@@ -13,7 +13,7 @@ from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import AUDITED_TABLES, REJECTED
-from rebalance_core.engine.ledger_pass import Rows
+from rebalance_core.engine.ledger_pass import LedgerRows
 from rebalance_core.engine.options import (
     LedgerConfig,
     RowForecast,
@@ -22,7 +22,7 @@ from rebalance_core.engine.options import (
 )
 from rebalance_core.engine.table_writer import TableWriters, ledger_written
 from rebalance_core.process.audit_cases import AuditInputs, read_cluster_tables
-from rebalance_core.process.audit_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.process.simulate import row_forecast
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
@@ -42,11 +42,11 @@ def audit_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-    **judging: Any,
+    **rule_options: Any,
 ) -> AuditWritten:
     """Simulate, judge, and write the ledger, ``findings`` and ``group_verdicts``.
 
-    Memory: the tables, the ledger of some groups (`JudgingPass`), all findings and verdicts.
+    Memory: the tables, the ledger of some groups (`AuditPass`), all findings and verdicts.
 
     Args:
         inputs: see there.
@@ -58,8 +58,8 @@ def audit_and_write(
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
         progress: told how many groups are judged, of how many.
-        judging: options of `judges_of`; with ``redact_salt`` the ledger shows no client id
-            either, and a refusal no row.
+        rule_options: those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
+            id either, and a refusal no row.
 
     Raises:
         InputRefused: the input has no event or too many bad rows. Events that name a member who is
@@ -67,7 +67,7 @@ def audit_and_write(
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, private = _checked(inputs, options, warn), judging.get("redact_salt") is not None
+    checked, private = _checked(inputs, options, warn), rule_options.get("redact_salt") is not None
 
     def refuse(counts: Mapping[str, RowCounts], rejected: pa.Table) -> None:
         def shown() -> list[Complaint]:
@@ -78,7 +78,7 @@ def audit_and_write(
     refuse(checked.counts, checked.rejected)
     if before_writing is not None:
         before_writing()
-    ready, part = _ready(inputs, checked, options, judging), AuditPart()
+    ready, part = _ready(inputs, checked, options, rule_options), AuditPart()
     with TableWriters(output, tuple(AUDITED_TABLES)) as writers:
         for known in (inputs.seen.rejected, more_rejected):
             if known is not None:
@@ -102,7 +102,7 @@ def audit_unwritten(
     *,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-    **judging: Any,
+    **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
     """How `audit_and_write` would end for its rows, and what it would find; writes nothing.
 
@@ -113,8 +113,8 @@ def audit_unwritten(
     results: list[AuditResult] = []
 
     def simulated() -> list[pa.RecordBatch]:
-        ready = _ready(inputs, checked, options, judging)
-        made = ready.work.rows(ready.tables, part.judged, progress)
+        ready = _ready(inputs, checked, options, rule_options)
+        made = ready.work.rows(ready.tables, part.group_findings, progress)
         rejected = [rows for name, rows in made if name == REJECTED.name]
         results.append(ready.result(part))
         return rejected
@@ -125,26 +125,26 @@ def audit_unwritten(
 
 @dataclass(frozen=True, eq=False)
 class _Ready:
-    """Checked tables, clusters judged, and what simulates and judges their groups."""
+    """Checked tables, clusters judged, and what simulates and audits their groups."""
 
     checked: Checked
     tables: Mapping[str, pa.Table]
-    judges: Judges
-    work: JudgingPass
+    audited: AuditedClusters
+    work: AuditPass
 
     @property
     def salt(self) -> str | None:
         """Of the names for client ids; None: they are shown."""
-        return self.judges.groups.salt
+        return self.audited.groups.salt
 
-    def rows(self, part: AuditPart, progress: Progress | None) -> Rows:
+    def rows(self, part: AuditPart, progress: Progress | None) -> LedgerRows:
         """Every row of the ledger; ``part`` gets what is found."""
         yield from _bad(self.checked.rejected)
-        yield from self.work.rows(self.tables, part.judged, progress)
+        yield from self.work.rows(self.tables, part.group_findings, progress)
 
     def result(self, part: AuditPart) -> AuditResult:
         """What is found of all groups and clusters."""
-        return self.judges.result(part.judged.rows())
+        return self.audited.result(part.group_findings.rows())
 
 
 def _checked(
@@ -157,19 +157,22 @@ def _checked(
 
 
 def _ready(
-    inputs: AuditInputs, checked: Checked, options: SimulationOptions, judging: Mapping[str, Any]
+    inputs: AuditInputs,
+    checked: Checked,
+    options: SimulationOptions,
+    rule_options: Mapping[str, Any],
 ) -> _Ready:
     tables = {**checked.tables, **inputs.seen.tables}
-    judges = judges_of(read_cluster_tables(tables), **judging)
-    work = JudgingPass(judges.groups, engine_options(checked.tables, options))
-    return _Ready(checked, tables, judges, work)
+    audited = audit_clusters(read_cluster_tables(tables), **rule_options)
+    work = AuditPass(audited.groups, engine_options(checked.tables, options))
+    return _Ready(checked, tables, audited, work)
 
 
-def _bad(rejected: pa.Table) -> Rows:
+def _bad(rejected: pa.Table) -> LedgerRows:
     return ((REJECTED.name, rows) for rows in rejected.to_batches())
 
 
-def _write(writers: TableWriters, made: Rows) -> pa.Table:
+def _write(writers: TableWriters, made: LedgerRows) -> pa.Table:
     """Write the rows; those of ``rejected``."""
     rejected = []
     for name, rows in made:

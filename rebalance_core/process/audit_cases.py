@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.completeness import CLUSTER_KINDS
-from rebalance_core.audit.judge import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
+from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import (
     InputTables,
     input_tables_of,
@@ -338,8 +338,8 @@ def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.
 # What a fleet has most of, offsets, is thinned first: of a queue the first and the last
 # observation, of its commits the first two, the last and those at which the offset fell.
 
-Rows = dict[str, list[dict[str, Any]]]
-Case = tuple[str, str, Rows]
+CaseRows = dict[str, list[dict[str, Any]]]
+Case = tuple[str, str, CaseRows]
 
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")

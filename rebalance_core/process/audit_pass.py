@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.audit.changes import fingerprint
-from rebalance_core.audit.judge import GroupJudge, JudgedClusters, judge_clusters
+from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
 from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.redact import (
     CLIENT_COLUMNS,
@@ -24,7 +24,7 @@ from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import Rows, ledger_pass, with_events
+from rebalance_core.engine.ledger_pass import LedgerRows, ledger_pass, with_empty_events_if_missing
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.audit_cases import (
@@ -93,49 +93,49 @@ def _without_messages(issues: pa.ListArray) -> pa.Array:
 # Clusters judged first, then every group: what both need, and what is made of both.
 
 FINDINGS = "findings"
-JUDGED = (FINDINGS, "group_verdicts")
+FOUND_TABLES = (FINDINGS, "group_verdicts")
 """The tables of which a judge makes rows."""
 
-Judged = Mapping[str, list[Row]]
-"""Rows of `JUDGED` on groups."""
+FoundRows = Mapping[str, list[Row]]
+"""Rows of `FOUND_TABLES` on groups."""
 
 
 @dataclass(frozen=True)
-class Judges:
-    """Clusters that are judged, and who judges their groups.
+class AuditedClusters:
+    """Clusters that are judged, and the rules for their groups.
 
     Attributes:
         clusters: what is known and found of them.
         of_ingest: what ingest found beside groups.
-        groups: judges a group; travels to every task.
+        groups: runs the rules on a group; travels to every task.
     """
 
-    clusters: JudgedClusters
+    clusters: ClusterFindings
     of_ingest: list[Row]
-    groups: GroupJudge
+    groups: GroupRules
 
-    def result(self, judged: Judged) -> AuditResult:
+    def result(self, group_findings: FoundRows) -> AuditResult:
         """What is found of all groups and clusters.
 
         Args:
-            judged: of all groups (`judge_cases`).
+            group_findings: of all groups (`run_group_rules`).
         """
-        verdicts = judged["group_verdicts"]
+        verdicts = group_findings["group_verdicts"]
         found = self.clusters.all_findings(
             self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
         )
-        findings = judged["findings"] + _whole("findings", found)
+        findings = group_findings["findings"] + _whole("findings", found)
         return AuditResult(findings, verdicts, self.clusters.runs, self.clusters.incomplete)
 
 
-def judges_of(
+def audit_clusters(
     clusters: ClusterTables,
     *,
     accepted: tuple[Acceptance, ...] = (),
     stale_hours: float = 6.0,
     not_before_ms: int | None = None,
     redact_salt: str | None = None,
-) -> Judges:
+) -> AuditedClusters:
     """Judge the clusters.
 
     Args:
@@ -145,18 +145,18 @@ def judges_of(
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
     """
-    judged = judge_clusters(clusters.by_cluster(), stale_hours, not_before_ms)
-    groups = GroupJudge(judged.runs, accepted, redact_salt)
-    return Judges(judged, rows_of_arrow(clusters.findings), groups)
+    group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
+    groups = GroupRules(group_findings.runs, accepted, redact_salt)
+    return AuditedClusters(group_findings, rows_of_arrow(clusters.findings), groups)
 
 
-def judge_cases(judge: GroupJudge, cases: Iterable[Case]) -> dict[str, list[Row]]:
-    """What is found of some groups: rows of `JUDGED` with all columns."""
-    judged: dict[str, list[Row]] = {name: [] for name in JUDGED}
+def run_group_rules(rules: GroupRules, cases: Iterable[Case]) -> dict[str, list[Row]]:
+    """What is found of some groups: rows of `FOUND_TABLES` with all columns."""
+    group_findings: dict[str, list[Row]] = {name: [] for name in FOUND_TABLES}
     for cluster, group, rows in cases:
-        for name, found in judge(cluster, group, rows).items():
-            judged[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
-    return judged
+        for name, found in rules(cluster, group, rows).items():
+            group_findings[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
+    return group_findings
 
 
 def _whole(table: str, rows: Iterable[Row]) -> list[Row]:
@@ -180,20 +180,20 @@ def _unknown_groups(verdicts: Iterable[Row]) -> dict[str, tuple[list[Row], int]]
 # What an audit notes of some groups while their ledger goes by; parts are merged.
 
 
-class JudgedGroups:
+class GroupFindings:
     """Findings and verdicts on groups, packed."""
 
     def __init__(self) -> None:
-        self._chunks: dict[str, list[bytes]] = {name: [] for name in JUDGED}
+        self._chunks: dict[str, list[bytes]] = {name: [] for name in FOUND_TABLES}
 
-    def add(self, judged: Judged) -> None:
+    def add(self, group_findings: FoundRows) -> None:
         """Those of some more groups."""
-        for name, rows in judged.items():
+        for name, rows in group_findings.items():
             if rows:
                 batch = batch_of_rows(AUDITED_TABLES[name], rows)
                 self._chunks[name].append(pack(pa.Table.from_batches([batch])))
 
-    def merge(self, other: JudgedGroups) -> None:
+    def merge(self, other: GroupFindings) -> None:
         """Those of groups that were judged elsewhere."""
         for name, chunks in other._chunks.items():
             self._chunks[name] += chunks
@@ -211,14 +211,14 @@ class AuditPart:
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
-        self.judged = JudgedGroups()
+        self.group_findings = GroupFindings()
 
     def merge(self, other: AuditPart) -> None:
         """Add what is told of other groups."""
         self.facts.merge(other.facts)
-        self.judged.merge(other.judged)
+        self.group_findings.merge(other.group_findings)
 
-    def shown(self, made: Rows, salt: str | None) -> Rows:
+    def shown(self, made: LedgerRows, salt: str | None) -> LedgerRows:
         """The rows of the ledger as they are written; all that go by are counted.
 
         Args:
@@ -239,23 +239,23 @@ as many rows, is in memory until they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class JudgingPass:
-    """Simulates and judges groups; travels to every task.
+class AuditPass:
+    """Simulates and audits groups; travels to every task.
 
     Attributes:
-        judge: of single groups.
+        rules: of single groups.
         engine: see `EngineOptions`.
     """
 
-    judge: GroupJudge
+    rules: GroupRules
     engine: EngineOptions
 
     def rows(
         self,
         tables: Mapping[str, pa.Table],
-        judged: JudgedGroups,
+        group_findings: GroupFindings,
         progress: Callable[[int, int], object] | None = None,
-    ) -> Rows:
+    ) -> LedgerRows:
         """Rows of every table of the ledger, with coded names (`ledger_pass`), and of `REPLAYED`.
 
         Memory: the tables, and the ledger of the groups that `ROWS_AT_ONCE` input rows are of.
@@ -263,10 +263,10 @@ class JudgingPass:
         Args:
             tables: used rows of input tables, observed tables, findings and ``propagation`` by
                 name: all that concern some groups. A table without rows may be missing.
-            judged: gets what is found, as the rows are taken.
+            group_findings: gets what is found, as the rows are taken.
             progress: told how many groups are judged, of how many.
         """
-        tables = with_events(tables)
+        tables = with_empty_events_if_missing(tables)
         own, grouped = by_group(case_tables(tables)), fan_out(tables)
         place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
         begin = 0
@@ -277,15 +277,15 @@ class JudgingPass:
                     ledger.setdefault(name, []).append(_plain(name, rows))
                 yield name, rows
             after = place[names_of(grouped, end - 1, end)[0]] + 1
-            judged.add(self._judged(own, begin, after, ledger))
+            group_findings.add(self._findings_of(own, begin, after, ledger))
             begin = after
             if progress is not None:
                 progress(begin, len(own))
-        judged.add(self._judged(own, begin, len(own), {}))
+        group_findings.add(self._findings_of(own, begin, len(own), {}))
 
-    def _judged(
+    def _findings_of(
         self, own: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
-    ) -> Judged:
+    ) -> FoundRows:
         """What is found of a range of groups; those without a consumer event have no ledger.
 
         ``ledger`` is emptied: its rows are there as cases from here on.
@@ -296,7 +296,7 @@ class JudgingPass:
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         grouped = by_group(tables)
         del tables
-        return judge_cases(self.judge, cases_of(grouped))
+        return run_group_rules(self.rules, cases_of(grouped))
 
 
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:
@@ -320,7 +320,7 @@ def audit_tables(
     Args:
         tables: input tables, observed tables, ingest's findings and the ledger, by name.
         progress: told how many groups are judged, of how many.
-        options: those of `judges_of`.
+        options: those of `audit_clusters`.
     """
-    judges = judges_of(read_cluster_tables(tables), **options)
-    return judges.result(judge_cases(judges.groups, group_cases(tables, progress)))
+    audited = audit_clusters(read_cluster_tables(tables), **options)
+    return audited.result(run_group_rules(audited.groups, group_cases(tables, progress)))

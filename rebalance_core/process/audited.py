@@ -38,7 +38,7 @@ from rebalance_core.report.audit_report import (
     ROWS_OF_A_TIMELINE,
     TABLES_OF_GROUPS,
     Previous,
-    Rows,
+    ReportRows,
     ShownFinding,
     shown_finding,
 )
@@ -100,7 +100,7 @@ class AuditWritten:
 # What the page of an audit shows, from the tables as they were written.
 
 
-def rows_of_groups(read: ReadWritten, groups: Sequence[GroupName]) -> dict[str, Rows]:
+def rows_of_groups(read: ReadWritten, groups: Sequence[GroupName]) -> dict[str, ReportRows]:
     """Rows of `TABLES_OF_GROUPS`: what the page shows of the groups."""
     return {name: _newest_rows(read, name, groups, time) for name, time in TABLES_OF_GROUPS.items()}
 
@@ -253,7 +253,7 @@ class Audited:
         rows = (row for row in self._findings if with_info or row["severity"] != INFO)
         return shown_findings(rows, findings)
 
-    def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, Rows]:
+    def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, ReportRows]:
         """Rows of the ledger as written, for the page."""
         return rows_of_groups(self.read, groups)
 

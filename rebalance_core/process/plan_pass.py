@@ -13,7 +13,7 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_OWNERSHIP, PLAN_STEPS, PLAN_SUMMARY
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, chunks, fan_out
-from rebalance_core.engine.ledger_pass import Rows, history_of, prepare_tables, rows_of
+from rebalance_core.engine.ledger_pass import LedgerRows, history_of, prepare_tables, rows_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model import events
@@ -32,9 +32,9 @@ from rebalance_core.planning.sweep.plan_edits import (
     EVENTS,
     GROUPS,
     WARNING,
+    ClusterEventChanges,
     HistoryRows,
     PlanEdits,
-    SharedEdits,
     is_type,
 )
 from rebalance_core.planning.sweep.plan_options import SweepOptions
@@ -108,7 +108,7 @@ class Histories:
         """One history; without a scenario the rows as they are given.
 
         Raises:
-            InputRefused: As `HistoryEdits.edited`.
+            InputRefused: As `EditsByHistory.edited`.
         """
         edits = self._edits.edits
         history = edits.histories[number]
@@ -151,7 +151,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in GROUP])
 
 
-def _shared(recorded: pa.Table, edits: SharedEdits) -> pa.Table:
+def _shared(recorded: pa.Table, edits: ClusterEventChanges) -> pa.Table:
     """Events of brokers and topics as a history has them."""
     if edits.lacking.num_rows:
         keys = recorded.select(EVENT_KEY)
@@ -382,7 +382,7 @@ class PlanPass:
         numbers: range,
         *,
         progress: Progress | None = None,
-    ) -> Rows:
+    ) -> LedgerRows:
         """Rows of the tables `OF_GROUPS`. Memory: the events of one history, rows of some groups.
 
         Args:

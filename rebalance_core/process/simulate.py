@@ -17,7 +17,7 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
-    Rows,
+    LedgerRows,
     ledger_pass,
     prepare_tables,
     reference_pass,
@@ -107,7 +107,7 @@ def ledger_rows(
     progress: Callable[[int, int], object] | None = None,
     *,
     names_coded: bool = False,
-) -> Rows:
+) -> LedgerRows:
     """Rows of every table of the ledger, some groups after the others.
 
     Args:

@@ -234,12 +234,12 @@ SEVERAL = "several members"
 """Who holds a shared queue, in a picture."""
 
 Row = Mapping[str, Any]
-Rows = Sequence[Row]
+ReportRows = Sequence[Row]
 GroupName = tuple[str, str]
 
 
 def group_timelines(
-    worst: Iterable[GroupName], tables: Mapping[str, Rows]
+    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupTimeline, ...]:
     """Who owned the queues of these groups; none of a group whose members read every queue.
 
@@ -263,7 +263,7 @@ def group_timelines(
 
 
 def group_balances(
-    worst: Iterable[GroupName], tables: Mapping[str, Rows]
+    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupBalance, ...]:
     """How even these groups are; arguments as of `group_timelines`."""
     loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
@@ -277,12 +277,12 @@ def _by_group(rows: Iterable[Row]) -> dict[GroupName, list[Row]]:
     return groups
 
 
-def _broadcasting(memberships: Rows) -> bool:
+def _broadcasting(memberships: ReportRows) -> bool:
     """True if every member reads every queue: nothing to draw."""
     return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
-def shared_holdings(pop_reach: Rows) -> list[Row]:
+def shared_holdings(pop_reach: ReportRows) -> list[Row]:
     """Shared queues as rows of ownership: of the client that alone reaches one, else of `SEVERAL`.
 
     Args:
@@ -298,7 +298,7 @@ def shared_holdings(pop_reach: Rows) -> list[Row]:
     ]
 
 
-def _merged(rows: Rows) -> Iterator[Row]:
+def _merged(rows: ReportRows) -> Iterator[Row]:
     """The stretches, in order, that rows in order of time cover together."""
     together: list[Row] = []
     until: float = -inf
@@ -312,7 +312,7 @@ def _merged(rows: Rows) -> Iterator[Row]:
         yield _stretch(together, until)
 
 
-def _stretch(together: Rows, until: float) -> Row:
+def _stretch(together: ReportRows, until: float) -> Row:
     clients = {row["client_id"] for row in together}
     return {
         "client_id": min(clients) if len(clients) == 1 else SEVERAL,
@@ -321,7 +321,7 @@ def _stretch(together: Rows, until: float) -> Row:
     }
 
 
-def _timeline(name: GroupName, ownership: Rows, epochs: Rows) -> GroupTimeline:
+def _timeline(name: GroupName, ownership: ReportRows, epochs: ReportRows) -> GroupTimeline:
     queues: dict[MessageQueue, list[Stretch]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
@@ -339,7 +339,7 @@ def _timeline(name: GroupName, ownership: Rows, epochs: Rows) -> GroupTimeline:
     )
 
 
-def _balance(name: GroupName, loads: Rows, metrics: Rows) -> GroupBalance:
+def _balance(name: GroupName, loads: ReportRows, metrics: ReportRows) -> GroupBalance:
     now = {
         row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
         for row in loads
@@ -422,7 +422,7 @@ def audit_report(
     rules: Mapping[str, str],
     shown: Sequence[ShownFinding],
     worst: Sequence[GroupName],
-    tables: Mapping[str, Rows],
+    tables: Mapping[str, ReportRows],
     previous: Previous | None,
     notes: Sequence[str],
     finished_ms: int,

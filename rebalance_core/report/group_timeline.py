@@ -14,7 +14,7 @@ from rebalance_core.report.timeline import (
     Axis,
     Cell,
     ClientShare,
-    Row,
+    TimelineRow,
     cells_of,
     client_shares,
     rows_of,
@@ -69,7 +69,7 @@ LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
 AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay behind an Arabic name
 
 
-def places(rows: Sequence[Row]) -> tuple[list[float], list[tuple[float, str]], float]:
+def places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float, str]], float]:
     """The top of each row, the base line and name of each topic, the bottom of all."""
     tops: list[float] = []
     topics: list[tuple[float, str]] = []
@@ -108,7 +108,7 @@ def _anchor(x: float, text: str, end: float) -> str:
 
 
 def draw_labels(
-    rows: Sequence[Row], tops: Sequence[float], topics: Sequence[tuple[float, str]]
+    rows: Sequence[TimelineRow], tops: Sequence[float], topics: Sequence[tuple[float, str]]
 ) -> Markup:
     """Names, clipped where an unusual font makes them too wide."""
     names = [
@@ -126,7 +126,7 @@ def draw_labels(
     return joined(headings + names)
 
 
-def _label(row: Row, top: float) -> Markup:
+def _label(row: TimelineRow, top: float) -> Markup:
     broker = shortened(row.broker_name, max(LABEL_COLUMNS - columns(row.label) - 1, 5))
     whole = visible(row.broker_name)
     words = tag(
@@ -257,7 +257,7 @@ def draw_timeline(
 
 def _drawing(
     group: str,
-    rows: Sequence[Row],
+    rows: Sequence[TimelineRow],
     cells: Sequence[Sequence[Cell]],
     palette: Palette,
     axis: Axis,

@@ -110,7 +110,7 @@ RANGES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """Queues of one topic on one broker that have the same history."""
 
     topic: str
@@ -138,7 +138,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TimelineRows:
     """What is drawn, and how much is not.
 
     Attributes:
@@ -147,16 +147,16 @@ class Rows:
         left_out: the rows not drawn.
     """
 
-    shown: tuple[Row, ...]
+    shown: tuple[TimelineRow, ...]
     folded: bool
-    left_out: tuple[Row, ...]
+    left_out: tuple[TimelineRow, ...]
 
 
 def rows_of(
     histories: Iterable[tuple[QueueHistory, tuple[Segment, ...]]],
     named: frozenset[tuple[str, str, int]] = frozenset(),
     most: int = MOST_ROWS,
-) -> Rows:
+) -> TimelineRows:
     """At most `most` rows, the order kept.
 
     Too many rows: neighbouring queues with the same history become one row; if that is not
@@ -164,7 +164,7 @@ def rows_of(
     those without any change, last those that a finding names.
     """
     rows = [
-        Row(q.topic, q.broker_name, (q.queue_id,), history, _key(q) in named)
+        TimelineRow(q.topic, q.broker_name, (q.queue_id,), history, _key(q) in named)
         for q, history in histories
     ]
     folded = len(rows) > most
@@ -174,14 +174,14 @@ def rows_of(
         rows = fold_equal(rows)
     order = sorted(range(len(rows)), key=lambda at: (rows[at].rank, at))
     keep = set(order[:most])
-    return Rows(
+    return TimelineRows(
         tuple(row for at, row in enumerate(rows) if at in keep),
         folded,
         tuple(row for at, row in enumerate(rows) if at not in keep),
     )
 
 
-def fold_neighbours(rows: Sequence[Row]) -> list[Row]:
+def fold_neighbours(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
     """Runs of rows of one topic and broker with the same history become one row."""
     run, last = 0, None
     runs = []
@@ -193,7 +193,7 @@ def fold_neighbours(rows: Sequence[Row]) -> list[Row]:
     return _folded(rows, lambda _: next(numbers))
 
 
-def fold_equal(rows: Sequence[Row]) -> list[Row]:
+def fold_equal(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
     """All rows of one topic and broker with the same history become one, where the first was."""
     return _folded(rows, _same)
 
@@ -222,16 +222,18 @@ def _key(queue: QueueHistory) -> tuple[str, str, int]:
     return queue.topic, queue.broker_name, queue.queue_id
 
 
-def _same(row: Row) -> tuple[str, str, tuple[Segment, ...]]:
+def _same(row: TimelineRow) -> tuple[str, str, tuple[Segment, ...]]:
     return row.topic, row.broker_name, row.history
 
 
-def _folded(rows: Sequence[Row], group_by: Callable[[Row], Hashable]) -> list[Row]:
-    together: dict[Hashable, list[Row]] = {}
+def _folded(
+    rows: Sequence[TimelineRow], group_by: Callable[[TimelineRow], Hashable]
+) -> list[TimelineRow]:
+    together: dict[Hashable, list[TimelineRow]] = {}
     for row in rows:
         together.setdefault(group_by(row), []).append(row)
     return [
-        Row(
+        TimelineRow(
             group[0].topic,
             group[0].broker_name,
             tuple(queue_id for row in group for queue_id in row.queue_ids),
@@ -308,7 +310,7 @@ class Cell:
     changes: int = 0
 
 
-def cells_of(rows: Sequence[Row], axis: Axis) -> list[list[Cell]]:
+def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:
     """The cells of each row."""
     for crowd in CROWD_PX:
         drawn = [row_cells(row.history, axis, crowd) for row in rows]

@@ -36,15 +36,15 @@ from rebalance_core.spark.sources import Inputs, Source, cores_of, rows_of
 Batches = Iterable[pa.RecordBatch]
 
 
-class Note(Protocol):
-    """What a later step wants to know of used rows; it is pickled."""
+class TaskStats(Protocol):
+    """Counts of used rows that a later step wants; pickled."""
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
         """That of all these rows."""
 
 
-Noting = Callable[[str, pa.Table], Note | None]
+StatsOf = Callable[[str, pa.Table], TaskStats | None]
 """From used rows of a table to what they say, if that is something."""
 
 KEYED_DDL = "bucket INT, name STRING, row_count INT, unknown STRING, chunk BINARY"
@@ -119,23 +119,24 @@ class KeyTask:
     """Compares the rows of each key; the rows of a bucket come together.
 
     Attributes:
-        notings: Of the used rows; each gives notes of a class of its own.
+        stats_of: Of the used rows; each gives stats of a class of its own.
     """
 
-    notings: tuple[Noting, ...]
+    stats_of: tuple[StatsOf, ...]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of `CHECKED_DDL`."""
-        noted: dict[type[Note], Note] = {}
+        stats: dict[type[TaskStats], TaskStats] = {}
         for name, checked, unknown in _checked(batches):
             yield from _checked_rows(name, checked, unknown)
-            for noting in self.notings:
-                note = noting(name, checked.tables[name])
-                if note is not None:
-                    kind = type(note)
-                    noted[kind] = kind.merged([noted[kind], note]) if kind in noted else note
-        if noted:
-            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*noted.values()]), None, None)
+            for read in self.stats_of:
+                counted = read(name, checked.tables[name])
+                if counted is not None:
+                    kind = type(counted)
+                    merged = kind.merged([stats[kind], counted]) if kind in stats else counted
+                    stats[kind] = merged
+        if stats:
+            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
 
 
 def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
@@ -204,7 +205,7 @@ _BUCKETS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Quarantined:
+class CheckedFrames:
     """The input after the checks; everything lazy.
 
     ``tables`` has the used rows by table name (contract columns, ``_source``, ``_raw``; equal
@@ -215,10 +216,10 @@ class Quarantined:
     rejected: DataFrame
     chunks: DataFrame
 
-    def of(self, names: Collection[str]) -> Quarantined:
+    def of(self, names: Collection[str]) -> CheckedFrames:
         """Some of the tables; what is kept is released where all are."""
         tables = {name: rows for name, rows in self.tables.items() if name in names}
-        return _quarantined(tables, self.chunks.where(sf.col("name").isin(*names)))
+        return _checked_frames(tables, self.chunks.where(sf.col("name").isin(*names)))
 
     def close(self) -> None:
         """Release the checked rows, which are kept once computed if `quarantine` made them."""
@@ -226,34 +227,34 @@ class Quarantined:
 
 
 def quarantine(
-    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, notings: tuple[Noting, ...] = ()
-) -> Quarantined:
+    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, stats_of: tuple[StatsOf, ...] = ()
+) -> CheckedFrames:
     """Check every table there is, and keep the rows once computed; see `check`.
 
     Args:
         inputs: The tables as read.
         max_queue_nums: The most queues that a topic may have on a broker.
-        notings: Of the used rows.
+        stats_of: Of the used rows.
     """
     # Counted, used and rejected from here.
     sources = inputs.sources()
-    chunks = _checked_chunks(sources, max_queue_nums, notings).persist()
-    return _quarantined(sources, chunks)
+    chunks = _checked_chunks(sources, max_queue_nums, stats_of).persist()
+    return _checked_frames(sources, chunks)
 
 
-def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Quarantined:
+def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS) -> CheckedFrames:
     """Every row of some tables, used or rejected.
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
     tables have no keys, and their texts are what was seen, not settings: any is good.
     """
-    return _quarantined(sources, _checked_chunks(sources, max_queue_nums, ()))
+    return _checked_frames(sources, _checked_chunks(sources, max_queue_nums, ()))
 
 
-def _quarantined(names: Iterable[str], chunks: DataFrame) -> Quarantined:
+def _checked_frames(names: Iterable[str], chunks: DataFrame) -> CheckedFrames:
     of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in names}
-    return Quarantined(
+    return CheckedFrames(
         tables={name: _unpacked(rows, used_ddl(name)) for name, rows in of_table.items()},
         rejected=_unpacked(chunks.select("rejected"), REJECTED.plain_ddl),
         chunks=chunks,
@@ -265,7 +266,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
 
 
 def _checked_chunks(
-    sources: Mapping[str, Source], max_queue_nums: int, notings: tuple[Noting, ...]
+    sources: Mapping[str, Source], max_queue_nums: int, stats_of: tuple[StatsOf, ...]
 ) -> DataFrame:
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
@@ -282,7 +283,7 @@ def _checked_chunks(
     if keyed:
         number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
         rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
-    return rows.mapInArrow(_plain(KeyTask(notings)), CHECKED_DDL)
+    return rows.mapInArrow(_plain(KeyTask(stats_of)), CHECKED_DDL)
 
 
 def _plain(task: RowTask | KeyTask) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -296,45 +297,45 @@ def _plain(task: RowTask | KeyTask) -> Callable[[Batches], Iterator[pa.RecordBat
 
 # How many rows were read, how many are bad and why, counted before anything is simulated.
 
-NoteT = TypeVar("NoteT", bound=Note)
+StatsT = TypeVar("StatsT", bound=TaskStats)
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CheckCounts:
     """What was counted of checked tables.
 
     Attributes:
         rows: Rows and bad rows of each table.
         unknown: Columns, sorted, that were read past, by table.
-        notes: What tasks noted of the used rows, in no order.
+        task_stats: What tasks counted of the used rows, in no order.
     """
 
     rows: Mapping[str, RowCounts]
     unknown: Mapping[str, list[str]]
-    notes: Sequence[Note]
+    task_stats: Sequence[TaskStats]
 
-    def noted(self, kind: type[NoteT]) -> NoteT:
-        """What all tasks noted, of one class."""
-        return kind.merged(note for note in self.notes if isinstance(note, kind))
+    def stats(self, kind: type[StatsT]) -> StatsT:
+        """Merge what all tasks counted, of one class."""
+        return kind.merged(part for part in self.task_stats if isinstance(part, kind))
 
 
-def check_and_note(
+def check_and_count(
     inputs: Inputs,
     max_queue_nums: int,
-    notings: tuple[Noting, ...],
+    stats_of: tuple[StatsOf, ...],
     warn: Callable[[str], object] | None = None,
-) -> tuple[Quarantined, Counted]:
+) -> tuple[CheckedFrames, CheckCounts]:
     """The checked tables, kept until closed, and what was counted of them; one job.
 
     Args:
         inputs: The tables as read.
         max_queue_nums: As of `quarantine`.
-        notings: Each notes something of the used rows.
+        stats_of: Each counts something of the used rows.
         warn: Gets a text for each table with unknown columns, which are not read.
     """
-    checked = quarantine(inputs, max_queue_nums=max_queue_nums, notings=notings)
+    checked = quarantine(inputs, max_queue_nums=max_queue_nums, stats_of=stats_of)
     try:
         told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
         counted = _counted(checked, told)
@@ -347,20 +348,20 @@ def check_and_note(
     return checked, counted
 
 
-def _counted(checked: Quarantined, told: Mapping[str, list[str]]) -> Counted:
+def _counted(checked: CheckedFrames, told: Mapping[str, list[str]]) -> CheckCounts:
     """Args: the tables, and the unknown columns that are known before rows are read."""
     rows = dict.fromkeys(checked.tables, RowCounts(0, 0))
     texts: dict[str, list[str]] = {name: [] for name in checked.tables}
-    notes: list[Note] = []
+    stats: list[TaskStats] = []
     for row in rows_of(checked.chunks.select(*_COUNTED)):
         name = row["name"]
         if row["note"] is not None:
-            notes += pickle.loads(row["note"])
+            stats += pickle.loads(row["note"])
             continue
         rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
         texts[name].append(row["unknown"])
     found = {name: told.get(name) or sorted(unknown_names(texts[name])) for name in rows}
-    return Counted(rows, {name: names for name, names in found.items() if names}, notes)
+    return CheckCounts(rows, {name: names for name, names in found.items() if names}, stats)
 
 
 def complaints(rejected: DataFrame) -> list[Complaint]:

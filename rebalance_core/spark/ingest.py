@@ -47,7 +47,7 @@ from rebalance_core.spark.collection_evidence import (
 )
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
 from rebalance_core.spark.sources import cores_of, rows_of
-from rebalance_core.spark.task_tables import Rows, kept_tables, task_tables
+from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
 
 # What tasks make of evidence: rows on groups and topics, then tables in their final form.
 #
@@ -133,13 +133,13 @@ class IngestCounts:
             self.findings.update(rows["rule_id"].to_pylist())
 
 
-def completing(batches: Batches) -> tuple[Rows, IngestCounts]:
+def completing(batches: Batches) -> tuple[TableRows, IngestCounts]:
     """`Work` of `task_tables`: the tables of a task's rows; the note counts them."""
     counts = IngestCounts()
     return _completed(batches, counts), counts
 
 
-def _completed(batches: Batches, counts: IngestCounts) -> Rows:
+def _completed(batches: Batches, counts: IngestCounts) -> TableRows:
     for _, tables in routed_tables(batches):
         for name, rows in tables.items():
             counts.add(name, rows)

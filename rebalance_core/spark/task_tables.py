@@ -171,9 +171,9 @@ def _numbered(file: int) -> str:
 # Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows
 # are kept, packed, and each table goes through Spark's writer.
 
-Rows = Iterable[tuple[str, pa.RecordBatch]]
+TableRows = Iterable[tuple[str, pa.RecordBatch]]
 """Rows of tables, each with the table's name."""
-Work = Callable[[Batches], tuple[Rows, object]]
+Work = Callable[[Batches], tuple[TableRows, object]]
 """From a task's rows to those of tables, and a note that is complete once these are made."""
 
 _NOTE = "_note"
@@ -337,7 +337,7 @@ class _ThroughSpark:
 def _digested(work: Work, tables: Sequence[str]) -> Work:
     """The same work; its note comes with the digest of each table."""
 
-    def run(batches: Batches) -> tuple[Rows, tuple[object, dict[str, TableDigest]]]:
+    def run(batches: Batches) -> tuple[TableRows, tuple[object, dict[str, TableDigest]]]:
         rows, note = work(batches)
         digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
@@ -371,7 +371,7 @@ def _unpacked(batches: Batches) -> Iterator[pa.RecordBatch]:
             yield from unpack(chunk.as_buffer()).to_batches()
 
 
-def _again(batches: Batches) -> tuple[Rows, None]:
+def _again(batches: Batches) -> tuple[TableRows, None]:
     """`Work` over the rows of `KeptTables`."""
     chunks = (row for batch in batches for row in batch.to_pylist() if row["name"] != _NOTE)
     return (

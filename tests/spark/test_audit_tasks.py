@@ -21,7 +21,7 @@ from rebalance_core.process.audit_cases import (
     cluster_tables_of,
     observed,
 )
-from rebalance_core.process.audit_pass import AuditPart, JudgingPass, audit_tables, judges_of
+from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters, audit_tables
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of
@@ -81,12 +81,12 @@ def test_all_tasks_find_together_what_a_process_finds(
     tables: dict[str, pa.Table], buckets: int, salt: str | None
 ) -> None:
     routing = AuditRouting(routing_of(interests(tables), buckets, giant_cells=UNDIVIDED))
-    judges = judges_of(clusters(tables), redact_salt=salt)
-    judging = JudgingPass(judges.groups, engine_options(tables, SimulationOptions()))
+    judges = audit_clusters(clusters(tables), redact_salt=salt)
+    judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
     rows, note = AuditWork(judging, salt)(routed(tables, routing))
     written = [*rows]
     part: AuditPart = pickle.loads(pickle.dumps(note))
-    result = judges.result(part.judged.rows())
+    result = judges.result(part.group_findings.rows())
 
     ledger = simulate({name: ingested_fleet()[name] for name in INPUT_TABLES}).tables()
     expected = audit_tables({**tables, **ledger}, redact_salt=salt)

@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 def assert_agree(spark: SparkSession, folder: Path) -> None:
     inputs = InputTables.read(spark, str(folder))
-    quarantined, counted = checks.check_and_note(inputs, MAX_QUEUE_NUMS, ())
+    quarantined, counted = checks.check_and_count(inputs, MAX_QUEUE_NUMS, ())
     mine = read_input_tables(str(folder))
     checked = check_tables(mine)
     assert mine.unknown_columns == inputs.unknown_columns()

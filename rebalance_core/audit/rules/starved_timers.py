@@ -33,7 +33,7 @@ RULE = Rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class StarvedProcess:
     """What one process could not reach.
 
     Attributes:
@@ -98,7 +98,7 @@ def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
 
 def _process(
     name: str, rows: list[Row], gone: dict[str, list[tuple[int, int | None]]]
-) -> Process | None:
+) -> StarvedProcess | None:
     """The worst time of one process; None if failures did not last for two heartbeats."""
     lasting_rows = [row for row in rows if row["last_ms"] - row["first_ms"] >= HEARTBEAT_MS]
     if not lasting_rows:
@@ -111,7 +111,7 @@ def _process(
         key=len,
     )
     addresses = {row["details"].get("address", row["broker_name"]) for row in worst}
-    return Process(
+    return StarvedProcess(
         name,
         tuple(sorted({row["broker_name"] or "" for row in worst})),
         min(len(addresses) * REQUEST_TIMEOUT_MS, HEARTBEAT_MS),
@@ -131,7 +131,7 @@ def _late(row: Row, gone: list[tuple[int, int | None]]) -> int:
     return late
 
 
-def _finding(starved: list[Process]) -> Finding:
+def _finding(starved: list[StarvedProcess]) -> Finding:
     worst = max(starved, key=lambda one: (one.severity == WARNING, one.late_ms, one.blocked_ms))
     names = [process.name for process in starved]
     late = (

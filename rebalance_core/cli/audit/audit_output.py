@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, audit_outcome, render_metrics
 from rebalance_core.cli.audit.request import AuditRequest

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted
 from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
 from rebalance_core.cli.audit.options import AuditOptions

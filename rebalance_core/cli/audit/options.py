@@ -35,7 +35,7 @@ class AuditOptions(JobOptions):
     def judging(
         self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
     ) -> dict[str, Any]:
-        """The options of `process.audit.judges.judges_of`."""
+        """The options of `process.audit_pass.audit_clusters`."""
         hours = settings.max_age_hours
         now_ms = int(now.timestamp() * 1000)
         return {

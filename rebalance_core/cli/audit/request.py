@@ -37,7 +37,7 @@ class AuditRequest:
 
     @property
     def judging(self) -> dict[str, Any]:
-        """The options of `judges_of`."""
+        """The options of `audit_clusters`."""
         return self.options.judging(self.settings.audit, self.accepted, self.now)
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures, Segment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.draws import (
     DRAW_BITS,
@@ -86,7 +86,7 @@ class MemberLists:
     """
 
     def __init__(
-        self, futures: Futures, segment: Segment, lives: NDArray[np.int64], routes: KnownRoutes
+        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64], routes: KnownRoutes
     ) -> None:
         self._futures, self._segment, self._lives = futures, segment, lives
         self._routes = routes
@@ -254,7 +254,7 @@ class WakeUps:
     def __init__(
         self,
         futures: Futures,
-        segment: Segment,
+        segment: PlaySegment,
         lives: NDArray[np.int64],
         lists: list[MemberList],
     ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Learned
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
 from rebalance_core.clockwork.batch.mixed_state import (
@@ -57,7 +57,9 @@ class SubscribedRoutes(KnownRoutes):
         mixed: who subscribes what.
     """
 
-    def __init__(self, futures: Futures, segment: Segment, lives: Ints, mixed: MixedState) -> None:
+    def __init__(
+        self, futures: Futures, segment: PlaySegment, lives: Ints, mixed: MixedState
+    ) -> None:
         self._mixed = mixed
         self.subscriptions = mixed.subscriptions.of(lives)
         self._fetched_us = mixed.fetched_us[:, lives].reshape(
@@ -104,10 +106,10 @@ class SubscribedRoutes(KnownRoutes):
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._mixed.fetched_us[:, self._lives] = self._fetched_us.reshape(shape)
 
-    def _blind(self, segment: Segment) -> NDArray[np.bool_]:
+    def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         return np.ones(self.fetched.shape[1], bool)
 
-    def _learn(self, topic: int, segment: Segment) -> list[Learned]:
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Learned]:
         """All versions, and when polls bring them."""
         ticks, lives = self._futures.ticks, self._lives
         created = ticks.created[lives]
@@ -293,7 +295,7 @@ class OpenLists(MemberLists):
     """
 
     def __init__(
-        self, futures: Futures, segment: Segment, lives: NDArray[np.int64], routes: KnownRoutes,
+        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64], routes: KnownRoutes,
         mixed: MixedState,
     ) -> None:  # fmt: skip
         self._mixed = mixed

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.answers import Moves, Outcome
-from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_lists import OpenLists, SubscribedRoutes, TopicTables
 from rebalance_core.clockwork.batch.mixed_state import Agenda, MixedElements, MixedState, Wakes
@@ -32,7 +32,7 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 
 
 def play_mixed_segment(
-    futures: Futures, mixed: MixedState, segment: Segment, lives: Ints, shares: list[Shares],
+    futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints, shares: list[Shares],
     sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
@@ -54,7 +54,7 @@ def play_mixed_segment(
 
 class _MixedPlay:
     def __init__(
-        self, futures: Futures, mixed: MixedState, segment: Segment, lives: Ints,
+        self, futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints,
         shares: list[Shares], sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
@@ -119,7 +119,7 @@ class _MixedPlay:
         self._elements.settle(who, outcome.end_us, outcome.balanced)
         self._beat(who, self._elements.number[who] - 1, outcome)
 
-    def _beat(self, who: Ints, number: Ints, outcome: Outcome) -> None:
+    def _beat(self, who: Ints, number: Ints, outcome: PassOutcome) -> None:
         """Passes that changed something send heartbeats."""
         rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
         at = self._elements.life[who[rows]], self._elements.seed[who[rows]]
@@ -168,7 +168,7 @@ class _MixedPlay:
         if self._fresh:
             self._open_channels(who, begin, outcome)
 
-    def _open_channels(self, who: Ints, begin: Times, outcome: Outcome) -> None:
+    def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
         """From 5.2 on a broker that a pass asked hears of the client."""
         its = self._elements
         for number, place in enumerate(self._lists.lists):

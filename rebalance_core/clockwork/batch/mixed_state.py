@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.batch.member_lists import MemberList
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import (
@@ -116,7 +116,7 @@ class MixedElements(Elements):
     """
 
     def __init__(
-        self, futures: Futures, segment: Segment, lives: Ints, subscriptions: SubscriptionsNow
+        self, futures: Futures, segment: PlaySegment, lives: Ints, subscriptions: SubscriptionsNow
     ) -> None:
         super().__init__(futures, segment, lives)
         self._subscriptions = subscriptions
@@ -342,7 +342,7 @@ class Agenda:
     """
 
     def __init__(
-        self, futures: Futures, segment: Segment, lives: Ints, lists: list[MemberList],
+        self, futures: Futures, segment: PlaySegment, lives: Ints, lists: list[MemberList],
         mixed: MixedState,
     ) -> None:  # fmt: skip
         self._segment, self._lives, self._mixed = segment, lives, mixed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from rebalance_core.clockwork.draws import DRAW_BITS, NOTICE, Operation, Timer, operation_id
-from rebalance_core.clockwork.loop.world import Broker, Client, Kind, World, wake
+from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, World, wake
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, RouteVersion
 from rebalance_core.model.group_settings import BROADCASTING
@@ -27,7 +27,7 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
     return version
 
 
-def brokers_route(world: World, broker: Broker, topic: str) -> RouteVersion | None:
+def brokers_route(world: World, broker: LoopBroker, topic: str) -> RouteVersion | None:
     """The route that a broker divides by: of its last poll, or fetched when it is asked first."""
     number = world.topic_numbers.get(topic)
     if number is None:
@@ -138,7 +138,7 @@ NEWEST_NOTICE_WINS = (5, 3, 3)
 """From then on a newer notification stops the loop of an older one."""
 
 
-def member_list(world: World, broker: Broker) -> tuple[str, ...] | None:
+def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
     """GET_CONSUMER_LIST_BY_GROUP: one id an entry; None from a broker that is down or knows nobody.
 
     ``ConsumerManageProcessor``: an empty list is an error, which the client takes for no answer.
@@ -161,7 +161,7 @@ def join(world: World, life: Life, number: int) -> None:
     _tell(world, broker, life, member, Operation.JOINS)
 
 
-def _unlisted(world: World, ghost: Life, broker: Broker) -> int | None:
+def _unlisted(world: World, ghost: Life, broker: LoopBroker) -> int | None:
     """The process that a ghost is the new connection of: one that the broker does not list."""
     for client in world.clients.values():
         if client.life.client_id == ghost.client_id and not broker.lists(client.index):
@@ -169,7 +169,7 @@ def _unlisted(world: World, ghost: Life, broker: Broker) -> int | None:
     return None
 
 
-def register(world: World, client: Client, broker: Broker) -> None:
+def register(world: World, client: Client, broker: LoopBroker) -> None:
     """A broker that is new, or came back, hears of a client for the first time in its life."""
     broker.entries[client.index] = client.index
     broker.topics = client.member.subscriptions
@@ -177,7 +177,7 @@ def register(world: World, client: Client, broker: Broker) -> None:
 
 
 def subscribe(
-    world: World, client: Client, broker: Broker, operation: Operation, number: int
+    world: World, client: Client, broker: LoopBroker, operation: Operation, number: int
 ) -> None:
     """A heartbeat of a member that is listed: the topics it names become the group's.
 
@@ -188,7 +188,7 @@ def subscribe(
         _tell(world, broker, client.life, client.member, operation, number)
 
 
-def unregister(world: World, life: Life, broker: Broker, *, told: bool) -> None:
+def unregister(world: World, life: Life, broker: LoopBroker, *, told: bool) -> None:
     """A broker's list loses a process and its connections; scans tell nobody."""
     listed = [entry for entry, client in broker.entries.items() if life.index in (entry, client)]
     if not listed:
@@ -201,7 +201,7 @@ def unregister(world: World, life: Life, broker: Broker, *, told: bool) -> None:
 
 def _tell(
     world: World,
-    broker: Broker,
+    broker: LoopBroker,
     life: Life,
     member: Member,
     operation: Operation,
@@ -228,7 +228,7 @@ def _tell(
         )
 
 
-def _deliver(world: World, broker: Broker, sent_us: int, target: int) -> None:
+def _deliver(world: World, broker: LoopBroker, sent_us: int, target: int) -> None:
     if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
         return
     client = world.clients.get(target)
@@ -254,7 +254,7 @@ def heartbeat(world: World, client: Client, operation: Operation, number: int) -
             register(world, client, broker)
 
 
-def heard_by(world: World, client: Client) -> list[Broker]:
+def heard_by(world: World, client: Client) -> list[LoopBroker]:
     """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
     reached = (world.brokers[number] for number in known_brokers(world, client))
     return [broker for broker in reached if hears(broker, client)]
@@ -271,7 +271,7 @@ def blocked_us(world: World, client: Client) -> int:
     return silent * REQUEST_TIMEOUT_US
 
 
-def hears(broker: Broker, client: Client) -> bool:
+def hears(broker: LoopBroker, client: Client) -> bool:
     """The broker is there for the client."""
     number = broker.number
     return broker.up and number in client.reachable and number not in client.joining

@@ -44,9 +44,9 @@ from rebalance_core.clockwork.loop.order_locks import (
 from rebalance_core.clockwork.loop.world import (
     MIN_INTERVAL,
     RESUMED,
-    Broker,
     Client,
     Kind,
+    LoopBroker,
     PassBegun,
     World,
     schedule_pass,
@@ -279,7 +279,9 @@ def _decide(world: World, one: RunningPass) -> None:
         end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _asked(world: World, one: RunningPass, topic: str, route: RouteVersion | None) -> Broker | None:
+def _asked(
+    world: World, one: RunningPass, topic: str, route: RouteVersion | None
+) -> LoopBroker | None:
     """One broker of the route, any of them; no other is asked in this pass."""
     client = one.client
     if route is None or client.process.is_broadcasting:
@@ -306,7 +308,7 @@ def brokers_know(process: ClientProcess) -> bool:
     return process.strategy.name in BROKER_STRATEGIES
 
 
-def _channel_active(world: World, client: Client, broker: Broker) -> None:
+def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
     if world.lives(client) and hears(broker, client) and not broker.lists(client.index):
         register(world, client, broker)

@@ -279,7 +279,7 @@ class OrderLock:
 
 
 @dataclass(slots=True)
-class Broker:
+class LoopBroker:
     """One broker, and what it knows of the group.
 
     Attributes:
@@ -394,7 +394,7 @@ class World:
     script: Script
     future: Future
     agenda: Agenda
-    brokers: list[Broker]
+    brokers: list[LoopBroker]
     begin_pass: Callable[[World, Client, str], None]
     clients: dict[int, Client] = field(default_factory=dict)
     idle: bool = True

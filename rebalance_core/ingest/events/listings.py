@@ -23,7 +23,7 @@ from rebalance_core.model.verdicts import WARNING
 # It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
 
 
-def at_answerers(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """The pieces, those of kind ``member`` with the place of the process that answered.
 
     It is the slave whose log has the connection, else, while the master is gone, the only slave
@@ -346,7 +346,7 @@ def timed_evidence(
         for name, times in moments.items():
             for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
-    listed = at_answerers(pieces, context)
+    listed = with_answering_replica(pieces, context)
     for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):
         yield context.time_of(piece), piece
     notified = _notifications(pieces, context)

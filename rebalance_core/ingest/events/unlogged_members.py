@@ -9,7 +9,7 @@ from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import (
     HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
-    Member,
+    ConnectedMember,
     ProcessNames,
     SubscriptionTable,
 )
@@ -235,7 +235,7 @@ class Unsubscriptions:
 RESETTLE_MS = ROUTE_MS
 """A change of members or topics has reached everybody (rocketmq.md §6.4)."""
 
-Topics = Mapping[Member, frozenset[str]]
+Topics = Mapping[ConnectedMember, frozenset[str]]
 
 
 class SubscriptionVersions:
@@ -253,7 +253,7 @@ class SubscriptionVersions:
 
     def of_silent(
         self, broker: str, table: SubscriptionTable, topics: Topics, events: Iterable[Row]
-    ) -> dict[Member, dict[str, int]]:
+    ) -> dict[ConnectedMember, dict[str, int]]:
         """When a silent member subscribed a topic that another member brought before.
 
         The next newer subVersion is its own if it alone lacked the topic and nothing moved the
@@ -265,7 +265,7 @@ class SubscriptionVersions:
             topics: those known so far of the members that send heartbeats there.
             events: of the group.
         """
-        versions: dict[Member, dict[str, int]] = {}
+        versions: dict[ConnectedMember, dict[str, int]] = {}
         events = list(events)
         for topic in sorted(table.topics):
             lacking = [member for member, known in topics.items() if topic not in known]
@@ -293,7 +293,7 @@ def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[R
     for row in events:
         if at_ms - RESETTLE_MS <= row["event_ms"] <= at_ms:
             subscribed = row["event_type"] == SUBSCRIBE and row["topic"] == topic
-            own = Member(row["client_id"], row["channel_id"]) == table.reporter
+            own = ConnectedMember(row["client_id"], row["channel_id"]) == table.reporter
             if not (subscribed and own and row["event_ms"] < table.versions[topic]):
                 return True
     return False

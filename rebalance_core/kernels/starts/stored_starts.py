@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rebalance_core.kernels.cells import Block, Shared
-from rebalance_core.kernels.ownership.changes import INITIAL, Changes
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -50,7 +50,7 @@ def local_starts(
     prepared: PreparedGroups,
     commits: SeenCommits,
     offsets: SeenOffsets,
-    adds: Changes,
+    adds: OwnerChanges,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
     """`replay.starts.pull_starts.PullStarts._local_start` of many.
@@ -327,7 +327,7 @@ class Steps:
         return self.count[np.searchsorted(pair(self.queue, self.epoch), pair(queue, epoch))]
 
 
-def find_steps(changes: Changes, switches: RoleSwitches) -> Steps:
+def find_steps(changes: OwnerChanges, switches: RoleSwitches) -> Steps:
     """The steps of a piece's changes; none where no master was ever lost."""
     if not switches:
         changes = changes.where(np.zeros(0, np.int64))
@@ -351,7 +351,7 @@ class SwitchedLows:
     """It is bounded, too, by where the owner before can have started, from this row on."""
 
     def chained(
-        self, mine: Changes, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
+        self, mine: OwnerChanges, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
         stays: Bools,
     ) -> tuple[Ints, Ints]:  # fmt: skip
         """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
@@ -409,9 +409,9 @@ def switched_lows(
     piece: Block | Shared,
     steps: Steps,
     switches: RoleSwitches,
-    adds: Changes,
-    drops: Changes,
-    mine: Changes,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    mine: OwnerChanges,
     commits: SeenCommits,
     offsets: SeenOffsets,
 ) -> SwitchedLows:
@@ -460,8 +460,8 @@ def _past(
     epoch: Ints,
     cell: Ints,
     at_ms: Ints,
-    adds: Changes,
-    drops: Changes,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Handover:
     """A handover to nobody at each moment, from whoever had the queue before the epoch."""
@@ -510,7 +510,7 @@ class FirstPulls(NamedTuple):
     commits: SeenCommits | None
     offsets: SeenOffsets
 
-    def corrected(self, mine: Changes, starts: Starts, seen: Ints) -> Ints:
+    def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
         """Where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
 
         Args:
@@ -531,7 +531,7 @@ class FirstPulls(NamedTuple):
             known[beyond] = furthest >= starts.offset[beyond]
         return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
 
-    def sent_back(self, mine: Changes, starts: Starts, stored: Ints) -> Ints:
+    def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
         """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
         assert self.commits is not None
         seen = self.offsets.newest(mine.queue, self.prepared.epochs.from_ms[mine.epoch])
@@ -539,7 +539,7 @@ class FirstPulls(NamedTuple):
         newer = pick(self.offsets.rows.at_ms, seen) >= pick(self.commits.at_ms, stored)
         return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
 
-    def _furthest(self, mine: Changes, rule: Ints, seen_ms: Ints) -> Ints:
+    def _furthest(self, mine: OwnerChanges, rule: Ints, seen_ms: Ints) -> Ints:
         """The highest offset committed by a moment: the client's own where it keeps it itself."""
         commits, earliest_ms = self.commits, self.prepared.epochs.from_ms[mine.epoch]
         assert commits is not None

@@ -31,7 +31,7 @@ from rebalance_core.planning.scenario.edit import (
     whole,
     words,
 )
-from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
@@ -345,7 +345,7 @@ class SwitchStrategy(GroupEdit):
                 life.rejoin(member, self._switched, source)
             return
 
-        def restart(member: Member) -> None:
+        def restart(member: EditedMember) -> None:
             life.restart(member, source, down_ms=self.down, change=self._switched)
 
         at_once = math.ceil(len(members) * self.percent / 100)

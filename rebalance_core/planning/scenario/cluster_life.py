@@ -44,7 +44,7 @@ def entity_of(consumer_group: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedRows:
     """What became of an entity's rows.
 
     Attributes:
@@ -138,9 +138,9 @@ class RowLog:
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def result(self) -> Edited:
+    def result(self) -> EditedRows:
         """Everything gathered."""
-        return Edited(
+        return EditedRows(
             tuple(self.kept), tuple(self.dropped), tuple(self.added), tuple(self.warnings)
         )
 
@@ -225,7 +225,7 @@ class Absence:
 
 
 @dataclass(slots=True)
-class Broker:
+class EditedBroker:
     """A broker without a replica left, or without its master."""
 
     down: Absence = field(default_factory=Absence)
@@ -253,7 +253,7 @@ class ClusterLife(Timeline):
     def __init__(self, cluster: str, *, end_ms: int) -> None:
         super().__init__(RowLog(cluster, SHARED), end_ms)
         self.cluster = cluster
-        self.brokers: dict[str, Broker] = {}
+        self.brokers: dict[str, EditedBroker] = {}
         self.configs: dict[str, dict[str, TopicSettings]] = {}
         self.config_rules: list[ConfigRule] = []
 
@@ -306,13 +306,13 @@ class ClusterLife(Timeline):
             self.log.keep(row)
 
     def _recorded_broker(self, row: Row, name: str) -> None:
-        broker = self.brokers.setdefault(name, Broker())
+        broker = self.brokers.setdefault(name, EditedBroker())
         broker.down.recorded = row["event_type"] == events.BROKER_DOWN
         broker.version = row["version"] or broker.version
         self._keep_unless(broker.down.held, row)
 
     def _recorded_master(self, row: Row, name: str) -> None:
-        masterless = self.brokers.setdefault(name, Broker()).masterless
+        masterless = self.brokers.setdefault(name, EditedBroker()).masterless
         masterless.recorded = row["event_type"] == events.MASTER_DOWN
         self._keep_unless(masterless.held, row)
 
@@ -324,7 +324,7 @@ class ClusterLife(Timeline):
 
     def _recorded_config(self, row: Row) -> None:
         topic, name = row["topic"], row["broker_name"]
-        self.brokers.setdefault(name, Broker())
+        self.brokers.setdefault(name, EditedBroker())
         stated = {column: row[column] for column in TOPIC_COLUMNS}
         settings = stated
         for rule in self.config_rules:

@@ -19,7 +19,7 @@ from rebalance_core.planning.scenario.edit import (
     whole,
     words,
 )
-from rebalance_core.planning.scenario.group_life import GroupLife, Member, Settings
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
 
 # add_consumers: more processes of a group, like those that it has.
 
@@ -153,12 +153,12 @@ class RollingRestart(GroupEdit):
             life.log.warn(f"{source}: {life.consumer_group} has no member then")
         at_once = math.ceil(len(members) * self.percent / 100)
 
-        def restart(member: Member) -> None:
+        def restart(member: EditedMember) -> None:
             life.restart(member, source, down_ms=self.down, detail=LOSS_DETAILS[self.how])
 
         in_steps(life, members, at_once, self.every, restart)
 
-    def _ordered(self, life: GroupLife, source: str) -> list[Member]:
+    def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
         if self.order == RANDOM:
             return life.draws(f"{source}/order").shuffled(life.members())
         by_id = sorted(life.members(), key=lambda member: java_string_key(member.key[0]))
@@ -167,10 +167,10 @@ class RollingRestart(GroupEdit):
 
 def in_steps(
     life: GroupLife,
-    members: Sequence[Member],
+    members: Sequence[EditedMember],
     at_once: int,
     every_ms: int,
-    act: Callable[[Member], None],
+    act: Callable[[EditedMember], None],
 ) -> None:
     """Plan an act for each member, ``at_once`` members ``every_ms``, the first ones now."""
     for i, member in enumerate(members):
@@ -229,7 +229,7 @@ class MixedSubscriptions(GroupEdit):
             more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))
             return life.resubscribed(settings, more=more, fewer=fewer)
 
-        def restart(member: Member) -> None:
+        def restart(member: EditedMember) -> None:
             life.restart(member, source, down_ms=self.down, change=changed)
 
         in_steps(life, chosen, 1, self.every, restart)

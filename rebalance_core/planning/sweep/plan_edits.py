@@ -19,7 +19,7 @@ from rebalance_core.model import events
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edit import matches
 from rebalance_core.planning.variants import (
-    HistoryEdits,
+    EditsByHistory,
     Variants,
     scenarios_of,
     unmatched_patterns,
@@ -54,7 +54,7 @@ class HistoryRows:
         edits: What each history changes.
     """
 
-    def __init__(self, chunk: pa.Table, edits: HistoryEdits) -> None:
+    def __init__(self, chunk: pa.Table, edits: EditsByHistory) -> None:
         self._chunk = chunk
         self._edits = edits
         self._units = list(_history_units(chunk))
@@ -67,7 +67,7 @@ class HistoryRows:
         in ``source``.
 
         Raises:
-            InputRefused: As `HistoryEdits.edited`.
+            InputRefused: As `EditsByHistory.edited`.
         """
         lacking, added = self.changes(history)
         kept = np.ones(self._chunk.num_rows, np.bool_)
@@ -251,7 +251,7 @@ EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 
 @dataclass(frozen=True, eq=False)
-class SharedEdits(PackedTables):
+class ClusterEventChanges(PackedTables):
     """What one history changes of the events of brokers and topics.
 
     Attributes:
@@ -274,8 +274,8 @@ class PlanEdits:
         warnings: What edits of brokers and topics could not do, in words.
     """
 
-    edits: HistoryEdits
-    shared: tuple[SharedEdits, ...]
+    edits: EditsByHistory
+    shared: tuple[ClusterEventChanges, ...]
     unmatched: tuple[str, ...]
     warnings: frozenset[str]
 
@@ -292,10 +292,10 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
         variants: What is planned.
 
     Raises:
-        InputRefused: As `HistoryEdits.edited`.
+        InputRefused: As `EditsByHistory.edited`.
     """
     ends = facts.end_ms()
-    edits = HistoryEdits(variants.histories, ends)
+    edits = EditsByHistory(variants.histories, ends)
     units = _units(facts.shared, ends)
     rows = HistoryRows(units, edits)
     shared, warnings = [], set[str]()
@@ -303,7 +303,7 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
         lacking, changed = rows.changes(number)
         added = changed.filter(pc.equal(changed[TABLE], EVENTS)).select(facts.shared.column_names)
         shared.append(
-            SharedEdits(units.select(EVENT_KEY).take(pa.array(lacking, pa.int64())), added)
+            ClusterEventChanges(units.select(EVENT_KEY).take(pa.array(lacking, pa.int64())), added)
         )
         told = changed.filter(pc.equal(changed[TABLE], WARNING))
         warnings.update(told["source"].to_pylist())
@@ -358,7 +358,7 @@ def _all_groups(facts: EventFacts) -> pa.Table:
     return pa.concat_tables([pa.table(columns, facts.set_up.schema), facts.set_up])
 
 
-def _subscribed(groups: pa.Table, edits: HistoryEdits) -> Iterator[dict[str, str]]:
+def _subscribed(groups: pa.Table, edits: EditsByHistory) -> Iterator[dict[str, str]]:
     """The topics that edits let groups subscribe."""
     chosen = {edit for history in edits.histories if history.scenario
               for edit in history.scenario.edits if edit.subscribed()}  # fmt: skip

@@ -28,7 +28,7 @@ from rebalance_core.report.plots.style import (
     SMALL,
     TOP,
     WIDTH,
-    Rows,
+    PlotRows,
     bare,
     clock,
     draw_clock,
@@ -170,7 +170,7 @@ ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of st
 
 
 @styled
-def draw_load(load: Rows) -> Figure:
+def draw_load(load: PlotRows) -> Figure:
     """Queues of each consumer over time, idle ones hatched.
 
     Up to 40 consumers have a row each, with the number in it; of more there is a band from the

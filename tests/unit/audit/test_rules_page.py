@@ -1,6 +1,6 @@
 """What docs/audit-rules.md is generated from."""
 
-from rebalance_core.audit.judge import ALL_RULES
+from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.model.verdicts import SEVERITIES
 
 

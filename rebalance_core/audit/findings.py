@@ -85,7 +85,7 @@ Row = dict[str, Any]
 Findings = list[tuple[Rule, Finding]]
 
 
-def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
+def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
     """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
 
     Of a system group ingest's findings alone.
@@ -103,7 +103,7 @@ def judge(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, lis
     }
 
 
-def judge_cluster(
+def run_cluster_rules(
     facts: Iterable[Mapping[str, Any]],
     dumps: Iterable[Mapping[str, Any]],
     broker_events: Iterable[Mapping[str, Any]],
@@ -219,7 +219,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
 
 
 @dataclass(frozen=True)
-class GroupJudge:
+class GroupRules:
     """Judges one group; travels to every task.
 
     Attributes:
@@ -237,7 +237,7 @@ class GroupJudge:
     ) -> Mapping[str, list[Row]]:
         """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
         case = GroupCase(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
-        judged = judge(case, self.accepted)
+        judged = run_rules(case, self.accepted)
         if self.salt is None or not judged["findings"]:
             return judged
         redaction = Redaction(self.salt, case)
@@ -290,7 +290,7 @@ def cluster_rows(
 
 
 @dataclass(frozen=True)
-class JudgedClusters:
+class ClusterFindings:
     """What is known and found of the clusters as such.
 
     Attributes:
@@ -331,15 +331,15 @@ class JudgedClusters:
         return list(map(Redaction(redact_salt, brokers=self.brokers).finding, rows))
 
 
-def judge_clusters(
+def cluster_findings(
     clusters: Mapping[str, ClusterRows], stale_hours: float, not_before_ms: int | None
-) -> JudgedClusters:
-    """Judge each cluster; arguments as of `judge_cluster`."""
+) -> ClusterFindings:
+    """Judge each cluster; arguments as of `run_cluster_rules`."""
     runs: dict[str, AuditRun] = {}
     findings: list[Row] = []
     brokers: set[str | None] = set()
     for cluster, known in clusters.items():
-        runs[cluster], found = judge_cluster(
+        runs[cluster], found = run_cluster_rules(
             known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
         )
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
@@ -348,7 +348,7 @@ def judge_clusters(
         row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )
     names = frozenset(name for name in brokers if name is not None)
-    return JudgedClusters(runs, findings, names, incomplete)
+    return ClusterFindings(runs, findings, names, incomplete)
 
 
 def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
