@@ -215,7 +215,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
     }
 
 
-# What judges one group, wherever its rows are.
+# The rules of one group, wherever its rows are.
 
 
 @dataclass(frozen=True)
