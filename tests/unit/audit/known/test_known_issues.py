@@ -112,7 +112,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
     assert len(issues) >= 20
     languages = {language for issue in issues for language in issue.languages}
     assert languages >= {"JAVA", "GO", "CPP", "PYTHON"}
-    packaged = TREE / "rebalance_core" / "audit" / "known" / "known_issues.toml"
+    packaged = TREE / "rebalance_core" / "audit" / "known_issues.toml"
     assert packaged.read_text("utf-8") == text, "run `make docs`"
 
 
