@@ -92,7 +92,7 @@ docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/pe
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 	$(BIN)/python -m tests.bench.page > docs/performance.md
-	cp rebalance_core/audit/known/known_issues.toml docs/known-issues.toml
+	cp rebalance_core/audit/known_issues.toml docs/known-issues.toml
 
 # Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.
 lock:

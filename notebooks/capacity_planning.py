@@ -459,7 +459,7 @@ from dataclasses import replace
 from rebalance_core import allocate_group, make_strategy
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process.producers import simulate_producers
-from rebalance_core.producers.simulation.model import variants_of
+from rebalance_core.producers.model import variants_of
 
 model = read_model(TREE / "conf/producers/brown-out.toml")
 answers = simulate_producers(model)
@@ -544,8 +544,7 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import simulated_handovers
 from rebalance_core.planning.variants import read_strategies
 from rebalance_core.planning.variants import variants_of as plan_variants
-from rebalance_core.process.plan.planned_histories import planned_histories
-from rebalance_core.process.plan.run import run_plan
+from rebalance_core.process.plan import planned_histories, run_plan
 
 FUTURES = 50
 steady = read_input_tables(str(TREE / "demo/steady/tables"))

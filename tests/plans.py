@@ -13,8 +13,8 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan import run as in_process
-from rebalance_core.process.plan.run import read_queue_rates
+from rebalance_core.process import plan as in_process
+from rebalance_core.process.plan import read_queue_rates
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ from typing import Any
 
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import EMPTY
 from rebalance_core.model.times import (
     CHANNEL_EXPIRY_MS,
     CHANNEL_SCAN_MS,
     HOUR_MS,
     REBALANCE_WAIT_MS,
 )
+from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.windows import window_ms
 from rebalance_core.replay.masters import MasterOutage
 

@@ -12,17 +12,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance_core.audit.comparison.findings import COMPARISON_RULES
+from rebalance_core.audit.comparison import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
-from rebalance_core.audit.judge import ALL_RULES, RULE_FAILED
+from rebalance_core.audit.findings import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.outcome import is_open
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
-from rebalance_core.ingest.collection.collected_file import ADMIN
+from rebalance_core.ingest.collection import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER
-from rebalance_core.model.statuses import INFO
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     COMPARISON_FAILED,
+    INFO,
     NOT_TOLD,
     OFFLINE,
     STRATEGY,

@@ -9,13 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.ingest.fact import shown
-from rebalance_core.ingest.parse.stores.store_listing import ROCKSDB_V2
-from rebalance_core.model.statuses import ERROR
+from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
-from rebalance_core.model.verdicts import LOG_ENDED, NO_DUMP, STALE_DUMP
+from rebalance_core.model.verdicts import ERROR, LOG_ENDED, NO_DUMP, STALE_DUMP
 
 # What is missing of a collection, as findings: incomplete is never green.
 

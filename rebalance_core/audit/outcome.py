@@ -10,8 +10,18 @@ from typing import Any, Self
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.model.statuses import ERROR, INFO, SEVERITIES, WORST_FIRST
-from rebalance_core.model.verdicts import FAILED, FINDINGS, INCOMPLETE, OK, RUN_VERDICTS, RunVerdict
+from rebalance_core.model.verdicts import (
+    ERROR,
+    FAILED,
+    FINDINGS,
+    INCOMPLETE,
+    INFO,
+    OK,
+    RUN_VERDICTS,
+    SEVERITIES,
+    WORST_FIRST,
+    RunVerdict,
+)
 
 # The verdict of an audit run: one word from its findings, and whether the job fails.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.observations import address_of
+from rebalance_core.audit.observations import address_of
 
 PREFIX = "client-"
 DIGITS = 10

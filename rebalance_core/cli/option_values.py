@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.planning.scenario.keys import INSTANT_FORM, read_instant
+from rebalance_core.model.times import INSTANT_FORM, read_instant
 from rebalance_core.strategies import parse_strategy
 
 LAST_MS = 2**63 - 1  # a BIGINT

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 
-from rebalance_core.report.page.visible import visible
+from rebalance_core.report.visible import visible
 
 
 def say(text: str) -> None:

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from rebalance_core.client.broker_answers import BrokerAnswers
-from rebalance_core.client.process import ClientProcess, ProcessQueue
+from rebalance_core.client.process import BrokerAnswers, ClientProcess, ProcessQueue
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client_ids, sort_queues
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS, REBALANCE_LATER_MS, UNLOCK_DELAY_MS
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.protocol.start_offset import compute_pull_from_where_no_exception

@@ -7,8 +7,7 @@ from typing import Any
 
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
-from rebalance_core.model.statuses import EPOCH_STATUSES, SEVERITIES, START_STATUSES
-from rebalance_core.model.verdicts import VERDICTS
+from rebalance_core.model.verdicts import EPOCH_STATUSES, SEVERITIES, START_STATUSES, VERDICTS
 
 # What ingest and the audit find, and the verdicts on groups.
 

@@ -1,8 +1,574 @@
 """Every fact that lines of logs state, declared once."""
 
-from rebalance_core.contracts.broker_facts import BROKER_LOG, LOCK_LOG, NAME_SERVER_LOG, PROXY_LOG
-from rebalance_core.contracts.client_facts import CLIENT_LOG, POP_FACTS
-from rebalance_core.contracts.fact_declaration import LogFact, log_facts
+from dataclasses import replace
+
+from rebalance_core.contracts.fact_declaration import (
+    ALLOCATION_FAILED,
+    BROKER,
+    CLIENT,
+    CLIENT_TOPIC,
+    CLUSTER,
+    COMMIT,
+    EPISODES,
+    GROUP,
+    LOCK,
+    LOG_FOLDER,
+    MOMENTS,
+    NAME_SERVER,
+    ONE_A_MINUTE,
+    ONE_A_PLACE,
+    ONE_A_SECOND,
+    PROCESS_ID,
+    PROXY,
+    TOPIC,
+    FactKind,
+    LogFact,
+    log_facts,
+)
+from rebalance_core.model.times import MINUTE_MS
+
+# Facts that logs of brokers, name servers and proxies state.
+
+# Facts that a broker's broker.log and lock.log state.
+
+BROKER_LOG = (
+    LogFact(
+        "consumer_connected", BROKER, GROUP, "group",
+        "group, consume_type, message_model and the fields of channel_info",
+        of_slaves=True,
+    ),
+    LogFact(
+        "consumer_data", BROKER, GROUP, "group",
+        "channel (remote address) and the fields of consumer_data",
+        of_slaves=True,
+        rows=(CLIENT_TOPIC,),
+    ),
+    LogFact(
+        "consumer_left", BROKER, GROUP, "group",
+        "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
+        of_slaves=True,
+    ),
+    LogFact(
+        "consumer_closed", BROKER, GROUP, "group",
+        "group and channel_info: its connection was seen closing",
+        of_slaves=True,
+        rows=(
+            FactKind(
+                "CONNECTION_CLOSED", "the broker saw the connection of a member close", MOMENTS
+            ),
+        ),
+    ),
+    LogFact(
+        "consumer_expired", BROKER, GROUP, "group",
+        "group, channel: removed by the scan; no client id is printed",
+        of_slaves=True,
+    ),
+    LogFact(
+        "group_topic", BROKER, GROUP, "group",
+        "group, topic, expression: new to the group's table; names no member",
+        of_slaves=True,
+    ),
+    LogFact(
+        "group_emptied", BROKER, GROUP, "group",
+        "group: its last member is gone, and its table with it",
+        of_slaves=True,
+    ),
+    LogFact(
+        "topic_created", BROKER, TOPIC, "topic",
+        "topic, read, write, perm: queues are new and empty",
+    ),
+    LogFact(
+        "topic_updated", BROKER, TOPIC, "topic",
+        "topic, read, write, perm, and old: the same before",
+    ),
+    LogFact(
+        "topic_loaded", BROKER, TOPIC, "topic",
+        "topic, read, write, perm: was there when the broker started",
+    ),
+    LogFact("topic_deleted", BROKER, TOPIC, "topic", "topic"),
+    LogFact(
+        "broker_starting", BROKER, CLUSTER, "",
+        "perm: brokerPermission; the broker's consumer table is empty",
+    ),
+    LogFact(
+        "broker_booted", BROKER, CLUSTER, "", "broker, address",
+        rows=(FactKind("BROKER_STARTED", "the broker logged that it is up: a restart", MOMENTS),),
+    ),
+    LogFact(
+        "channel_event_dropped", BROKER, CLUSTER, "",
+        "size, type (CONNECT, CLOSE, IDLE, EXCEPTION): an overloaded broker forgets that a "
+        "connection opened or closed",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "CHANNEL_EVENTS_DROPPED",
+                "the broker's queue of channel events was full: type of those it dropped",
+                EPISODES,
+            ),
+        ),
+        details=("type",),
+    ),
+    LogFact(
+        "broker_property", BROKER, CLUSTER, "",
+        "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster) "
+        "and value, at the start",
+    ),
+    LogFact(
+        "broker_follows", BROKER, CLUSTER, "",
+        "address of the master that this slave copies from",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
+        "broker_copy_failed", BROKER, CLUSTER, "",
+        "address of the master that this slave copies from, in vain",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
+        "broker_role", BROKER, CLUSTER, "",
+        "address, slave (else master): what the controller made of this broker (5.x); brokerRole "
+        "of its settings means nothing then",
+    ),
+    LogFact(
+        "min_broker", BROKER, CLUSTER, "",
+        "broker_id, address: the replica with the lowest id now, as a slave logs that may act as "
+        "master; 0 is the master, else that slave acts (5.x)",
+    ),
+    LogFact(
+        "broker_stopping", BROKER, CLUSTER, "", "no field: the shutdown hook runs",
+    ),
+    LogFact(
+        "group_created", BROKER, GROUP, "group", "group, by (auto, admin)",
+        facts_only=True,
+        rows=(
+            FactKind(
+                "GROUP_CREATED",
+                "the broker logged that the group was created: by (auto, admin)",
+                MOMENTS,
+            ),
+        ),
+        details=("by",),
+    ),
+    LogFact(
+        "group_deleted", BROKER, GROUP, "group", "group",
+        facts_only=True,
+        rows=(
+            FactKind("GROUP_DELETED", "the broker logged that the group was deleted", MOMENTS),
+        ),
+    ),
+    LogFact(
+        "subscription_changed", BROKER, GROUP, "group",
+        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
+        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
+        "group's table",
+        of_slaves=True,
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "TAGS_CHANGED", "the broker saw the topic's expression change: old, new", EPISODES
+            ),
+            FactKind(
+                "TOPIC_DROPPED",
+                "a heartbeat without the topic took it out of the group's table",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "no_subscription", BROKER, GROUP, "group", "group, topic: a pull was refused",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_SUBSCRIPTION",
+                "a pull was refused: the group's table at the broker lacks the topic",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "group_not_known", BROKER, GROUP, "group",
+        "group: a pull was refused, CODE 24; no member of the group is registered",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "GROUP_NOT_KNOWN",
+                "a pull was refused: the broker has no member of the group, and somebody reads",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "offset_corrected", BROKER, GROUP, "group",
+        "group, topic, asked, given: a pull beyond an end of its queue was sent elsewhere",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_CORRECTED",
+                "a pull of an offset that its queue does not have was sent elsewhere: asked, "
+                "given; the line names no queue",
+                EPISODES,
+            ),
+        ),
+        details=("asked", "given"),
+    ),
+    LogFact(
+        "offset_went_back", BROKER, GROUP, "group",
+        "group, topic, queue_id, host, asked, stored: a commit too low",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_WENT_BACK",
+                "commits below the stored one: client_host (5 addresses at most), "
+                "highest_stored, lowest_asked",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "offset_reset", BROKER, COMMIT, "group",
+        "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
+        "(useServerSideResetOffset, 5.2+)",
+    ),
+    LogFact(
+        "commit_refused", BROKER, COMMIT, "group",
+        "group, topic, queue_id: a client committed before it had seen a reset; the reset stays",
+    ),
+    LogFact(
+        "broker_allocation_failed", BROKER, GROUP, "group",
+        "group, topic, strategy, message: QueryAssignment (5.x)",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(ALLOCATION_FAILED,),
+        details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
+    ),
+)  # fmt: skip
+
+LOCK_LOG = (
+    LogFact(
+        "queue_locked", LOCK, GROUP, "group", "group: a member asked this broker for an order lock",
+        thinning=ONE_A_SECOND,
+    ),
+    LogFact(
+        "lock_refused", LOCK, GROUP, "group",
+        "group, topic, broker_name, queue_id, client_id (who asked), owner",
+        thinning=ONE_A_SECOND,
+        rows=(
+            FactKind(
+                "LOCK_REFUSED",
+                "client_id asked for an order lock that another client has: owner",
+                EPISODES,
+            ),
+        ),
+        details=("owner",),
+    ),
+)  # fmt: skip
+
+
+# Facts that a name server's namesrv.log states.
+
+NAME_SERVER_LOG = (
+    LogFact(
+        "broker_registered", NAME_SERVER, CLUSTER, "",
+        "address; a replica that was not there before",
+    ),
+    LogFact(
+        "broker_address", NAME_SERVER, CLUSTER, "",
+        "broker, address: the name of a master's new address (4.9)",
+    ),
+    LogFact(
+        "broker_known", NAME_SERVER, CLUSTER, "",
+        "broker, address: the same, repeated at every registration of a master (4.9)",
+        thinning=ONE_A_PLACE,
+    ),
+    LogFact(
+        "broker_removed", NAME_SERVER, CLUSTER, "",
+        "broker: no replica of that name is left here",
+    ),
+    LogFact(
+        "replica_removed", NAME_SERVER, CLUSTER, "",
+        "address: one process of a broker is out of the route here",
+    ),
+    LogFact(
+        "topic_registered", NAME_SERVER, TOPIC, "topic",
+        "topic, broker_name, read, write, perm: the first queues of a topic",
+    ),
+    LogFact(
+        "topic_route", NAME_SERVER, TOPIC, "topic",
+        "topic, broker_name, read, write, perm, and old: the same before",
+    ),
+    LogFact(
+        "broker_channel_closed", NAME_SERVER, CLUSTER, "",
+        "no field: a broker's channel was seen closing",
+    ),
+    LogFact(
+        "name_server_property", NAME_SERVER, CLUSTER, "",
+        "name (supportActingMaster) and value, at the start (5.x)",
+    ),
+    LogFact(
+        "name_server_starting", NAME_SERVER, CLUSTER, "",
+        "no field: a name server starts, and knows no broker yet",
+    ),
+    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "", "no field: it shuts down"),
+    LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
+)  # fmt: skip
+
+
+# Facts that a proxy's broker.log and proxy.log state beside those of a broker's.
+
+PROXY_LOG = (
+    LogFact(
+        "proxy_starting", PROXY, CLUSTER, "",
+        "no field: the proxy starts; its consumer table is empty",
+    ),
+    LogFact("proxy_mode", PROXY, CLUSTER, "", "mode (CLUSTER, LOCAL), as it starts"),
+    LogFact(
+        "proxy_alive", PROXY, CLUSTER, "",
+        "no field: it logged of a member; one fact a minute",
+    ),
+)  # fmt: skip
+
+
+# Facts that logs of clients state, and those of POP that both clients and brokers log.
+
+# Facts that a client's rocketmq_client.log states.
+
+CLIENT_LOG = (
+    LogFact(
+        "allocated", CLIENT, GROUP, "group",
+        "group, client_id, topic, strategy, queues (where they tell the parameters)",
+        thinning=ONE_A_PLACE,
+        with_pid=True,
+    ),
+    LogFact(
+        "broker_allocated", CLIENT, GROUP, "group",
+        "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
+        "queues stands for all of a broker): QueryAssignment",
+        with_pid=True,
+    ),
+    LogFact(
+        "heartbeat", CLIENT, GROUP, "group",
+        "client_id and the fields of consumer_data; one fact a group",
+        with_pid=True,
+        rows=(CLIENT_TOPIC,),
+    ),
+    LogFact(
+        "committed", CLIENT, COMMIT, "group", "group, client_id, topic, broker, queue_id, offset",
+    ),
+    LogFact("suspended", CLIENT, GROUP, "group", "group", with_pid=True),
+    LogFact("resumed", CLIENT, GROUP, "group", "group", with_pid=True),
+    LogFact(
+        "paused", CLIENT, GROUP, "group",
+        "group, instance: pulls of a suspended consumer, once a second",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+    ),
+    LogFact(
+        "unsubscribed", CLIENT, GROUP, "group",
+        "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
+    ),
+    LogFact(
+        "left_broker", CLIENT, GROUP, "group", "group: the client unregistered from one broker",
+        with_pid=True,
+    ),
+    LogFact(
+        "order_lock", CLIENT, GROUP, "group", "group: the client asked for an order lock",
+        thinning=ONE_A_SECOND,
+    ),
+    LogFact(
+        "notified", CLIENT, GROUP, "group",
+        "group, address: a broker sent CHANGE, at once after the group's members changed",
+        thinning=replace(ONE_A_SECOND, per_place=False),
+        rows=(
+            FactKind(
+                "NOTIFIED",
+                "the broker sent CHANGE to members whose logs were collected: address; times are "
+                "seconds in which any of them was told",
+                EPISODES,
+            ),
+        ),
+        details=("address",),
+    ),
+    LogFact(
+        "no_member_list", CLIENT, GROUP, "group",
+        "group, topic: no broker asked answered with the group's members",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_MEMBER_LIST", "a client got no list of members for the topic: log", EPISODES
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
+        "not_in_member_list", CLIENT, GROUP, "group",
+        "group, client_id, listed (how many ids the broker answered)",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NOT_IN_MEMBER_LIST",
+                "a client did not find itself in the list of members: listed (how many were, the "
+                "first time), log",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
+        "pull_expired", CLIENT, GROUP, "group",
+        "group, topic, broker_name, queue_id: not pulled for pullMaxIdleTime (120 s), given up by "
+        "the pass that finds it so and taken anew",
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "PULL_EXPIRED",
+                "a client gave up a queue of its own that it had not pulled for two minutes, and "
+                "took it anew: log",
+                EPISODES,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
+        "allocation_failed", CLIENT, CLUSTER, "",
+        "strategy, message: the strategy threw; no group is printed",
+        thinning=ONE_A_MINUTE,
+        with_pid=True,
+        facts_only=True,
+        rows=(ALLOCATION_FAILED,),
+        details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
+    ),
+    LogFact(
+        "heartbeat_failed", CLIENT, CLUSTER, "", "broker_name, address",
+        thinning=ONE_A_MINUTE,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "HEARTBEAT_FAILED",
+                "a client's process could not send a heartbeat to the broker: address, log, pid "
+                "(5.1+); its line names no group or client; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=("address", LOG_FOLDER, PROCESS_ID),
+    ),
+    LogFact(
+        "pull_refused", CLIENT, CLUSTER, "",
+        "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
+        thinning=ONE_A_MINUTE,
+    ),
+    LogFact(
+        "broadcast_refused", CLIENT, GROUP, "group",
+        "group, and where the line before tells them (5.x) topic, broker_name",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "BROADCAST_REFUSED",
+                "a pull was refused, as the group's configuration forbids broadcasting: log "
+                "(folder under clients/); topic and broker_name in 5.x only",
+                EPISODES,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+)  # fmt: skip
+
+
+# Facts on POP that broker.log and rocketmq_client.log state (rocketmq.md §14).
+
+POP_FACTS = (
+    LogFact(
+        "no_assignment", BROKER, GROUP, "group",
+        "group, topic, reason (NO_MEMBERS, NO_TOPIC): QueryAssignment had no answer",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_ASSIGNMENT",
+                "a broker that was asked for an assignment answered none: reason (NO_MEMBERS: it "
+                "knows no member of the group; NO_TOPIC: it knows no such topic)",
+                EPISODES,
+            ),
+        ),
+        details=("reason",),
+    ),
+    LogFact(
+        "strategy_unsupported", BROKER, CLUSTER, "",
+        "strategy, client_addr: QueryAssignment knows AVG and AVG_BY_CIRCLE; no group is printed",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "STRATEGY_UNSUPPORTED",
+                "a client asked the broker for an assignment by a strategy that brokers do not "
+                "know: strategy, client_addr; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=("strategy", "client_addr"),
+    ),
+    LogFact(
+        "pop_timed_out", CLIENT, GROUP, "group",
+        "group, topic, invisible_ms: its invisible time was over before a message was consumed",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "POP_TIMED_OUT",
+                "a client let go of popped messages unconsumed, as their invisible time was over: "
+                "invisible_ms, log; times counts the seconds in which it did",
+                EPISODES,
+            ),
+        ),
+        details=("invisible_ms", LOG_FOLDER),
+    ),
+    LogFact(
+        "pop_forbidden", CLIENT, CLUSTER, "",
+        "address (of the broker; empty where the line ends before): POP needs timerWheelEnable",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "POP_FORBIDDEN",
+                "a broker with timerWheelEnable=false refused POP: address, log, pid",
+                EPISODES,
+            ),
+        ),
+        details=("address", LOG_FOLDER, PROCESS_ID),
+    ),
+    LogFact(
+        "missing_route", CLIENT, CLUSTER, "",
+        "topic: no name server has a route of it",
+        thinning=ONE_A_SECOND,
+        with_pid=True,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "MISSING_ROUTE",
+                "a client asks for a topic that has no route: log, pid (its line names no group "
+                "or client); a pop retry topic's is missing until a message is retried, and its "
+                "subscriber passes every second until then",
+                EPISODES,
+            ),
+        ),
+        details=(LOG_FOLDER, PROCESS_ID),
+    ),
+)  # fmt: skip
+
 
 LOG_FACTS: dict[str, LogFact] = log_facts(
     (*BROKER_LOG, *LOCK_LOG, *NAME_SERVER_LOG, *CLIENT_LOG, *POP_FACTS, *PROXY_LOG)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rebalance_core.contracts.table import Column, Table, columns
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.statuses import EPOCH_STATUSES
+from rebalance_core.model.verdicts import EPOCH_STATUSES
 
 QUEUE_RATES = Table(
     "queue_rates",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES, encode
+from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES, encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX

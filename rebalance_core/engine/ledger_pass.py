@@ -19,13 +19,13 @@ from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fa
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
-from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes.codes import EVENTS
-from rebalance_core.kernels.codes.group_rows import REASONS, REGULAR
+from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.kernels.group_rows import REASONS, REGULAR
+from rebalance_core.kernels.ledger import ledger_rows
+from rebalance_core.kernels.loads import sharing_of
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
-from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.kernels.tables.loads import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -224,7 +224,7 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
     return pa.RecordBatch.from_pylist(rejected, LEDGER_TABLES[REJECTED].arrow_schema())
 
 
-Rows = Iterator[tuple[str, pa.RecordBatch]]
+LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
 """Name of a table and rows of it."""
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
@@ -239,7 +239,7 @@ REFERENCE_REASON = "REFERENCE"
 
 def ledger_pass(
     tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool = False
-) -> Rows:
+) -> LedgerRows:
     """Rows of all ledger tables, and of `REPLAYED`, for whole groups.
 
     Args:
@@ -252,7 +252,7 @@ def ledger_pass(
 
 def rows_of(
     made: Prepared, wanted: Collection[str] = SIMULATED_TABLES, *, names_coded: bool = False
-) -> Rows:
+) -> LedgerRows:
     """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
@@ -279,7 +279,7 @@ def rows_of(
             yield name, rows
 
 
-def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Rows:
+def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> LedgerRows:
     """`ledger_pass` of one group by the replay alone."""
     history = history_of(
         tables,
@@ -330,7 +330,7 @@ _OF_EPOCHS = ("group_metrics", "pop_metrics")
 _EPOCH = (*GROUP, "epoch")
 
 
-def within(rows: Rows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
+def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The rows of one `ledger_pass` that lie in the range, in their order.
 
     Args:
@@ -387,7 +387,7 @@ def bucket_pass(
     giants: Giants,
     engine: EngineOptions,
     options: SimulationOptions,
-) -> Rows:
+) -> LedgerRows:
     """Rows of every ledger table, some groups after the others.
 
     Those of the kernels have coded names (`rows_of`).
@@ -398,7 +398,7 @@ def bucket_pass(
         engine: See `EngineOptions`.
         options: Of the simulation.
     """
-    grouped = fan_out(with_events(tables), group_pattern(options))
+    grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
     if options.engine == REFERENCE:
         for begin, end in grouped.chunks(1):
             yield from within(reference_pass(grouped.of(begin, end), engine), options)
@@ -409,7 +409,7 @@ def bucket_pass(
         yield from within(rows_of(made, names_coded=True), options)
 
 
-def with_events(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
+def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
     """The tables of a bucket; one without an event has no row of cluster_events."""
     if EVENTS in tables:
         return tables

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
 from rebalance_core.engine.fan_out import GROUP, without_text
 from rebalance_core.engine.options import like_pattern
-from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, GROUPS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.kernels.segments import Ints, pointers, ranges
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean

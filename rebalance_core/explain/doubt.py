@@ -11,7 +11,7 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
 )
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.strategies.config import Config
 
 

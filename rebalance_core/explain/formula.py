@@ -10,12 +10,10 @@ from rebalance_core.explain.ring import ring_formula
 from rebalance_core.explain.room import room_formula
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.averagely import Averagely, average_slice
-from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle, average_slice
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from rebalance_core.explain.view import Entries, View, covers
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.verdicts import FROZEN
 
 
 def held_before(before: View | None, queue: MessageQueue) -> tuple[Counter[str], Counter[str]]:

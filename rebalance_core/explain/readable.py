@@ -15,7 +15,7 @@ from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import View
 from rebalance_core.explain.ways import ways
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import FROZEN
+from rebalance_core.model.verdicts import FROZEN
 
 MOST_GUESSES = 4_096
 

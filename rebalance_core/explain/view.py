@@ -14,8 +14,7 @@ from typing import Any
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
+from rebalance_core.model.queue import MessageQueue, retry_topic, sort_client_ids, sort_queues
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 Row = Mapping[str, Any]

@@ -1,8 +1,8 @@
 """From what operators collected (logs, stores, mqadmin dumps) to input tables and observed tables.
 
-One event passes through the folders in this order: `collection` says what each file is, `parse`
-turns its text into facts, `evidence` addresses each fact to the group, topic or cluster it
-concerns, and `events`, `settings` and `observed` combine what all files say about one of them.
+One event passes through in this order: `collection` says what each file is, `parse` turns its text
+into facts, `evidence` addresses each fact to the group, topic or cluster it concerns, and `events`,
+`group_settings_row` and `observed_facts` combine what all files say about one of them.
 
 Begin with `in_process.ingest_collection`, which does all of it in one process; the Spark job calls
 the same functions. May import `model`, `contracts`, `strategies`, `protocol` and `client`, and

@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rebalance_core.ingest.collection.collected_file import (
+from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
     NAMESRV_LOG,
     CollectedFile,
+    Collection,
 )
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
+from rebalance_core.model.verdicts import WARNING
 
 ZONE_STEP_MS = 15 * MINUTE_MS
 """Offsets of time zones are multiples of it."""

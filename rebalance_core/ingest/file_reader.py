@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
 
-from rebalance_core.ingest.collection.collected_file import (
+from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
@@ -26,51 +26,24 @@ from rebalance_core.ingest.collection.collected_file import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence.evidence import Evidence, evidence_of, is_fact_only, of_document
-from rebalance_core.ingest.evidence.stated_once import FILE_BITS
-from rebalance_core.ingest.evidence.store_copies import copied_store, printed_stores
+from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import WRONG_FILE, Fact, Unread, Unreadable, looks_like, unread
-from rebalance_core.ingest.parse.logs.broker_log import WORDS as BROKER_WORDS
-from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
-from rebalance_core.ingest.parse.logs.client_log import WORDS as CLIENT_WORDS
-from rebalance_core.ingest.parse.logs.client_log import parse_client_line
-from rebalance_core.ingest.parse.logs.lock_log import WORDS as LOCK_WORDS
-from rebalance_core.ingest.parse.logs.lock_log import parse_lock_line
-from rebalance_core.ingest.parse.logs.namesrv_log import WORDS as NAMESRV_WORDS
-from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
-from rebalance_core.ingest.parse.logs.proxy_log import WORDS as PROXY_WORDS
-from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
-from rebalance_core.ingest.parse.mqadmin.brokers import parse_cluster_list, parse_server_config
-from rebalance_core.ingest.parse.mqadmin.command_output import parse_other
-from rebalance_core.ingest.parse.mqadmin.consumer_connection import parse_consumer_connection
-from rebalance_core.ingest.parse.mqadmin.consumer_progress import parse_consumer_progress
-from rebalance_core.ingest.parse.mqadmin.consumer_running_info import PROPERTIES
-from rebalance_core.ingest.parse.mqadmin.consumer_status import (
-    client_of_output,
-    parse_consumer_status,
-)
-from rebalance_core.ingest.parse.mqadmin.export import parse_export, parse_rocksdb_config
-from rebalance_core.ingest.parse.mqadmin.topics import (
-    parse_topic_list,
-    parse_topic_route,
-    parse_topic_status,
-)
-from rebalance_core.ingest.parse.stores.config_stores import (
+from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
+from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
+from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.command_output import parse_other
+from rebalance_core.ingest.parse.config_stores import (
     parse_message_request_mode_json,
     parse_proxy_config_json,
+    parse_rocksdb_sign,
+    parse_store_listing,
     parse_subscription_group_json,
     parse_topics_json,
 )
-from rebalance_core.ingest.parse.stores.offset_stores import (
-    parse_consumer_offset_json,
-    parse_consumer_order_info_json,
-    parse_local_offset_json,
-)
-from rebalance_core.ingest.parse.stores.store_listing import (
-    parse_rocksdb_sign,
-    parse_store_listing,
-)
-from rebalance_core.ingest.parse.text.log_lines import (
+from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
+from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
     LOCAL_MARK,
     SECOND_CHARACTERS,
@@ -82,6 +55,33 @@ from rebalance_core.ingest.parse.text.log_lines import (
     ServerClock,
     zone_named,
 )
+from rebalance_core.ingest.parse.mqadmin_consumers import (
+    client_of_output,
+    parse_consumer_connection,
+    parse_consumer_progress,
+    parse_consumer_status,
+)
+from rebalance_core.ingest.parse.mqadmin_export import parse_export, parse_rocksdb_config
+from rebalance_core.ingest.parse.mqadmin_topics import (
+    parse_cluster_list,
+    parse_server_config,
+    parse_topic_list,
+    parse_topic_route,
+    parse_topic_status,
+)
+from rebalance_core.ingest.parse.offset_stores import (
+    parse_consumer_offset_json,
+    parse_consumer_order_info_json,
+    parse_local_offset_json,
+)
+from rebalance_core.ingest.parse.server_logs import (
+    NAMESRV_WORDS,
+    PROXY_WORDS,
+    ProxyClock,
+    parse_namesrv_line,
+    parse_proxy_line,
+)
+from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]

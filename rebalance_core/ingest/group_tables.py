@@ -1,47 +1,116 @@
-"""All that the collection tells of one group, put together; what is put together for each topic."""
+"""From rows as they were put together to rows of tables: cluster, sequence, one row a key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
-from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
+from rebalance_core.ingest.cluster_context import ClusterContext, of_group, of_masters
+from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.commit_rows import commit_row
-from rebalance_core.ingest.events.complete_tables import rejected_row
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
-from rebalance_core.ingest.events.presence import Presence, without_contradictions
-from rebalance_core.ingest.events.suspensions import (
+from rebalance_core.ingest.events.topic_timeline import commit_row, topic_tables
+from rebalance_core.ingest.events.unlogged_members import (
+    Presence,
     SubscriptionVersions,
     Unsubscriptions,
     suspension_events,
+    unlogged_joins,
+    unlogged_leaves,
+    without_contradictions,
 )
-from rebalance_core.ingest.events.topic_timeline import topic_tables
-from rebalance_core.ingest.events.unlogged_members import unlogged_joins, unlogged_leaves
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.evidence.evidence import Evidence, is_fact_only
-from rebalance_core.ingest.evidence.evidence_table import REFUSED, unread_of
-from rebalance_core.ingest.evidence.folder_evidence import of_group, of_masters
-from rebalance_core.ingest.observed.observed_rows import group_facts, member_rows, ownership_rows
-from rebalance_core.ingest.parse.text.java_text import (
-    not_modelled,
-    plain_version,
-    version_of_ordinal,
+from rebalance_core.ingest.evidence import Evidence, is_fact_only
+from rebalance_core.ingest.evidence_table import REFUSED, unread_of
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.group_settings_row import MemberSettings, settings_row
+from rebalance_core.ingest.group_strategies import (
+    CONFIG,
+    MACHINE_ROOM,
+    check_parameters,
+    fit_strategy,
+    group_strategies,
 )
+from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
+from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
 from rebalance_core.ingest.proxies import through_proxies
-from rebalance_core.ingest.rows import ORDER, Row, Tables, event_order, finding, merged
-from rebalance_core.ingest.settings.group_settings_row import MemberSettings, settings_row
-from rebalance_core.ingest.settings.group_strategies import CONFIG, MACHINE_ROOM, group_strategies
-from rebalance_core.ingest.settings.request_modes import rebalance_modes, request_mode_events
-from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
+from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
+from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import PROXY_REBALANCE
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.members import library_of, tells_release
+
+REJECTED_TABLE = "collection"
+"""``table_name`` of what no input table holds yet: a line or file of the collection."""
+
+
+def complete(tables: Tables, cluster: str) -> Tables:
+    """All rows of a collection in their final form."""
+    tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
+    return {name: of_cluster(name, rows, cluster) for name, rows in once(tables).items()}
+
+
+def once(tables: Tables) -> Tables:
+    """The rows of whole groups and topics, each key once."""
+    return tables | {
+        "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
+        "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
+    }
+
+
+def of_cluster(table: str, rows: Iterable[Row], cluster: str) -> list[Row]:
+    """The rows with the name of the cluster, which ``rejected`` lacks; findings' fingerprints."""
+    if table == "rejected":
+        return list(rows)
+    named = [{"cluster": cluster} | row for row in rows]
+    if table == FINDINGS.name:
+        for row in named:
+            row["fingerprint"] = fingerprint_of(
+                row, BROKER if row["rule_id"] in OF_A_BROKER else ""
+            )
+    return named
+
+
+def sequenced(events: Iterable[Row]) -> list[Row]:
+    """All events of some moments in their order, with their place among those of one moment."""
+    ordered = sorted(events, key=event_order)
+    last_ms, sequence = None, 0
+    for row in ordered:
+        row.pop(ORDER, None)
+        sequence = sequence + 1 if row["event_ms"] == last_ms else 0
+        last_ms, row["sequence"] = row["event_ms"], sequence
+    return ordered
+
+
+def newest(rows: Iterable[Row], value: str) -> list[Row]:
+    """One row a key: of several observations of one instant the one furthest on."""
+    best: dict[tuple[Any, ...], Row] = {}
+    offsets = ("min_offset", "max_offset", "committed_offset")
+    for row in rows:
+        key = tuple(row[name] for name in sorted(row.keys() - set(offsets)))
+        if key not in best or best[key][value] < row[value]:
+            best[key] = row
+    return list(best.values())
+
+
+def rejected_row(piece: Unread) -> Row:
+    """One row of ``rejected``."""
+    issue = {"code": piece.code, "message": piece.message}
+    return {
+        "table_name": REJECTED_TABLE,
+        "source": piece.source,
+        "raw": piece.raw,
+        "issues": [issue],
+    }
+
+
+# All that the collection tells of one group, put together; what is put together for each topic.
 
 # All that the collection tells of one group, put together.
 

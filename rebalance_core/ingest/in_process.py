@@ -14,7 +14,7 @@ from typing import Any
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
-from rebalance_core.ingest.collection.collected_file import (
+from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
@@ -22,17 +22,17 @@ from rebalance_core.ingest.collection.collected_file import (
     NAMESRV_LOG,
     PROXY_LOG,
     CollectedFile,
+    Collection,
+    open_collection,
 )
-from rebalance_core.ingest.collection.collection import Collection, open_collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions, parse_given_groups
-from rebalance_core.ingest.events.complete_tables import complete, rejected_row
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread, Unreadable, file_of
+from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
-from rebalance_core.ingest.group_tables import assemble
-from rebalance_core.ingest.observed.cluster_facts import cluster_facts
-from rebalance_core.ingest.observed.file_findings import file_findings
-from rebalance_core.ingest.parse.text.log_lines import ServerClock, lines_of
+from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
+from rebalance_core.ingest.observed_facts import cluster_facts
+from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from rebalance_core.ingest.evidence.broker_folders import (
+from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
     MASTER_ID,
     BrokerFolder,
-    heard,
     silences,
     switched,
+    without_graceful_stops,
 )
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
 
 # One turn of a broker's master.
@@ -414,7 +414,7 @@ def master_turns(
         replicas: of its brokers.
         start_ms: begin of the period; a master that was gone from the first on is gone since then.
     """
-    timed = [piece for piece in heard(pieces) if piece.at_ms is not None]
+    timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
     if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
         found = list(_registered_turns(ordered, replicas))

@@ -8,10 +8,10 @@ from typing import Any
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collected_file import PROXIES
+from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import RETURN_MS
 from rebalance_core.ingest.events.listings import beat_ms
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.channels import GRPC, REMOTING
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
@@ -25,7 +25,7 @@ BROUGHT_MS = 2 * SECOND_MS
 """The lines on a member's topics follow that on the member; times have seconds."""
 
 
-class GroupTopics:
+class ProxyGroupTopics:
     """The group's topics at each place over time."""
 
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
@@ -105,7 +105,7 @@ as one that uses several is one process all the same."""
 SILENT_MS = 90_000
 """A proxy whose log says nothing for so long is dead: its clients' heartbeats come every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
-"""On a group's table of topics, without a member: `GroupTopics` alone needs them."""
+"""On a group's table of topics, without a member: `ProxyGroupTopics` alone needs them."""
 
 _Key = tuple[str, str]
 
@@ -130,7 +130,7 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
     name no topics get those of the group there; the lines that tell these are left out.
     """
     pieces = list(pieces)
-    topics = GroupTopics(pieces, context)
+    topics = ProxyGroupTopics(pieces, context)
     rest: list[Evidence] = []
     of_proxies: list[Evidence] = []
     for piece in pieces:
@@ -161,7 +161,7 @@ def _listed(pieces: Iterable[Evidence]) -> dict[str, str]:
 @dataclass
 class _Members:
     context: ClusterContext
-    topics: GroupTopics
+    topics: ProxyGroupTopics
     listed: dict[str, str]
     _channels: dict[_Key, _Channel] = field(default_factory=dict)
     _closed: set[_Key] = field(default_factory=set)

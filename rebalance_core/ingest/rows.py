@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rebalance_core.model.statuses import INFO
+from rebalance_core.model.verdicts import INFO
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]

@@ -1,7 +1,8 @@
-"""Units of time, times as texts, and RocketMQ's own timers."""
+"""Units of time, times as texts that are written and read, and RocketMQ's own timers."""
 
-from datetime import UTC, datetime
-from typing import Final
+import re
+from datetime import UTC, date, datetime
+from typing import Any, Final
 
 # Units of time in milliseconds, the unit of every time and duration in the tables.
 
@@ -9,6 +10,11 @@ SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
+
+YEAR_2000_MS: Final = 946_684_800_000
+"""2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
+YEAR_2201_MS: Final = 7_289_654_400_000
+"""2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
 
 
 # Times in text: UTC, as they stand in logs and as messages, summaries and pages show them.
@@ -39,6 +45,63 @@ def utc_ms(time_ms: int) -> str:
     '2026-11-21 03:28:29.901Z'
     """
     return utc(time_ms, f"%Y-%m-%d %H:%M:%S.{time_ms % SECOND_MS:03}Z")
+
+
+# Times as people write them: durations and instants.
+
+_UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
+_PART = r"\d+(?:ms|s|m|h|d)"
+_DURATION = re.compile(rf"(?:{_PART})+")
+_PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
+
+MOST_DIGITS = 30
+"""Of an instant; more are no time, and Python reads at most 4,300."""
+DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
+INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
+
+
+def read_duration(value: Any) -> int:
+    """Milliseconds of a duration; raises ValueError that says what is valid.
+
+    >>> read_duration("1h30m")
+    5400000
+    """
+    text = value.replace(" ", "") if isinstance(value, str) else ""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"expected {DURATION_FORM}")
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in _PARTS.findall(text))
+
+
+def read_instant(value: Any) -> int:
+    """Epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
+
+    >>> read_instant("1970-01-01T01:00:00+01:00")
+    0
+    """
+    if isinstance(value, bool) or (isinstance(value, date) and not isinstance(value, datetime)):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if isinstance(value, int):
+        return _in_ms(value)
+    if isinstance(value, str):
+        digits = value.strip()
+        if digits.isdecimal() and len(digits) <= MOST_DIGITS:
+            return _in_ms(int(digits))
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"expected {INSTANT_FORM}") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if value.tzinfo is None:
+        raise ValueError("the time zone is missing: end it with Z or an offset such as +08:00")
+    since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
+
+
+def _in_ms(number: int) -> int:
+    if YEAR_2000_MS <= number * SECOND_MS < YEAR_2201_MS:
+        raise ValueError(f"that is in seconds; expected {INSTANT_FORM}")
+    return number
 
 
 # RocketMQ's own timers, each once, with the property and class it comes from (rocketmq.md §6.1).

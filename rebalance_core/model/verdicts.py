@@ -1,8 +1,32 @@
-"""Verdicts of an audit: one word for each group, and one for the whole run."""
+"""Words of results: statuses of epochs and of first pulls, severities of findings."""
 
 from typing import Final, Literal
 
+# Severities of findings.
+
+INFO: Final = "INFO"
+WARNING: Final = "WARNING"
+ERROR: Final = "ERROR"
+SEVERITIES = (INFO, WARNING, ERROR)
+"""From the least to the worst."""
+WORST_FIRST = SEVERITIES[::-1]
+
+
+# Statuses of epochs and of first pulls, as the ledger's columns `status` have them.
+
+SETTLED: Final = "SETTLED"
+FROZEN: Final = "FROZEN"
+EMPTY: Final = "EMPTY"
+EPOCH_STATUSES = (SETTLED, FROZEN, EMPTY)
+
+OK: Final = "OK"
+FAILED: Final = "FAILED"
 UNKNOWN: Final = "UNKNOWN"
+START_STATUSES = (OK, FAILED, UNKNOWN)
+
+
+# Verdicts of an audit: one word for each group, and one for the whole run.
+
 INCOMPLETE: Final = "INCOMPLETE"
 """The verdict on a run, and the reason why a group's is UNKNOWN: something was not collected."""
 
@@ -52,9 +76,7 @@ REASONS = {
 # --- the run: all findings ---------------------------------------------------------------------
 
 RunVerdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
-OK: Final = "OK"
 FINDINGS: Final = "FINDINGS"
-FAILED: Final = "FAILED"
 RUN_VERDICTS: dict[RunVerdict, str] = {
     OK: "nothing above INFO is open",
     FINDINGS: "open findings, all below the severity that fails the run",

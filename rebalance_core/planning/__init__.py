@@ -10,11 +10,18 @@ May import: `engine` and all below; numpy and pyarrow in ``sweep``, elsewhere th
 Begin with ``what_if.what_if``.
 """
 
+from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy
 from rebalance_core.planning.movement import Movement, StepMovement, movement
-from rebalance_core.planning.rates import Backlog, backlog, load_per_consumer, rates_at
-from rebalance_core.planning.sizing import ConsumerCount, consumer_counts, queues_needed
-from rebalance_core.planning.strategies.known_strategies import PLANNING_NAMES, planning_strategy
-from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
+from rebalance_core.planning.sizing import (
+    Backlog,
+    ConsumerCount,
+    backlog,
+    consumer_counts,
+    load_per_consumer,
+    queues_needed,
+    rates_at,
+)
+from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation
 from rebalance_core.planning.what_if.change import (
     Change,

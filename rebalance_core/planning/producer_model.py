@@ -10,10 +10,9 @@ from typing import Any
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.planning.scenario.edit import Key, number, one_of, required, whole, words
 from rebalance_core.planning.scenario.file import TomlLines
-from rebalance_core.planning.scenario.keys import Key, number, one_of, required, whole, words
-from rebalance_core.producers.sending import CONNECT, RETRY_TIMES, TIMEOUT
-from rebalance_core.producers.simulation.model import (
+from rebalance_core.producers.model import (
     BrokerModel,
     BrownOut,
     FixedLatency,
@@ -25,6 +24,7 @@ from rebalance_core.producers.simulation.model import (
     UniformLatency,
     Variant,
 )
+from rebalance_core.producers.sending import CONNECT, RETRY_TIMES, TIMEOUT
 
 # The tables of a model file, and how their values are read.
 

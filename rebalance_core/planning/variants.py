@@ -10,17 +10,16 @@ from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.group_settings import RequestMode, parse_request_mode
-from rebalance_core.planning.scenario.cluster_life import ClusterNames
-from rebalance_core.planning.scenario.edited_rows import Edited
-from rebalance_core.planning.scenario.edits.edit import matches
+from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.planning.scenario.cluster_life import ClusterNames, EditedRows
+from rebalance_core.planning.scenario.edit import matches
 from rebalance_core.planning.scenario.scenario import (
     Scenario,
     group_edits,
     shared_edits,
     unmatched,
 )
-from rebalance_core.planning.strategies.known_strategies import planning_strategy
-from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
+from rebalance_core.planning.strategies import PlanningStrategy
 
 BASELINE = "baseline"
 """The history as it was given, without an edit."""
@@ -214,7 +213,7 @@ def unmatched_patterns(variants: Variants, clusters: Mapping[str, ClusterNames])
 
 
 @dataclass(frozen=True)
-class HistoryEdits:
+class EditsByHistory:
     """The edits of every history, as tasks use them; ``ends``: last event of each cluster, ms."""
 
     histories: tuple[History, ...]
@@ -242,7 +241,7 @@ class HistoryEdits:
         consumer_group: str | None,
         rows: Sequence[Mapping[str, Any]],
         group_row: Mapping[str, Any] | None,
-    ) -> Edited:
+    ) -> EditedRows:
         """`group_edits`, or `shared_edits` without a group. Errors as theirs."""
         chosen = self.histories[history]
         assert chosen.scenario is not None

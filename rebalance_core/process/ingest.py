@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.table_writer import IngestWritten, TableWriters
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import Tables
 from rebalance_core.storage.place import Location
 
 ROWS_PER_BATCH = 20_000
+
+
+@dataclass(frozen=True)
+class IngestWritten:
+    """What an ingest wrote.
+
+    Attributes:
+        tables: Rows and digest of every table written.
+        stats: How each file was understood.
+        rejected: How often each issue code occurs in ``rejected``.
+        findings: Rows of ``findings`` by rule.
+    """
+
+    tables: Mapping[str, TableWritten]
+    stats: tuple[FileStats, ...]
+    rejected: Mapping[str, int]
+    findings: Mapping[str, int]
 
 
 def ingest_and_write(

@@ -21,20 +21,20 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import ProducersWritten, TableWriters
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.versions import Version
-from rebalance_core.producers.results import (
-    CLIENT,
-    ResultsOptions,
-    recorded_answers,
-    replayed_parts,
-)
-from rebalance_core.producers.simulation.answers import (
+from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
     added_up,
     answer_tables,
     simulated_parts,
 )
-from rebalance_core.producers.simulation.model import BOTH_GENERATIONS, ProducerModel, variants_of
+from rebalance_core.producers.model import BOTH_GENERATIONS, ProducerModel, variants_of
+from rebalance_core.producers.results import (
+    CLIENT,
+    ResultsOptions,
+    recorded_answers,
+    replayed_parts,
+)
 from rebalance_core.storage.place import Location
 
 # A model of producers simulated in this process.

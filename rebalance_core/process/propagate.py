@@ -18,7 +18,7 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
-from rebalance_core.clockwork.measure.measured import Measured, propagation
+from rebalance_core.clockwork.measured import Measured, propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
@@ -35,7 +35,7 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten, TableWriters
-from rebalance_core.kernels.codes.codes import COMMITS, EVENTS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, EVENTS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location

@@ -15,10 +15,9 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
-from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
-    Rows,
+    LedgerRows,
     ledger_pass,
     prepare_tables,
     reference_pass,
@@ -34,8 +33,13 @@ from rebalance_core.engine.options import (
     group_pattern,
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, ledger_written
-from rebalance_core.kernels.codes.codes import EVENTS
+from rebalance_core.engine.table_writer import (
+    LedgerFacts,
+    LedgerWritten,
+    TableWriters,
+    ledger_written,
+)
+from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location
@@ -103,7 +107,7 @@ def ledger_rows(
     progress: Callable[[int, int], object] | None = None,
     *,
     names_coded: bool = False,
-) -> Rows:
+) -> LedgerRows:
     """Rows of every table of the ledger, some groups after the others.
 
     Args:

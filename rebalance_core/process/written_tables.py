@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.storage.place import Location, place_of
-from rebalance_core.storage.table_files import whole
+from rebalance_core.storage.place import Location, Place, place_of
 
 GroupName = tuple[str, str]
 ReadWritten = Callable[[str, GroupName | None], pa.Table]
@@ -48,3 +48,22 @@ def reader_of(folder: Location) -> ReadWritten:
 def _dataset(folder: Location, table: str) -> ds.Dataset:
     place = place_of(folder) / table
     return ds.dataset(place.path, filesystem=place.file_system, format="parquet")
+
+
+def whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of the schema; one that an earlier version did not write is null."""
+    # Files of Spark say NOT NULL where the contract does; nothing else differs.
+    columns = [
+        rows[field.name].cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def batches_of_file(file: Place, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, some at a time, with the columns of the schema."""
+    with pq.ParquetFile(file.path, filesystem=file.file_system) as opened:
+        for batch in opened.iter_batches():
+            yield from whole(pa.Table.from_batches([batch]), schema).to_batches()

@@ -28,19 +28,12 @@ from rebalance_core.contracts.producers import (
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model.times import SLOW_SEND_MS
 from rebalance_core.producers import sending
-from rebalance_core.producers.profile import profile_of
-from rebalance_core.producers.selection import Counter
+from rebalance_core.producers.answers import PARTS, TALLIES, TALLY_KEY, TallyRows, added_up
+from rebalance_core.producers.model import Variant
+from rebalance_core.producers.routes import Counter
 from rebalance_core.producers.sending import JavaFailure, Report, failure_of, verdict
-from rebalance_core.producers.simulation.answers import (
-    PARTS,
-    TALLIES,
-    TALLY_KEY,
-    TallyRows,
-    added_up,
-)
-from rebalance_core.producers.simulation.model import Variant
-from rebalance_core.producers.simulation.tally import Isolation, IsolationLog
-from rebalance_core.producers.strategy import new_strategy
+from rebalance_core.producers.strategy import new_strategy, profile_of
+from rebalance_core.producers.tally import Isolation, IsolationLog
 
 # The rows of one client in order, and what is wrong with them.
 

@@ -4,10 +4,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import RESPONSE_SCAN_MS
-from rebalance_core.producers.profile import ProducerProfile
-from rebalance_core.producers.selection import PublishInfo
-from rebalance_core.producers.strategy import FaultStrategy
+from rebalance_core.producers.routes import PublishInfo
+from rebalance_core.producers.strategy import FaultStrategy, ProducerProfile
 
 # What can come of one attempt to send, and Java's exceptions for it.
 
@@ -158,7 +156,7 @@ def no_route() -> JavaFailure:
 
 # A producer's settings, and what is kept of a send.
 
-RETRY_TIMES = 2  # DefaultMQProducer.retryTimesWhenSendFailed, retryTimesWhenSendAsyncFailed
+RETRY_TIMES = 2  # DefaultMQProducer.retryTimesWhenSendFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +164,6 @@ class ProducerSettings:
     """Settings of ``DefaultMQProducer`` that decide about retries; upstream's defaults."""
 
     retry_times: int = RETRY_TIMES
-    retry_times_async: int = RETRY_TIMES
     retry_another_broker_when_not_store_ok: bool = False
     extra_retry_codes: frozenset[int] = frozenset()
     max_timeout_per_request_ms: int = -1
@@ -340,120 +337,3 @@ def _ends(producer: Producer, failure: JavaFailure) -> bool:
         codes = producer.strategy.profile.retry_codes | producer.settings.extra_retry_codes
         return failure.code not in codes
     return failure.java_class == INTERRUPTED_EXCEPTION
-
-
-# A send in the mode ASYNC (``MQClientAPIImpl.sendMessageAsync``, ``onExceptionImpl``).
-
-
-def send_async(producer: Producer, brokers: Brokers, timeout_ms: int) -> SendRecord:
-    """Send one message; callbacks run once the call returned. rocketmq.md §9.3.
-
-    Transport failures are repeated on another broker with the queue id of the first choice; a
-    broker's error or a status ends the send.
-    """
-    record = SendRecord()
-    if not producer.info.queues:
-        record.failure = no_route()
-        record.end_ms = producer.now_ms
-        return record
-    begin_ms = producer.now_ms
-    queue = producer.choose(record, None, False)
-    if not brokers.knows(queue.broker_name):
-        isolated = not producer.strategy.profile.filters
-        producer.report(record, queue.broker_name, 0, isolated, True)
-        record.failure = final_failure(JavaFailure(CLIENT_EXCEPTION), 1)
-    else:
-        call = _Call(producer, brokers, record, queue)
-        call.start(queue.broker_name, timeout_ms)
-        producer.report(record, queue.broker_name, producer.now_ms - begin_ms, False, True)
-        call.run_callbacks()
-    record.end_ms = producer.now_ms
-    return record
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A request under way."""
-
-    broker_name: str
-    timeout_ms: int
-    begin_ms: int
-    answer: Answer
-
-
-@dataclass(slots=True)
-class _Call:
-    """One async send: its requests follow one another."""
-
-    producer: Producer
-    brokers: Brokers
-    record: SendRecord
-    first: MessageQueue
-    times: int = 0
-    pending: _Pending | None = None
-
-    def start(self, broker: str, timeout_ms: int) -> None:
-        """``sendMessageAsync``: leaves a request under way, or has failed for good."""
-        producer, begin_ms = self.producer, self.producer.now_ms
-        if timeout_ms < 0 and not self.producer.strategy.profile.async_connects_later:
-            self._thrown(broker, JavaFailure(TOO_MUCH_REQUEST), timeout_ms, begin_ms)
-            return
-        if not self.brokers.knows(broker):
-            answer = Answer(CONNECT, 0)
-        else:
-            request = Request(broker, self.first.queue_id, timeout_ms, begin_ms)
-            self.record.requests.append(request)
-            answer = self.brokers.answer(broker, self.first.queue_id, timeout_ms, begin_ms)
-        if self._throws(answer):
-            producer.now_ms += answer.after_ms
-            failed = failure_of(answer.kind)
-            assert failed is not None
-            self._thrown(broker, failed, timeout_ms, begin_ms)
-            return
-        self.pending = _Pending(broker, timeout_ms, begin_ms, answer)
-
-    def run_callbacks(self) -> None:
-        """Let the answers arrive, one after the other."""
-        while self.pending is not None:
-            pending, self.pending = self.pending, None
-            self._arrived(pending)
-
-    def _throws(self, answer: Answer) -> bool:
-        if answer.kind == INTERRUPTED:
-            return True
-        return answer.kind == CONNECT and not self.producer.strategy.profile.async_connects_later
-
-    def _thrown(self, broker: str, failure: JavaFailure, timeout_ms: int, begin_ms: int) -> None:
-        """The call itself throws: the ``catch`` of sendMessageAsync."""
-        cost_ms = self.producer.now_ms - begin_ms
-        self.producer.report(
-            self.record, broker, cost_ms, True, not self.producer.strategy.profile.filters
-        )
-        self._failed(broker, timeout_ms - cost_ms, failure, retry=True)
-
-    def _arrived(self, pending: _Pending) -> None:
-        """``operationComplete``, ``operationSucceed``, ``operationFail``."""
-        found_ms = pending.timeout_ms + RESPONSE_SCAN_MS
-        kind, after_ms = in_time(pending.answer, pending.timeout_ms, found_ms)
-        self.producer.now_ms = pending.begin_ms + after_ms
-        failure, broker = failure_of(kind), pending.broker_name
-        self.producer.report(self.record, broker, after_ms, failure is not None, True)
-        if failure is None:
-            self.record.status, self.record.stored_by = STORE_STATUSES[kind], broker
-            return
-        left_ms = pending.timeout_ms - after_ms
-        if failure.java_class == BROKER_EXCEPTION:
-            self._failed(broker, left_ms, failure, retry=False)
-        else:
-            wrapped = JavaFailure(CLIENT_EXCEPTION, NO_CODE, failure.java_class)
-            self._failed(broker, left_ms, wrapped, retry=True)
-
-    def _failed(self, broker: str, left_ms: int, failure: JavaFailure, *, retry: bool) -> None:
-        """``onExceptionImpl``."""
-        self.times += 1
-        in_time = left_ms > 0 or not self.producer.strategy.profile.async_needs_time
-        if retry and in_time and self.times <= self.producer.settings.retry_times_async:
-            queue = self.producer.choose(self.record, broker, False)
-            self.start(queue.broker_name, left_ms)
-        else:
-            self.record.failure = failure

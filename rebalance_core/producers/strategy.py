@@ -1,22 +1,86 @@
-"""What a producer remembers of slow and failed brokers, and how long it avoids them
-(rocketmq.md §9.2).
-"""
+"""What differs between the versions of a producer. rocketmq.md §9."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import DETECT_INTERVAL_MS
-from rebalance_core.producers.profile import ProducerProfile
-from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
-from rebalance_core.producers.selection import (
+from rebalance_core.model.times import (
+    DETECT_INTERVAL_MS,
+    OLD_ISOLATION_LATENCY_MS,
+    OLD_LATENCY_MAX_MS,
+    OLD_NOT_AVAILABLE_MS,
+    PRODUCER_ISOLATION_LATENCY_MS,
+    PRODUCER_LATENCY_MAX_MS,
+    PRODUCER_NOT_AVAILABLE_MS,
+)
+from rebalance_core.model.versions import Version
+from rebalance_core.producers.routes import (
+    ConcurrentMapOrder,
     Counter,
     PublishInfo,
     java_abs,
+    java_hash,
     java_int,
     java_remainder,
 )
+
+# ResponseCode: SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, NO_PERMISSION, TOPIC_NOT_EXIST, NO_BUYER_ID,
+# NOT_IN_CURRENT_UNIT
+RETRY_CODES = frozenset({1, 14, 16, 17, 204, 205})
+SYSTEM_BUSY = 2
+GO_AWAY = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerProfile:
+    """The rules of one version, by name; `profile_of` makes it."""
+
+    latency_max_ms: tuple[int, ...]
+    not_available_ms: tuple[int, ...]
+    isolation_latency_ms: int
+    """the latency that a failure counts as"""
+    filters: bool
+    """5.1.4+: filters, reachability, a detector, isolation only extended"""
+    scan_avoids_last: bool
+    """5.1.1 to 5.1.3: the scan of available brokers passes over the last one"""
+    scan_wraps: bool
+    """to 5.0.0: the scan goes on past the largest int; from 5.1.0 it fails there"""
+    rewrites_list: bool
+    """the picked broker is written into the publish list; 4.9.8 makes a queue of its own"""
+    pick_needs_write: bool
+    """4.9.8: pickOneAtLeast's broker needs the WRITE bit in the route"""
+    raw_seed: bool
+    masked_counter: bool
+    retry_codes: frozenset[int]
+    caps_attempts: bool
+    """5.3.3: sendMsgMaxTimeoutPerRequest"""
+
+
+def profile_of(version: Version) -> ProducerProfile:
+    """The rules of a version."""
+    filters = version >= (5, 1, 4)
+    codes = RETRY_CODES
+    codes |= {SYSTEM_BUSY} if version >= (5, 3, 0) else set()
+    codes |= {GO_AWAY} if version >= (5, 3, 1) else set()
+    return ProducerProfile(
+        latency_max_ms=PRODUCER_LATENCY_MAX_MS if filters else OLD_LATENCY_MAX_MS,
+        not_available_ms=PRODUCER_NOT_AVAILABLE_MS if filters else OLD_NOT_AVAILABLE_MS,
+        isolation_latency_ms=PRODUCER_ISOLATION_LATENCY_MS if filters else OLD_ISOLATION_LATENCY_MS,
+        filters=filters,
+        scan_avoids_last=version >= (5, 1, 1) and not filters,
+        scan_wraps=version < (5, 1, 0),
+        rewrites_list=not filters and version != (4, 9, 8),
+        pick_needs_write=version == (4, 9, 8),
+        raw_seed=version >= (5, 0, 0),
+        masked_counter=version >= (4, 9, 4),
+        retry_codes=codes,
+        caps_attempts=version >= (5, 3, 3),
+    )
+
+
+# What a producer remembers of slow and failed brokers, and how long it avoids them (rocketmq.md
+# §9.2).
 
 # A producer's table of slow and failed brokers (``LatencyFaultToleranceImpl``).
 
@@ -141,7 +205,7 @@ def not_available_ms(latency_ms: int, profile: ProducerProfile) -> int:
     """``computeNotAvailableDuration``: ms for which a broker of this latency is avoided.
 
     >>> from rebalance_core.model.versions import parse_version
-    >>> from rebalance_core.producers.profile import profile_of
+    >>> from rebalance_core.producers.strategy import profile_of
     >>> [not_available_ms(600, profile_of(parse_version(v))) for v in ("4.9.7", "5.3.3")]
     [30000, 2000]
     """

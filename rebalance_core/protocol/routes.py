@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from rebalance_core.model import events
 from rebalance_core.model.events import ACTING, Event
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 
 # Which queues consumers may read (rocketmq.md §6.3): broker up, READ bit, ids below
 # readQueueNums; and which brokers have no master (rocketmq.md §15).

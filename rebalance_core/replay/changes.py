@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Set
 from dataclasses import dataclass
 
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, queue_sort_key
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
@@ -17,7 +16,7 @@ INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class OwnerChange:
     """One row of diffs."""
 
     queue: MessageQueue
@@ -50,7 +49,7 @@ def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
     return changing
 
 
-def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
+def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     """The diffs of one epoch, in the order of queue, action and client id.
 
     Args:
@@ -61,14 +60,14 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
     before = holders_by_queue(epoch.before, changing)
     after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
-    changes: list[Change] = []
+    changes: list[OwnerChange] = []
     for queue in sorted(changing, key=queue_sort_key):
         was, now = before.get(queue, {}), after.get(queue, {})
         dropping = [c for c in was if now.get(c, 0) < was[c]]
         adding = [c for c in now if now[c] > was.get(c, 0)]
         for client_id in sorted(adding, key=java_string_key):
             changes.append(
-                Change(
+                OwnerChange(
                     queue, ADD, client_id, _only(dropping), _add_kind(epoch, queue, was),
                     epoch.from_ms, _latest_ms(epoch, queue) + (ORDER_LOCK_MS if ordered else 0),
                 )
@@ -77,7 +76,7 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[Change]:
             departed = _departed(epoch, queue, client_id)
             forced = departed or queue not in readable or not _subscribes(epoch, client_id, queue)
             changes.append(
-                Change(
+                OwnerChange(
                     queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
                     epoch.from_ms, epoch.from_ms if departed else _latest_ms(epoch, queue),
                 )

@@ -12,7 +12,7 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.routes import minimum_moves
-from rebalance_core.replay.changes import ADD, VOLUNTARY, Change, changes_of, holders_by_queue
+from rebalance_core.replay.changes import ADD, VOLUNTARY, OwnerChange, changes_of, holders_by_queue
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
 from rebalance_core.replay.intervals import (
     count_shared,
@@ -34,7 +34,7 @@ Held: TypeAlias = dict[str, set[MessageQueue]]
 """Queues by client id."""
 
 
-def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
+def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     """One row per topic of the group and, with topic None, one for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
     before, after = _held(epoch.before), _held(epoch.holdings)
@@ -47,7 +47,7 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
     ]
     sharing = frozenset(client_id for client_id, reach in client_reaches(epoch).items()
                         if reach.queues)  # fmt: skip
-    added: dict[str, list[Change]] = {}
+    added: dict[str, list[OwnerChange]] = {}
     for change in changes:
         if change.action == ADD:
             added.setdefault(change.queue.topic, []).append(change)
@@ -63,7 +63,7 @@ def metric_rows(epoch: Epoch, changes: list[Change]) -> list[Row]:
     return rows
 
 
-def _moves(added: list[Change], minimum: int | None) -> Row:
+def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
     moved = len({change.queue for change in added})
     return {
         "moved": moved,
@@ -191,7 +191,7 @@ class GroupLedger:
         return [identity | row for row in make()]
 
     @cached_property
-    def _changes(self) -> list[tuple[Epoch, list[Change]]]:
+    def _changes(self) -> list[tuple[Epoch, list[OwnerChange]]]:
         ordered = self._history.settings.ordered
         return [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
 
@@ -233,7 +233,7 @@ class GroupLedger:
         return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]
 
 
-def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
+def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> Row:
     holders = holders_by_queue(epoch.holdings)
     readable = [queue for queues in epoch.readable.values() for queue in queues]
     added = sum(change.action == ADD for change in changes)
@@ -255,7 +255,7 @@ def _epoch_row(replay: Replay, epoch: Epoch, changes: list[Change]) -> Row:
     }
 
 
-def _diff_row(epoch: Epoch, change: Change) -> Row:
+def _diff_row(epoch: Epoch, change: OwnerChange) -> Row:
     return {
         "epoch": epoch.number,
         "change_ms": epoch.from_ms,

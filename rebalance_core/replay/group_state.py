@@ -17,8 +17,13 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.model.ordering import java_string_key, sort_client_ids
-from rebalance_core.model.queue import MessageQueue, retry_topic, sort_queues
+from rebalance_core.model.queue import (
+    MessageQueue,
+    java_string_key,
+    retry_topic,
+    sort_client_ids,
+    sort_queues,
+)
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 

@@ -7,8 +7,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.ordering import java_string_key, sort_client_ids
-from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.queue import (
+    MessageQueue,
+    is_retry_topic,
+    java_string_key,
+    sort_client_ids,
+)
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
 from rebalance_core.replay.history import Epoch, Replay

@@ -9,7 +9,7 @@ from itertools import groupby
 from rebalance_core.model.events import MASTER_DOWN, MASTER_EVENTS, REFUSED, SLAVE_READ, Event
 from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.protocol.windows import MASTER_BACK_MS
-from rebalance_core.replay.changes import Change
+from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import Epoch
 
 # When brokers had no master, and how many queues that concerns in each epoch (rocketmq.md §15).
@@ -150,7 +150,7 @@ class RoleSwitches:
             for one in self._outages.of(broker_name)
         )
 
-    def has_no_end(self, change: Change) -> bool:
+    def has_no_end(self, change: OwnerChange) -> bool:
         """In all of the window only slaves are there, which do not know the end of a queue.
 
         ``maxOffset`` and the search by timestamp are asked of the master alone.

@@ -9,9 +9,9 @@ from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import FAILED, UNKNOWN
+from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
-from rebalance_core.replay.changes import ADD, INITIAL, Change, holders_by_queue
+from rebalance_core.replay.changes import ADD, INITIAL, OwnerChange, holders_by_queue
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
 from rebalance_core.replay.masters import RoleSwitches
 from rebalance_core.replay.offset_observations import (
@@ -49,7 +49,7 @@ class PoppedQueues:
         self._since: dict[str, int] = {}
         self._owned_again: set[MessageQueue] = set()
 
-    def follow(self, epoch: Epoch, changes: Iterable[Change]) -> None:
+    def follow(self, epoch: Epoch, changes: Iterable[OwnerChange]) -> None:
         """Remember which topics are popped now, and which queues have an owner again."""
         for topic in epoch.shared:
             self._since.setdefault(topic, epoch.from_ms)
@@ -65,7 +65,7 @@ class PoppedQueues:
 
 
 def popped_start(
-    change: Change,
+    change: OwnerChange,
     before: CommittedOffset | None,
     stored: CommittedOffset | None,
     offsets: QueueOffsets,
@@ -107,7 +107,7 @@ class PullStarts:
     """
 
     def __init__(
-        self, history: GroupHistory, changes: Iterable[tuple[Epoch, list[Change]]]
+        self, history: GroupHistory, changes: Iterable[tuple[Epoch, list[OwnerChange]]]
     ) -> None:
         self._history = history
         self._deletions = Deletions(history)
@@ -122,13 +122,13 @@ class PullStarts:
         self._popped = PoppedQueues()
         self._unsure: set[MessageQueue] = set()
         """Queues that a member may have read since their last known holder."""
-        self._added: dict[MessageQueue, list[tuple[Change, Epoch]]] = {}
+        self._added: dict[MessageQueue, list[tuple[OwnerChange, Epoch]]] = {}
         for epoch, of_epoch in changes:
             for change in of_epoch:
                 if change.action == ADD:
                     self._added.setdefault(change.queue, []).append((change, epoch))
 
-    def rows(self, epoch: Epoch, changes: list[Change]) -> list[Row]:
+    def rows(self, epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
         held = holders_by_queue(epoch.holdings, {change.queue for change in changes})
         self._unsure |= epoch.unsure_before
@@ -140,7 +140,7 @@ class PullStarts:
         return rows
 
     def _of_queue(
-        self, epoch: Epoch, queue: MessageQueue, changes: list[Change], held: Mapping[str, int]
+        self, epoch: Epoch, queue: MessageQueue, changes: list[OwnerChange], held: Mapping[str, int]
     ) -> list[Row]:
         past = self._past.setdefault(queue, Past())
         for change in changes:
@@ -170,7 +170,7 @@ class PullStarts:
             _remember(past, adds, held, stays=stays, lows=lows)
         return rows
 
-    def _others_start(self, change: Change) -> bool:
+    def _others_start(self, change: OwnerChange) -> bool:
         """Somebody else may start and commit before: at the same time, or later.
 
         Later only if the client of the change does not know yet that the queue goes on to another
@@ -230,7 +230,7 @@ class PullStarts:
             return replace(uncommitted, high=None)
         return uncommitted
 
-    def _uncommitted(self, change: Change, member: Member) -> Start:
+    def _uncommitted(self, change: OwnerChange, member: Member) -> Start:
         """Without a commit; the end of a queue is only known to its master."""
         start = uncommitted_start(self._history, self._offsets, change, member)
         return without_end(start) if self._switches.has_no_end(change) else start
@@ -250,13 +250,13 @@ class PullStarts:
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
         return Start(LOCAL_STORE, values[-1], min(values), max(values))
 
-    def _decided_by(self, change: Change, start: Start) -> CommittedOffset | None:
+    def _decided_by(self, change: OwnerChange, start: Start) -> CommittedOffset | None:
         """The newest commit before: the client's own where its local store decides."""
         if start.rule == LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
 
-    def _row(self, epoch: Epoch, change: Change, start: Start) -> Row:
+    def _row(self, epoch: Epoch, change: OwnerChange, start: Start) -> Row:
         seen = self._offsets.newest(change.queue, change.earliest_ms)
         stored = self._decided_by(change, start)
         stored_offset = None if stored is None else stored.committed_offset
@@ -291,7 +291,7 @@ class PullStarts:
             "status": start.status,
         }
 
-    def _is_beyond(self, change: Change, start: Start, seen: QueueOffset) -> bool:
+    def _is_beyond(self, change: OwnerChange, start: Start, seen: QueueOffset) -> bool:
         """Somebody had committed the start by the time the queue was seen, and it ended before.
 
         Else the queue has grown since: whoever commits has read as far.
@@ -304,7 +304,7 @@ class PullStarts:
             most = self._commits.highest(queue, forgotten_ms, by_ms)
         return most is not None and start.offset is not None and most >= start.offset
 
-    def _lowest(self, row: Row, change: Change, start: Start) -> int | None:
+    def _lowest(self, row: Row, change: OwnerChange, start: Start) -> int | None:
         """The lowest offset the owner can have begun to read at, its first pull corrected.
 
         An observation older than the commit says nothing about it.
@@ -318,7 +318,12 @@ class PullStarts:
 
 
 def _remember(
-    past: Past, adds: list[Change], held: Mapping[str, int], *, stays: bool, lows: list[int | None]
+    past: Past,
+    adds: list[OwnerChange],
+    held: Mapping[str, int],
+    *,
+    stays: bool,
+    lows: list[int | None],
 ) -> None:
     """What an epoch makes of a queue that somebody holds after it.
 
@@ -341,7 +346,7 @@ def _remember(
         past.low = None if None in known else min(low for low in known if low is not None)
 
 
-def _adding_member(epoch: Epoch, change: Change) -> Member:
+def _adding_member(epoch: Epoch, change: OwnerChange) -> Member:
     """The process that takes the queue; of several with one id the first by channel id."""
     takers = [
         key

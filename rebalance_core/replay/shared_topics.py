@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rebalance_core.model.group_settings import PROXY_REBALANCE, GroupSettings
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.members import asks_broker
 
 # One live process of a group.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import FAILED, OK, UNKNOWN
+from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
     FIRST_OFFSET,
     NO_STORED_OFFSET,
@@ -17,7 +17,7 @@ from rebalance_core.protocol.start_offset import (
     compute_pull_from_where,
     timestamp_search_bounds,
 )
-from rebalance_core.replay.changes import Change
+from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.replay.offset_observations import QueueOffsets
 from rebalance_core.replay.shared_topics import Member
@@ -60,7 +60,7 @@ def zero(rule: str) -> Start:
 
 
 def uncommitted_start(
-    history: GroupHistory, offsets: QueueOffsets, change: Change, member: Member
+    history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> Start:
     """Where a member starts on a queue nobody of the group ever committed.
 
@@ -88,7 +88,7 @@ def uncommitted_start(
     return Start(BROKER_ZERO, 0, 0, client.high)
 
 
-def _seen(offsets: QueueOffsets, change: Change) -> QueueOffset | None:
+def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
     """The newest observation before the change.
 
     A queue of the retry topic that nobody held or observed before was created by this group's own
@@ -101,7 +101,7 @@ def _seen(offsets: QueueOffsets, change: Change) -> QueueOffset | None:
 
 
 def _answers(
-    history: GroupHistory, offsets: QueueOffsets, change: Change, seen: QueueOffset
+    history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, seen: QueueOffset
 ) -> set[bool | None]:
     """What `_broker_says_zero` may be at any time inside the window.
 
@@ -135,7 +135,7 @@ def _broker_says_zero(history: GroupHistory, seen: QueueOffset) -> bool | None:
 def _client_start(
     history: GroupHistory,
     offsets: QueueOffsets,
-    change: Change,
+    change: OwnerChange,
     member: Member,
     seen: QueueOffset | None,
 ) -> Start:
@@ -166,7 +166,7 @@ def _client_start(
 
 
 def _timestamp_start(
-    history: GroupHistory, offsets: QueueOffsets, change: Change, newest: int | None
+    history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, newest: int | None
 ) -> Start:
     timestamp_ms = history.settings.consume_timestamp_ms
     if timestamp_ms is None:

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import OK, UNKNOWN
+from rebalance_core.model.verdicts import OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
 from rebalance_core.protocol.windows import ROUTE_MS
-from rebalance_core.replay.changes import ADD, NEW, Change
+from rebalance_core.replay.changes import ADD, NEW, OwnerChange
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.masters import RoleSwitch, RoleSwitches
 from rebalance_core.replay.offset_observations import (
@@ -58,7 +58,7 @@ class Past:
 class Handover:
     """One ADD of a queue, and who else may write its commit until the new owner has read it."""
 
-    change: Change
+    change: OwnerChange
     past: Past
     gone_ms: int
     """As `Past.gone_ms`, with the drops of this epoch."""
@@ -123,7 +123,7 @@ class StoredStarts:
             kept = kept or self._commits.newest_arrived(queue, at_ms, later_ms)
         return kept is None or self.newest(queue, at_ms) is None
 
-    def follow_masters(self, past: Past, change: Change) -> None:
+    def follow_masters(self, past: Past, change: OwnerChange) -> None:
         """Note every loss of the queue's master until the end of a change's window.
 
         To be told of every change of the queue, in order, before it is counted.
@@ -137,7 +137,7 @@ class StoredStarts:
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
         """The lowest offset that the master can have had at a moment."""
-        nobody = Change(queue, ADD, "", None, NEW, at_ms, at_ms)
+        nobody = OwnerChange(queue, ADD, "", None, NEW, at_ms, at_ms)
         asked = Handover(
             nobody, past, past.gone_ms, stays=False, others_start=False, persists=frozenset()
         )

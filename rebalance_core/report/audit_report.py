@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
 
-from rebalance_core.model.verdicts import RunVerdict
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    EQUAL,
+    OFFLINE,
+    SHARED,
+    UNKNOWN,
+    UNSTABLE,
+    RunVerdict,
+)
+from rebalance_core.version import LIBRARY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +212,283 @@ class AuditReport:
     timelines: tuple[GroupTimeline, ...] = ()
     balance: tuple[GroupBalance, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+# What the page shows of an audit: groups, findings and timelines out of its tables.
+
+# Timeline and balance of a group, from its rows of the ledger.
+
+ROWS_OF_A_TIMELINE = 50_000
+"""Of each group and table: the newest."""
+TABLES_OF_GROUPS = {
+    "ownership": "from_ms",
+    "epochs": "from_ms",
+    "consumer_load": "from_ms",
+    "group_metrics": "epoch",
+    "memberships": "from_ms",
+    "pop_reach": "from_ms",
+}
+"""Tables of the ledger that the page shows of some groups, each with the column of its time."""
+
+SEVERAL = "several members"
+"""Who holds a shared queue, in a picture."""
+
+Row = Mapping[str, Any]
+ReportRows = Sequence[Row]
+GroupName = tuple[str, str]
+
+
+def group_timelines(
+    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
+) -> tuple[GroupTimeline, ...]:
+    """Who owned the queues of these groups; none of a group whose members read every queue.
+
+    Args:
+        worst: (cluster, group) of those wanted.
+        tables: their rows of `TABLES_OF_GROUPS`.
+    """
+    ownership, epochs, memberships, reach = (
+        _by_group(tables.get(name, ()))
+        for name in ("ownership", "epochs", "memberships", "pop_reach")
+    )
+    return tuple(
+        _timeline(
+            name,
+            [*ownership.get(name, []), *shared_holdings(reach.get(name, []))],
+            epochs.get(name, []),
+        )
+        for name in worst
+        if not _broadcasting(memberships.get(name, []))
+    )
+
+
+def group_balances(
+    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
+) -> tuple[GroupBalance, ...]:
+    """How even these groups are; arguments as of `group_timelines`."""
+    loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
+    return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
+
+
+def _by_group(rows: Iterable[Row]) -> dict[GroupName, list[Row]]:
+    groups: dict[GroupName, list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["cluster"], row["consumer_group"]), []).append(row)
+    return groups
+
+
+def _broadcasting(memberships: ReportRows) -> bool:
+    """True if every member reads every queue: nothing to draw."""
+    return any(row["message_model"] == BROADCASTING for row in memberships)
+
+
+def shared_holdings(pop_reach: ReportRows) -> list[Row]:
+    """Shared queues as rows of ownership: of the client that alone reaches one, else of `SEVERAL`.
+
+    Args:
+        pop_reach: rows of one group.
+    """
+    by_queue: dict[tuple[str, str, int], list[Row]] = {}
+    for row in sorted(pop_reach, key=lambda row: row["from_ms"]):
+        by_queue.setdefault((row["topic"], row["broker_name"], row["queue_id"]), []).append(row)
+    return [
+        {"topic": topic, "broker_name": broker, "queue_id": queue_id, "holders": 1, **stretch}
+        for (topic, broker, queue_id), rows in by_queue.items()
+        for stretch in _merged(rows)
+    ]
+
+
+def _merged(rows: ReportRows) -> Iterator[Row]:
+    """The stretches, in order, that rows in order of time cover together."""
+    together: list[Row] = []
+    until: float = -inf
+    for row in rows:
+        if together and row["from_ms"] > until:
+            yield _stretch(together, until)
+            together, until = [], -inf
+        together.append(row)
+        until = max(until, inf if row["to_ms"] is None else row["to_ms"])
+    if together:
+        yield _stretch(together, until)
+
+
+def _stretch(together: ReportRows, until: float) -> Row:
+    clients = {row["client_id"] for row in together}
+    return {
+        "client_id": min(clients) if len(clients) == 1 else SEVERAL,
+        "from_ms": together[0]["from_ms"],
+        "to_ms": None if until == inf else int(until),
+    }
+
+
+def _timeline(name: GroupName, ownership: ReportRows, epochs: ReportRows) -> GroupTimeline:
+    queues: dict[MessageQueue, list[Stretch]] = {}
+    for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
+        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+        stretch = Stretch(row["from_ms"], row["to_ms"], row["client_id"], row["holders"])
+        queues.setdefault(queue, []).append(stretch)
+    in_order = sorted(epochs, key=lambda row: (row["from_ms"], row["epoch"]))
+    return GroupTimeline(
+        name[1],
+        tuple(
+            QueueHistory(*queue, tuple(queues[queue]))
+            for queue in sorted(queues, key=queue_sort_key)
+        ),
+        tuple(Cause(row["from_ms"], ", ".join(row["causes"])) for row in in_order),
+        name[0],
+    )
+
+
+def _balance(name: GroupName, loads: ReportRows, metrics: ReportRows) -> GroupBalance:
+    now = {
+        row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
+        for row in loads
+        if row["to_ms"] is None
+    }
+    clients = sort_client_ids(now)
+    whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
+    last: Row = whole[-1] if whole else {"peak_ratio": None, "idle_members": 0}
+    return GroupBalance(
+        name[1],
+        tuple(clients),
+        tuple(now[client] for client in clients),
+        tuple(row["moved"] for row in whole),
+        last["peak_ratio"],
+        last["idle_members"],
+        name[0],
+    )
+
+
+# What the page of an audit shows, from rows of ``findings`` and of the ledger.
+
+FINDINGS_ON_PAGE = 500
+CHANGES_ON_PAGE = 50
+
+
+class Counted(Protocol):
+    """Findings of a rule, severity and acceptance."""
+
+    @property
+    def rule_id(self) -> str:
+        """The rule."""
+
+    @property
+    def severity(self) -> str:
+        """Of the findings."""
+
+    @property
+    def accepted(self) -> bool:
+        """True if they are accepted."""
+
+    @property
+    def findings(self) -> int:
+        """How many."""
+
+
+class Outcome(Protocol):
+    """An audit in short: an `AuditOutcome`."""
+
+    @property
+    def cluster(self) -> str:
+        """Names of the clusters."""
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """One word for all findings."""
+
+    @property
+    def fail_on(self) -> str:
+        """The least severity that fails the run."""
+
+    @property
+    def start_ms(self) -> int:
+        """Start of what was audited, epoch ms UTC."""
+
+    @property
+    def end_ms(self) -> int:
+        """Its end."""
+
+    @property
+    def counts(self) -> Sequence[Counted]:
+        """All findings."""
+
+    @property
+    def groups(self) -> Mapping[str, int]:
+        """Groups by verdict of the comparison."""
+
+
+def audit_report(
+    outcome: Outcome,
+    rules: Mapping[str, str],
+    shown: Sequence[ShownFinding],
+    worst: Sequence[GroupName],
+    tables: Mapping[str, ReportRows],
+    previous: Previous | None,
+    notes: Sequence[str],
+    finished_ms: int,
+) -> AuditReport:
+    """What the page shows.
+
+    Args:
+        outcome: the verdict and the counts.
+        rules: meaning of every rule.
+        shown: the worst findings, at most `FINDINGS_ON_PAGE`.
+        worst: (cluster, group) of the groups that get a timeline.
+        tables: their rows of `TABLES_OF_GROUPS`, of each group at most `ROWS_OF_A_TIMELINE`.
+        previous: what changed since the previous audit.
+        notes: what the reader has to know.
+        finished_ms: when the audit ended, epoch ms UTC.
+    """
+    return AuditReport(
+        cluster=outcome.cluster,
+        verdict=outcome.verdict,
+        fail_on=outcome.fail_on,
+        from_ms=outcome.start_ms,
+        to_ms=outcome.end_ms,
+        generated_ms=finished_ms,
+        library_version=LIBRARY_VERSION,
+        counts=_by_severity(outcome.counts),
+        groups=_group_counts(outcome.groups),
+        findings=tuple(shown),
+        rules=rules,
+        more=_not_shown(outcome.counts, shown),
+        previous=previous,
+        timelines=group_timelines(worst, tables),
+        balance=group_balances(worst, tables),
+        notes=tuple(notes),
+    )
+
+
+def shown_finding(row: Row) -> ShownFinding:
+    """A row of ``findings`` as the page shows it."""
+    evidence = dict(sorted((row["evidence"] or {}).items()))
+    own = {k: v for k, v in row.items() if k not in ("evidence", "fingerprint")}
+    return ShownFinding(**own, evidence=evidence)
+
+
+def _by_severity(counts: Iterable[Counted]) -> dict[str, int]:
+    severities: Counter[str] = Counter()
+    for count in counts:
+        if not count.accepted:
+            severities[count.severity] += count.findings
+    return dict(severities)
+
+
+def _not_shown(counts: Iterable[Counted], shown: Iterable[ShownFinding]) -> dict[str, int]:
+    more: Counter[str] = Counter()
+    for count in counts:
+        more[count.rule_id] += count.findings
+    more.subtract(one.rule_id for one in shown)
+    return {rule: count for rule, count in sorted(more.items()) if count > 0}
+
+
+def _group_counts(groups: Mapping[str, int]) -> GroupCounts:
+    return GroupCounts(
+        total=sum(groups.values()),
+        equal=groups.get(EQUAL, 0),
+        differing=groups.get(DIFFERS, 0),
+        unstable=groups.get(UNSTABLE, 0),
+        unknown=groups.get(UNKNOWN, 0),
+        offline=groups.get(OFFLINE, 0),
+        shared=groups.get(SHARED, 0),
+    )

@@ -10,6 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.spark.ledger import Ledger, simulate
-from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark.read_tables import InputTables
 
 __all__ = ["DataFrame", "InputTables", "Ledger", "SimulationOptions", "SparkSession", "simulate"]

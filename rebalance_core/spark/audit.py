@@ -32,20 +32,19 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.process.audit.audit_inputs import ClusterTables, cluster_tables_of
-from rebalance_core.process.audit.audited import AuditResult, AuditWritten
-from rebalance_core.process.audit.judging_pass import AuditPart, Judges, JudgingPass, judges_of
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
+from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
+from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.ledger import rejected_rows, row_forecast
+from rebalance_core.spark.read_tables import InputTables, observed, read_observed, stored_observed
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.read import InputTables, observed, read_observed, stored_observed
-from rebalance_core.spark.tables.sources import Source, read_written, source_of
-from rebalance_core.spark.tables.task_tables import Rows, make_unwritten, task_tables
+from rebalance_core.spark.sources import Source, read_written, source_of, task_count
+from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
 from rebalance_core.storage.place import object_store
 
 # The tables that an audit reads: the input of a simulation, and what it is compared with.
@@ -141,14 +140,14 @@ class AuditWork:
     """Rows of the ledger; the note is an `AuditPart`.
 
     Attributes:
-        judging: Makes and judges them.
+        audit_pass: Simulates and audits them.
         salt: Of the names that are written for client ids; None: these are.
     """
 
-    judging: JudgingPass
+    audit_pass: AuditPass
     salt: str | None
 
-    def __call__(self, batches: Batches) -> tuple[Rows, AuditPart]:
+    def __call__(self, batches: Batches) -> tuple[TableRows, AuditPart]:
         """`Work` of `task_tables`."""
         part = AuditPart()
         return part.shown(self._made(batches, part), self.salt), part
@@ -157,7 +156,7 @@ class AuditWork:
         for _, tables in routed_tables(batches):
             for bad in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
                 yield REJECTED.name, bad
-            yield from self.judging.rows(tables, part.judged)
+            yield from self.audit_pass.rows(tables, part.group_findings)
 
 
 # The tables of an audit on their way to its tasks: checked, clusters judged, groups dealt out.
@@ -172,13 +171,13 @@ class RoutedAudit:
     Attributes:
         checked: All tables.
         routing: Where their rows go.
-        judges: Of clusters and groups.
+        audited: Of clusters and groups.
         work: Of the tasks.
     """
 
-    checked: Quarantined
+    checked: CheckedFrames
     routing: AuditRouting
-    judges: Judges
+    audited: AuditedClusters
     work: AuditWork
 
     def rows(self, more_rejected: DataFrame | None = None) -> DataFrame:
@@ -192,7 +191,7 @@ class RoutedAudit:
 
 def checked_tables(
     inputs: AuditInputs, options: SimulationOptions, warn: Callable[[str], object] | None
-) -> tuple[Quarantined, Counted]:
+) -> tuple[CheckedFrames, CheckCounts]:
     """All tables checked, in one job; kept until closed.
 
     Args:
@@ -200,24 +199,24 @@ def checked_tables(
         options: Of the simulation.
         warn: Gets a text for each table of the history with unknown columns.
     """
-    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS)
+    checked, counted = check_and_count(inputs, options.max_queue_nums, _NOTINGS)
     for name, columns in counted.unknown.items():
         if warn is not None and name in INPUT_TABLES:
             warn(unknown_columns(name, columns))
     return checked, counted
 
 
-def of_history(counted: Counted) -> dict[str, RowCounts]:
+def of_history(counted: CheckCounts) -> dict[str, RowCounts]:
     """The counts that limits hold for: of what is only compared with, any row may be bad."""
     return {name: count for name, count in counted.rows.items() if name in INPUT_TABLES}
 
 
 def routed_audit(
     session: SparkSession,
-    checked: Quarantined,
-    counted: Counted,
+    checked: CheckedFrames,
+    counted: CheckCounts,
     options: SimulationOptions,
-    judging: Mapping[str, Any],
+    rule_options: Mapping[str, Any],
 ) -> RoutedAudit:
     """Judge the clusters, and deal groups out to as many tasks as their rows need.
 
@@ -226,15 +225,15 @@ def routed_audit(
         checked: Of `checked_tables`.
         counted: The same.
         options: Of the simulation.
-        judging: Those of `judges_of`.
+        rule_options: Those of `audit_clusters`.
     """
-    judges = judges_of(counted.noted(ClusterTables), **judging)
+    audited = audit_clusters(counted.stats(ClusterTables), **rule_options)
     rows = sum(count.rows for count in counted.rows.values())
     tasks = options.partitions or task_count(rows, session)
     # a group is judged by all its rows
-    routing = AuditRouting(routing_of(counted.noted(Interests), tasks, giant_cells=UNDIVIDED))
-    judged = JudgingPass(judges.groups, engine_options(checked.tables, options))
-    return RoutedAudit(checked, routing, judges, AuditWork(judged, judges.groups.salt))
+    routing = AuditRouting(routing_of(counted.stats(Interests), tasks, giant_cells=UNDIVIDED))
+    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options))
+    return RoutedAudit(checked, routing, audited, AuditWork(audit_pass, audited.groups.salt))
 
 
 # A whole audit of tables: check them, simulate, judge clusters and groups, write the tables.
@@ -251,12 +250,12 @@ def audit_and_write(
     more_rejected: DataFrame | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-    **judging: Any,
+    **rule_options: Any,
 ) -> AuditWritten:
     """Simulate, judge, and write the ledger, ``findings`` and ``group_verdicts``.
 
     Memory: of the driver all findings and verdicts; of a task the rows of its groups, and the
-    ledger of some of them (`JudgingPass`).
+    ledger of some of them (`AuditPass`).
 
     Args:
         session: Any session; its default parallelism is asked for.
@@ -268,8 +267,8 @@ def audit_and_write(
         more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
-        judging: Options of `judges_of`; with ``redact_salt`` the ledger shows no client id
-            either, and a refusal no row.
+        rule_options: Those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
+            id either, and a refusal no row.
 
     Raises:
         InputRefused: The input has no event or too many bad rows. Events that name a member who is
@@ -279,7 +278,7 @@ def audit_and_write(
     options, config = options or SimulationOptions(), config or LedgerConfig()
     checked, counted = checked_tables(inputs, options, warn)
     counts, bad_rows = of_history(counted), config.bad_rows
-    private = judging.get("redact_salt") is not None
+    private = rule_options.get("redact_salt") is not None
 
     def shown(rejected: Callable[[], DataFrame]) -> Callable[[], list[Complaint]]:
         return lambda: [] if private else complaints(rejected())
@@ -288,14 +287,14 @@ def audit_and_write(
         refuse_bad_rows(counts, bad_rows, shown(lambda: checked.of(INPUT_TABLES).rejected))
         if before_writing is not None:
             before_writing()
-        routed = routed_audit(session, checked, counted, options, judging)
+        routed = routed_audit(session, checked, counted, options, rule_options)
         with task_tables(session, output, tuple(AUDITED_TABLES)) as tables:
             rows = routed.rows(more_rejected)
             part = _merged(tables.make(rows, routed.work, tuple(LEDGER_TABLES)))
             unknown = with_unknown_members(counts, part.facts.rejected[UNKNOWN_MEMBER])
             rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)
             refuse_bad_rows(unknown, bad_rows, shown(rejected))
-            result = routed.judges.result(part.judged.rows())
+            result = routed.audited.result(part.group_findings.rows())
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
@@ -309,7 +308,7 @@ def audit_unwritten(
     limits: BadRowLimits,
     *,
     warn: Callable[[str], object] | None = None,
-    **judging: Any,
+    **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
     """How `audit_and_write` would end for its rows, and what it would find; writes nothing.
 
@@ -317,7 +316,7 @@ def audit_unwritten(
     """
     checked, counted = checked_tables(inputs, options, warn)
     with closing(checked):
-        routed = routed_audit(session, checked, counted, options, judging)
+        routed = routed_audit(session, checked, counted, options, rule_options)
         history = checked.of(INPUT_TABLES)
         forecast = row_forecast(
             history,
@@ -328,7 +327,7 @@ def audit_unwritten(
         if forecast.refusal is not None:
             return forecast, None
         part = _merged(make_unwritten(routed.rows(), routed.work))
-        return forecast, routed.judges.result(part.judged.rows())
+        return forecast, routed.audited.result(part.group_findings.rows())
 
 
 def _merged(parts: Iterable[AuditPart]) -> AuditPart:

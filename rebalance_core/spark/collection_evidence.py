@@ -20,11 +20,10 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.collection.collected_file import GIVEN_GROUPS
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import (
+from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import (
     COUNTED,
     REFUSED,
     Pieces,
@@ -42,7 +41,7 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.in_process import read_file, reader_of
-from rebalance_core.ingest.parse.text.log_lines import (
+from rebalance_core.ingest.parse.log_lines import (
     LINE_LIMIT,
     SECOND_CHARACTERS,
     STACK_LINE,

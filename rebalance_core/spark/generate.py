@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.engine.table_writer import FleetWritten
-from rebalance_core.spark.session_rows import cores_of
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.task_tables import Rows, task_tables
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.task_tables import TableRows, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, Part, arrow_batches, fleet_batches
 
@@ -87,11 +87,11 @@ class _Making:
     plan: FleetPlan
     tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, Counter[str]]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, Counter[str]]:
         events: Counter[str] = Counter()
         return self._rows(batches, events), events
 
-    def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> Rows:
+    def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> TableRows:
         for task in (number for batch in batches for number in batch.column(0).to_pylist()):
             for name, batch in fleet_batches(self.plan, task, self.tasks):
                 if name == "cluster_events":

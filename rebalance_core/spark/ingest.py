@@ -19,17 +19,16 @@ from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
-from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.complete_tables import of_cluster, once, rejected_row, sequenced
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
+from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileStats
-from rebalance_core.ingest.group_tables import tables_of
+from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.in_process import (
     context_of,
     given_groups,
@@ -37,9 +36,9 @@ from rebalance_core.ingest.in_process import (
     total_stats,
     whole_refusals,
 )
-from rebalance_core.ingest.observed.cluster_facts import cluster_facts
-from rebalance_core.ingest.observed.file_findings import file_findings
+from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.rows import ORDER, Row, Tables
+from rebalance_core.process.ingest import IngestWritten
 from rebalance_core.spark.collection_evidence import (
     DRIVER,
     collection_evidence,
@@ -47,8 +46,8 @@ from rebalance_core.spark.collection_evidence import (
     long_lines,
 )
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
-from rebalance_core.spark.session_rows import cores_of, rows_of
-from rebalance_core.spark.tables.task_tables import Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import cores_of, rows_of
+from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
 
 # What tasks make of evidence: rows on groups and topics, then tables in their final form.
 #
@@ -134,13 +133,13 @@ class IngestCounts:
             self.findings.update(rows["rule_id"].to_pylist())
 
 
-def completing(batches: Batches) -> tuple[Rows, IngestCounts]:
+def completing(batches: Batches) -> tuple[TableRows, IngestCounts]:
     """`Work` of `task_tables`: the tables of a task's rows; the note counts them."""
     counts = IngestCounts()
     return _completed(batches, counts), counts
 
 
-def _completed(batches: Batches, counts: IngestCounts) -> Rows:
+def _completed(batches: Batches, counts: IngestCounts) -> TableRows:
     for _, tables in routed_tables(batches):
         for name, rows in tables.items():
             counts.add(name, rows)

@@ -20,8 +20,13 @@ from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
-from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.ledger_pass import REPLAYED, Giants, Rows, bucket_pass, with_events
+from rebalance_core.engine.ledger_pass import (
+    REPLAYED,
+    Giants,
+    LedgerRows,
+    bucket_pass,
+    with_empty_events_if_missing,
+)
 from rebalance_core.engine.options import (
     REFERENCE,
     LedgerConfig,
@@ -40,19 +45,18 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerWritten, ledger_written
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.engine.table_writer import LedgerFacts, LedgerWritten, ledger_written
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import read_written
-from rebalance_core.spark.tables.task_tables import Rows as TaskRows
-from rebalance_core.spark.tables.task_tables import kept_tables, task_tables
+from rebalance_core.spark.sources import read_written, task_count
+from rebalance_core.spark.task_tables import TableRows as TaskRows
+from rebalance_core.spark.task_tables import kept_tables, task_tables
 
 # The result of a simulation: its tables as DataFrames by attribute.
 
@@ -178,12 +182,12 @@ def simulate_and_write(
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,), warn)
+    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
     counts = counted.rows
     with closing(checked):
         check_options(options)
         refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
-        refuse_no_group(options.group, counted.noted(Interests))
+        refuse_no_group(options.group, counted.stats(Interests))
         if before_writing is not None:
             before_writing()
         rows, work = ledger_tasks(session, checked, counted, options)
@@ -201,8 +205,8 @@ def simulate_and_write(
 
 def ledger_tasks(
     session: SparkSession,
-    checked: Quarantined,
-    counted: Counted,
+    checked: CheckedFrames,
+    counted: CheckCounts,
     options: SimulationOptions,
     wanted: Collection[str] = LEDGER_TABLES,
 ) -> tuple[DataFrame, LedgerWork]:
@@ -218,7 +222,7 @@ def ledger_tasks(
     options = sized(options, counted.rows, session)
     whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
     tasks, pattern = options.partitions or 1, group_pattern(options)
-    routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=whole)
+    routing = routing_of(counted.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
     work = LedgerWork(routing.giants, engine, options, tuple(wanted))
     return routed_rows(checked, routing), work
@@ -250,18 +254,18 @@ class LedgerWork:
     options: SimulationOptions
     wanted: tuple[str, ...]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, LedgerFacts]:
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[LedgerRows, LedgerFacts]:
         """From rows of `routed_rows`."""
         facts = LedgerFacts()
         return self._counted(batches, facts), facts
 
-    def _counted(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> Rows:
+    def _counted(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> LedgerRows:
         for name, batch in self._rows(batches):
             facts.add(name, batch)
             if name in self.wanted:
                 yield name, batch
 
-    def _rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+    def _rows(self, batches: Iterable[pa.RecordBatch]) -> LedgerRows:
         for bucket, tables in routed_tables(batches):
             for rejected in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
                 yield REJECTED.name, rejected
@@ -289,7 +293,7 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
     options = options or SimulationOptions()
     check_options(options)
     with ExitStack() as released:
-        checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+        checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
         released.callback(checked.close)
         session = checked.chunks.sparkSession
         rows, work = ledger_tasks(session, checked, counted, options, _TABLES)
@@ -326,12 +330,17 @@ class RejectedWork:
         nothing = REJECTED.arrow_schema().empty_table()
         for _, tables in routed_tables(batches):
             bad = tables.pop(REJECTED.name, nothing).to_batches()
-            for rows in (*bad, *unknown_members(with_events(tables), self.options)):
+            for rows in (
+                *bad,
+                *unknown_members(with_empty_events_if_missing(tables), self.options),
+            ):
                 facts.add(REJECTED.name, rows)
                 yield REJECTED.name, rows
 
 
-def rejected_rows(checked: Quarantined, routing: Routing, options: SimulationOptions) -> DataFrame:
+def rejected_rows(
+    checked: CheckedFrames, routing: Routing, options: SimulationOptions
+) -> DataFrame:
     """The rows as a frame; lazy.
 
     Args:
@@ -353,7 +362,7 @@ def rejected_rows(checked: Quarantined, routing: Routing, options: SimulationOpt
 
 
 def row_forecast(
-    checked: Quarantined,
+    checked: CheckedFrames,
     counts: Mapping[str, RowCounts],
     limits: BadRowLimits,
     rejected: Callable[[], DataFrame],
@@ -363,7 +372,7 @@ def row_forecast(
 
     Args:
         checked: the input.
-        counts: its rows (`check_and_note`).
+        counts: its rows (`check_and_count`).
         limits: how many rows may be bad.
         rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
         refuse: raises `InputRefused` for what else a run would refuse.

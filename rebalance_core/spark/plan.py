@@ -15,8 +15,7 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.engine.facts import LedgerFacts
-from rebalance_core.engine.ledger_pass import with_events
+from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.routing import (
     UNDIVIDED,
@@ -26,6 +25,7 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
+from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.planning.sweep.plan_edits import (
     EventFacts,
     event_facts,
@@ -40,28 +40,21 @@ from rebalance_core.planning.sweep.plan_options import (
     refuse_bad_rates,
 )
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan.plan_ownership import last_rates
-from rebalance_core.process.plan.plan_pass import (
-    OF_GROUPS,
-    PlanFacts,
-    PlanPass,
-    plan_pass,
-    summed_up,
-)
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass, summed_up
+from rebalance_core.process.plan_summary import last_rates
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
-from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import rows_of, task_count
-from rebalance_core.spark.tables.checks import (
-    Counted,
-    Quarantined,
+from rebalance_core.spark.checks import (
+    CheckCounts,
+    CheckedFrames,
     check,
-    check_and_note,
+    check_and_count,
     complaints,
 )
-from rebalance_core.spark.tables.read import InputTables, read_table
-from rebalance_core.spark.tables.sources import read_written
-from rebalance_core.spark.tables.task_tables import Rows, TaskTables, task_tables
+from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
+from rebalance_core.spark.read_tables import InputTables, read_table
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.sources import read_written, rows_of, task_count
+from rebalance_core.spark.task_tables import TableRows, TaskTables, task_tables
 
 # What tasks do for a plan, each with the rows of whole groups (`routed_rows`).
 
@@ -80,7 +73,7 @@ class PlanWork:
     planned: PlanPass
     copies: int
 
-    def __call__(self, batches: Batches) -> tuple[Rows, object]:
+    def __call__(self, batches: Batches) -> tuple[TableRows, object]:
         """`Work` of `task_tables`."""
         facts = PlanFacts()
         return self._rows(batches, facts), facts
@@ -98,7 +91,9 @@ class PlanWork:
 
 
 def _used(tables: dict[str, pa.Table]) -> Any:
-    return with_events({name: rows for name, rows in tables.items() if name != REJECTED.name})
+    return with_empty_events_if_missing(
+        {name: rows for name, rows in tables.items() if name != REJECTED.name}
+    )
 
 
 # The optional input ``queue_rates``: messages per second of each queue.
@@ -166,11 +161,11 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS, warn)
+    checked, counted = check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     counts = counted.rows
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
-        refuse_no_group(options.group, counted.noted(Interests))
+        refuse_no_group(options.group, counted.stats(Interests))
         rows = {name: count.rows for name, count in counts.items()}
         if before_writing is not None:
             before_writing(rows)
@@ -205,7 +200,7 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked, counted = check_and_note(inputs, options.max_queue_nums, _NOTINGS, warn)
+    checked, counted = check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):
         routed = _routed(session, checked, counted, variants, options, None)
         forecast = row_forecast(
@@ -213,7 +208,7 @@ def plan_forecast(
             counted.rows,
             options.bad_rows,
             lambda: rejected_rows(checked, routed.routing, recorded_history(options)),
-            lambda: refuse_no_group(options.group, counted.noted(Interests)),
+            lambda: refuse_no_group(options.group, counted.stats(Interests)),
         )
         if forecast.refusal is not None:
             return forecast, ()
@@ -230,7 +225,7 @@ class _Routed:
         work: Of the tasks.
     """
 
-    checked: Quarantined
+    checked: CheckedFrames
     routing: Routing
     work: PlanWork
 
@@ -253,14 +248,14 @@ class _Routed:
 
 def _routed(
     session: SparkSession,
-    checked: Quarantined,
-    counted: Counted,
+    checked: CheckedFrames,
+    counted: CheckCounts,
     variants: Variants,
     options: PlanConfig,
     rates: pa.Table | None,
 ) -> _Routed:
     """Groups whole, in as many tasks as rows and histories need."""
-    recorded, facts = counted.noted(Interests), counted.noted(EventFacts)
+    recorded, facts = counted.stats(Interests), counted.stats(EventFacts)
     edits = plan_edits(facts, variants)
     planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
     interests = interests_in(recorded, facts, edits)

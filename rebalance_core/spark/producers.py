@@ -34,26 +34,25 @@ from rebalance_core.process.producers import (
     forecast_of,
     refuse_results,
 )
-from rebalance_core.producers.results import (
-    CLIENT,
-    ResultsOptions,
-    recorded_answers,
-    replayed_parts,
-)
-from rebalance_core.producers.simulation.answers import (
+from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
     added_up,
     answer_tables,
     simulated_parts,
 )
-from rebalance_core.producers.simulation.model import ProducerModel, Variant, variants_of
+from rebalance_core.producers.model import ProducerModel, Variant, variants_of
+from rebalance_core.producers.results import (
+    CLIENT,
+    ResultsOptions,
+    recorded_answers,
+    replayed_parts,
+)
+from rebalance_core.spark.checks import check_and_count, complaints
+from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.session_rows import task_count
-from rebalance_core.spark.tables.checks import check_and_note, complaints
-from rebalance_core.spark.tables.read import read_table
-from rebalance_core.spark.tables.sources import GivenTables
-from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import GivenTables, task_count
+from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
 
 # What tasks tell the driver of the producers whose rows they made.
 
@@ -62,7 +61,7 @@ DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
 
 
 @dataclass(slots=True)
-class PartNote:
+class ProducerStats:
     """Counts of some producers.
 
     Attributes:
@@ -75,7 +74,7 @@ class PartNote:
     rejected: Counter[str] = field(default_factory=Counter)
     refused: int = 0
 
-    def counted(self, parts: Mapping[str, pa.Table]) -> Rows:
+    def counted(self, parts: Mapping[str, pa.Table]) -> TableRows:
         """The rows of parts, once they are counted."""
         for name, rows in parts.items():
             if name == TALLIES.name:
@@ -86,9 +85,9 @@ class PartNote:
             yield from ((name, batch) for batch in rows.to_batches())
 
 
-def added(notes: Iterable[PartNote]) -> PartNote:
+def added(notes: Iterable[ProducerStats]) -> ProducerStats:
     """The note of all tasks."""
-    whole = PartNote()
+    whole = ProducerStats()
     for note in notes:
         whole.tallies = added_up(pa.concat_tables([whole.tallies, note.tallies]))
         whole.rejected.update(note.rejected)
@@ -138,16 +137,16 @@ def simulate_and_write(
 
 @dataclass(frozen=True, slots=True)
 class _Simulating:
-    """`Work` of `task_tables`: the rows of some producers; the note is a `PartNote`."""
+    """`Work` of `task_tables`: the rows of some producers; the note is a `ProducerStats`."""
 
     model: ProducerModel
     variants: Mapping[str, Sequence[Variant]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, PartNote]:
-        note = PartNote()
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, ProducerStats]:
+        note = ProducerStats()
         return self._rows(batches, note), note
 
-    def _rows(self, batches: Iterable[pa.RecordBatch], note: PartNote) -> Rows:
+    def _rows(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
         for numbers in (batch.column(0).to_pylist() for batch in batches):
             for begin in range(0, len(numbers), PRODUCERS_PER_PART):
                 some = numbers[begin : begin + PRODUCERS_PER_PART]
@@ -229,7 +228,7 @@ class _Replayed:
 
     kept: KeptTables
     counts: Mapping[str, RowCounts]
-    note: PartNote
+    note: ProducerStats
 
     def complaints(self) -> list[Complaint]:
         return complaints(self.kept.rows(REJECTED.name))
@@ -244,9 +243,9 @@ def _replayed(
 ) -> Iterator[_Replayed]:
     """Checked, replayed and counted; what is kept meanwhile is released."""
     with ExitStack() as released:
-        checked, counted = check_and_note(inputs, MAX_QUEUE_NUMS, (_brokers_noted,), warn)
+        checked, counted = check_and_count(inputs, MAX_QUEUE_NUMS, (_brokers_seen,), warn)
         released.callback(checked.close)
-        brokers = counted.noted(_BrokersNoted).brokers if EVENTS in checked.tables else None
+        brokers = counted.stats(_BrokersSeen).brokers if EVENTS in checked.tables else None
         counts = dict(counted.rows)
         of_results = counts[SEND_RESULTS.name]
         tasks = task_count(of_results.rows, session)
@@ -259,7 +258,7 @@ def _replayed(
 
 
 @dataclass(frozen=True)
-class _BrokersNoted:
+class _BrokersSeen:
     """Every broker that an event names, by cluster."""
 
     brokers: Brokers
@@ -273,8 +272,8 @@ class _BrokersNoted:
         return cls(brokers)
 
 
-def _brokers_noted(table: str, rows: pa.Table) -> _BrokersNoted | None:
-    return _BrokersNoted(brokers_of(rows)) if table == EVENTS else None
+def _brokers_seen(table: str, rows: pa.Table) -> _BrokersSeen | None:
+    return _BrokersSeen(brokers_of(rows)) if table == EVENTS else None
 
 
 @dataclass(frozen=True)
@@ -292,16 +291,16 @@ class _ByClient:
 
 @dataclass(frozen=True, slots=True)
 class _Replaying:
-    """`Work` of `task_tables`: the rows of some clients; the note is a `PartNote`."""
+    """`Work` of `task_tables`: the rows of some clients; the note is a `ProducerStats`."""
 
     options: ResultsOptions
     brokers: Brokers | None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[Rows, PartNote]:
-        note = PartNote()
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, ProducerStats]:
+        note = ProducerStats()
         return self._rows(batches, note), note
 
-    def _rows(self, batches: Iterable[pa.RecordBatch], note: PartNote) -> Rows:
+    def _rows(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
         for _, tables in routed_tables(batches):
             results = tables.pop(SEND_RESULTS.name, None)
             yield from note.counted(tables)

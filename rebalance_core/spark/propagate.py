@@ -18,11 +18,16 @@ from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
-from rebalance_core.clockwork.measure.measured import propagation
+from rebalance_core.clockwork.measured import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.engine.fan_out import GROUP, fan_out
-from rebalance_core.engine.ledger_pass import WHOLE, Giants, history_of, with_events
+from rebalance_core.engine.ledger_pass import (
+    WHOLE,
+    Giants,
+    history_of,
+    with_empty_events_if_missing,
+)
 from rebalance_core.engine.options import RowForecast, like_pattern
 from rebalance_core.engine.propagation import (
     PropagationFacts,
@@ -35,14 +40,14 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes.codes import COMMITS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.session_rows import cores_of
-from rebalance_core.spark.tables.checks import Counted, Quarantined, check_and_note, complaints
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.task_tables import KeptTables, Rows, kept_tables, task_tables
+from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
 
@@ -70,7 +75,7 @@ class BucketGroups:
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[Part]]]:
         """Each group, and which of how many parts of its seeds are to be played here."""
-        rows = fan_out(with_events(tables))
+        rows = fan_out(with_empty_events_if_missing(tables))
         divided = self.giants.get(bucket, {})
         for number in range(len(rows)):
             history = history_of(
@@ -83,7 +88,7 @@ class BucketGroups:
 
 
 @dataclass(slots=True)
-class SurveyNote:
+class SurveyStats:
     """What was found of some groups.
 
     Attributes:
@@ -99,17 +104,17 @@ class SurveyNote:
 
 @dataclass(frozen=True, slots=True)
 class Surveying:
-    """`Work` of `task_tables`: looks groups over; rows of ``rejected``, and a `SurveyNote`."""
+    """`Work` of `task_tables`: looks groups over; rows of ``rejected``, and a `SurveyStats`."""
 
     groups: BucketGroups
     options: PropagationOptions
 
-    def __call__(self, batches: Batches) -> tuple[Rows, SurveyNote]:
+    def __call__(self, batches: Batches) -> tuple[TableRows, SurveyStats]:
         """Each group in the bucket that has its first part."""
-        note = SurveyNote()
+        note = SurveyStats()
         return self._rows(batches, note), note
 
-    def _rows(self, batches: Batches, note: SurveyNote) -> Rows:
+    def _rows(self, batches: Batches, note: SurveyStats) -> TableRows:
         for bucket, tables in routed_tables(batches):
             found = [
                 surveyed(history, self.options)
@@ -151,13 +156,13 @@ class Playing:
                         yield routed_batch(of_group, _PARTIAL, pack(made.partial))
 
 
-def adding_up(batches: Batches) -> tuple[Rows, PropagationFacts]:
+def adding_up(batches: Batches) -> tuple[TableRows, PropagationFacts]:
     """`Work` of `task_tables` over what `Playing` gives; the note counts ``propagation``."""
     facts = PropagationFacts()
     return _added_up(batches, facts), facts
 
 
-def _added_up(batches: Batches, facts: PropagationFacts) -> Rows:
+def _added_up(batches: Batches, facts: PropagationFacts) -> TableRows:
     for _, tables in routed_tables(batches):
         for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
             yield HANDOVERS.name, batch
@@ -259,8 +264,8 @@ def propagation_forecast(
 class _Checked:
     """A checked input, and the rows of each task."""
 
-    tables: Quarantined
-    counted: Counted
+    tables: CheckedFrames
+    counted: CheckCounts
     groups: BucketGroups
     routed: DataFrame
     tasks: int
@@ -268,7 +273,7 @@ class _Checked:
 
     def refuse(self, limits: BadRowLimits) -> None:
         refuse_bad_rows(self.counted.rows, limits, lambda: complaints(self.tables.rejected))
-        refuse_no_group(self.wanted, self.counted.noted(Interests))
+        refuse_no_group(self.wanted, self.counted.stats(Interests))
 
 
 @contextmanager
@@ -282,11 +287,11 @@ def _checked(
     """The input; what is kept meanwhile is released."""
     tasks = partitions or TASKS_PER_CORE * cores_of(session)
     with ExitStack() as released:
-        tables, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,), warn)
+        tables, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
         released.callback(tables.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        routing = routing_of(counted.noted(Interests), tasks, pattern, giant_cells=cells)
+        routing = routing_of(counted.stats(Interests), tasks, pattern, giant_cells=cells)
         routed = routed_rows(tables, routing).persist()
         released.callback(routed.unpersist)
         groups = BucketGroups(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)

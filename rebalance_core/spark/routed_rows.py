@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.spark.tables.checks import Quarantined
+from rebalance_core.spark.checks import CheckedFrames
 
 REJECTED = "rejected"
 ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
@@ -31,7 +31,7 @@ class Splitting(Protocol):
 
 
 def routed_rows(
-    checked: Quarantined,
+    checked: CheckedFrames,
     routing: Splitting,
     copies: int = 1,
     more_rejected: DataFrame | None = None,

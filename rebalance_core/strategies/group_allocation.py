@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies.spi import AllocationStrategy
 
 

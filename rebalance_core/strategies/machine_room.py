@@ -1,11 +1,12 @@
 """MACHINE_ROOM: only the queues of the configured rooms, divided among all members."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
-from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
 
 
@@ -90,3 +91,151 @@ class MachineRoom(AllocationStrategy):
             # One empty room: `consumer_idcs=` alone is the empty set.
             return [("consumer_idcs", "|")]
         return [("consumer_idcs", "|".join(map(escape, self.consumer_idcs)))]
+
+
+# MACHINE_ROOM_NEARBY: an inner strategy inside each room; rooms without members go to all.
+
+# Which machine room a broker or a client is in: upstream's MachineRoomResolver as settings.
+
+DEFAULT_ROOM_SEPARATOR = "-"
+
+Prefixes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RoomResolver:
+    """Room of a name: that of its longest listed prefix, else the text before the separator.
+
+    Upstream leaves the resolver to the user; these two rules are the ones of the strategy text.
+
+    Attributes:
+        separator: The text before its first occurrence is the room.
+        client_rooms: (prefix of a client id, room) pairs.
+        broker_rooms: (prefix of a broker name, room) pairs.
+    """
+
+    separator: str = DEFAULT_ROOM_SEPARATOR
+    client_rooms: Prefixes = ()
+    broker_rooms: Prefixes = ()
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise UsageError("room_separator is empty; give at least one character, e.g. '-'")
+
+    def broker_room(self, queue: MessageQueue) -> str | None:
+        """``brokerDeployIn``; None if the name has no room."""
+        return self._room(queue.broker_name, self.broker_rooms)
+
+    def client_room(self, client_id: str) -> str | None:
+        """``consumerDeployIn``; None if the id has no room."""
+        return self._room(client_id, self.client_rooms)
+
+    def _room(self, name: str, prefixes: Prefixes) -> str | None:
+        matches = [pair for pair in prefixes if name.startswith(pair[0])]
+        if matches:
+            return max(matches, key=lambda pair: len(pair[0]))[1]
+        room, separator, _ = name.partition(self.separator)
+        return room if separator else None
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text; never empty."""
+        settings = []
+        is_default = self.separator == DEFAULT_ROOM_SEPARATOR
+        if not is_default or not (self.client_rooms or self.broker_rooms):
+            settings.append(("room_separator", escape(self.separator)))
+        for key, pairs in (
+            ("client_rooms", self.client_rooms),
+            ("broker_rooms", self.broker_rooms),
+        ):
+            if pairs:
+                texts = (f"{escape(prefix)}:{escape(room)}" for prefix, room in pairs)
+                settings.append((key, "|".join(texts)))
+        return settings
+
+
+NEARBY = "MACHINE_ROOM_NEARBY"
+
+_T = TypeVar("_T", MessageQueue, str)
+
+
+def _by_room(
+    items: Sequence[_T], room_of: Callable[[_T], str | None], kind: str
+) -> dict[str, list[_T]]:
+    """The items of each room, rooms in TreeMap order; the first item without a room raises."""
+    rooms: dict[str, list[_T]] = {}
+    for item in items:
+        room = room_of(item)
+        if not room:
+            raise AllocationError(
+                "IllegalArgumentException", f"Machine room is null for {kind} {item}"
+            )
+        rooms.setdefault(room, []).append(item)
+    return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
+
+
+# Every member of a group asks for the same division; a few groups may be asked in turn.
+@lru_cache(maxsize=8)
+def _divide(
+    rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+) -> tuple[dict[str, list[MessageQueue]], dict[str, list[str]]]:
+    """Queues by room and members by room; queues are checked first, as upstream does."""
+    return (
+        _by_room(queues, rooms.broker_room, "mq"),
+        _by_room(client_ids, rooms.client_room, "consumer id"),
+    )
+
+
+@dataclass(frozen=True)
+class MachineRoomNearby(AllocationStrategy):
+    """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
+
+    Queues of a room with members are divided among these; each room without any is divided among
+    all members. One queue or member without a room fails the whole group.
+
+    Attributes:
+        inner: Any strategy. A CONFIG without a list fails as upstream's null does.
+        rooms: Who is where.
+    """
+
+    inner: AllocationStrategy
+    rooms: RoomResolver = field(default_factory=RoomResolver)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inner, MachineRoomNearby) and self.inner.rooms != self.rooms:
+            raise UsageError("nested MACHINE_ROOM_NEARBY strategies must share their rooms")
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return f"{NEARBY}-{self.inner.name}"
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The share of the own room, then those of the rooms without members."""
+        if not is_member(client_id, queues, client_ids):
+            return []
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
+        own_room = self.rooms.client_room(client_id)
+        assert own_room is not None  # _divide raised otherwise
+        share: list[MessageQueue] = []
+        if own_room in queues_of:
+            share += self._ask(client_id, queues_of[own_room], members_of[own_room])
+        for room, orphans in queues_of.items():
+            if room not in members_of:
+                share += self._ask(client_id, orphans, client_ids)
+        return share
+
+    def _ask(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        share = self.inner.allocate(client_id, queues, client_ids)
+        if self.inner.returns_null:
+            raise AllocationError("NullPointerException", None)  # addAll(null)
+        return share
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        if isinstance(self.inner, MachineRoomNearby):
+            return self.inner.settings()  # nested ones share their rooms, see __post_init__
+        return self.inner.settings() + self.rooms.settings()

@@ -9,14 +9,13 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
-from rebalance_core.strategies.averagely import Averagely
-from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom
-from rebalance_core.strategies.machine_room_nearby import (
+from rebalance_core.strategies.machine_room import (
     DEFAULT_ROOM_SEPARATOR,
     NEARBY,
+    MachineRoom,
     MachineRoomNearby,
     RoomResolver,
 )

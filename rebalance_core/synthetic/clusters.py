@@ -35,7 +35,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class FleetBroker:
     """One broker name; ``since_ms`` is the start of the trace for those that were there before."""
 
     name: str
@@ -58,7 +58,7 @@ class Cluster:
     version: str
     utc_offset_hours: int
     rooms: tuple[str, ...]
-    brokers: tuple[Broker, ...]
+    brokers: tuple[FleetBroker, ...]
 
 
 @lru_cache(maxsize=64)
@@ -74,7 +74,7 @@ def cluster_of(plan: FleetPlan, number: int) -> Cluster:
     late = _late_broker(plan, number)
     names = broker_names(draws, old + (late is not None), rooms)
     brokers = [
-        Broker(
+        FleetBroker(
             name,
             rooms[i % len(rooms)] if rooms else None,
             plan.start_ms if i < old or late is None else late,

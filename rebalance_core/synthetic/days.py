@@ -17,8 +17,8 @@ from rebalance_core.model.times import (
 )
 from rebalance_core.synthetic.draws import Draws, Mix, Row
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import CLIENT_VERSIONS, Group, Process, Seat, group_of
-from rebalance_core.synthetic.life import Life
+from rebalance_core.synthetic.groups import CLIENT_VERSIONS, FleetProcess, Group, Seat, group_of
+from rebalance_core.synthetic.life import MemberLife
 from rebalance_core.synthetic.topics import topic_of
 
 # What happens to a group: each function plays one incident, now and on the agenda.
@@ -36,7 +36,7 @@ EXPIRED_SHARE = 0.3
 NO_RETURN_CHANCE = 0.04
 
 
-def deploy(life: Life) -> None:
+def deploy(life: MemberLife) -> None:
     """A rolling restart: one after another with a pause, new ids as the client makes them."""
     seats = life.draws.shuffled(life.seats)
     if not seats or life.now_ms < life.deploying_until_ms:
@@ -52,7 +52,7 @@ def deploy(life: Life) -> None:
     life.deploying_until_ms = life.now_ms + (len(seats) // at_once + 1) * pause_ms + MINUTE_MS
 
 
-def restart(life: Life, seat: Seat) -> None:
+def restart(life: MemberLife, seat: Seat) -> None:
     """One step of a deploy: a pod is replaced by a newer one, a host starts its process again."""
     if seat.process is None:
         life.start(seat)
@@ -64,7 +64,7 @@ def restart(life: Life, seat: Seat) -> None:
         life.after(life.draws.between(3 * SECOND_MS, 25 * SECOND_MS), life.start, seat)
 
 
-def crash(life: Life) -> None:
+def crash(life: MemberLife) -> None:
     """A process dies and comes back, mostly; sometimes no member is notified (EXPIRED)."""
     seats = life.running()
     if not seats:
@@ -84,13 +84,13 @@ def crash(life: Life) -> None:
         life.after(int(life.draws.scattered(3e4, 1.2e6)), life.start, life.add_seat())
 
 
-def thaw(life: Life, seat: Seat, client_id: str) -> None:
+def thaw(life: MemberLife, seat: Seat, client_id: str) -> None:
     """The same process is back: the same client id on a new channel."""
     if seat.process is None:
         seat.process = life.reconnect(seat, client_id)
 
 
-def flap(life: Life, seat: Seat, times: int) -> None:
+def flap(life: MemberLife, seat: Seat, times: int) -> None:
     """A crash loop: dies and is started again, and again."""
     life.stop(seat, events.CONSUMER_LOST, detail="CLOSED")
     life.after(life.draws.between(2 * SECOND_MS, 30 * SECOND_MS), life.start, seat)
@@ -98,7 +98,7 @@ def flap(life: Life, seat: Seat, times: int) -> None:
         life.after(life.draws.between(MINUTE_MS, 6 * MINUTE_MS), flap, life, seat, times - 1)
 
 
-def half_open(life: Life) -> None:
+def half_open(life: MemberLife) -> None:
     """A client connects anew while the brokers still keep its old channel: twice in the list."""
     seats = life.running()
     if not seats:
@@ -114,7 +114,7 @@ def half_open(life: Life) -> None:
         life.after(rest_ms, _lose, life, old)
 
 
-def second_copy(life: Life) -> None:
+def second_copy(life: MemberLife) -> None:
     """The program is started twice under one client id, for minutes to hours."""
     seats = life.running()
     if seats:
@@ -126,7 +126,7 @@ def second_copy(life: Life) -> None:
             life.after(stay_ms, life.tell, duplicate, events.CONSUMER_LEAVE)
 
 
-def suspend(life: Life) -> None:
+def suspend(life: MemberLife) -> None:
     """A member is suspended and resumed later, if it is still the same process."""
     seats = life.running()
     if seats:
@@ -137,7 +137,7 @@ def suspend(life: Life) -> None:
         life.after(pause_ms, life.tell, process, events.CONSUMER_RESUME)
 
 
-def subscribe(life: Life) -> None:
+def subscribe(life: MemberLife) -> None:
     """Members subscribe one more topic at run time and give it up later; some forget to."""
     topic = _other_topic(life)
     seats = life.running()
@@ -154,15 +154,15 @@ def subscribe(life: Life) -> None:
             life.after(delay_ms + back_ms, _tell_topic, life, process, events.UNSUBSCRIBE, topic)
 
 
-def _tell_topic(life: Life, process: Process, event_type: str, topic: str) -> None:
+def _tell_topic(life: MemberLife, process: FleetProcess, event_type: str, topic: str) -> None:
     life.tell(process, event_type, topic=topic)
 
 
-def _lose(life: Life, process: Process) -> None:
+def _lose(life: MemberLife, process: FleetProcess) -> None:
     life.tell(process, events.CONSUMER_LOST, detail=events.EXPIRED)
 
 
-def _new_release(life: Life) -> None:
+def _new_release(life: MemberLife) -> None:
     """What the new program sets otherwise than the old one; mostly nothing."""
     draws, release = life.draws, life.release
     if draws.chance(NEW_VERSION_CHANCE):
@@ -177,7 +177,7 @@ def _new_release(life: Life) -> None:
     life.release = release
 
 
-def _other_topic(life: Life) -> str | None:
+def _other_topic(life: MemberLife) -> str | None:
     """A topic of the cluster that the group has not; None: it has all, or no luck."""
     cluster = life.group.cluster.number
     number = life.draws.between(0, life.plan.topics_in(cluster) - 1)
@@ -197,7 +197,7 @@ WORKING_HOURS: Mix[int] = (
 CRASHES_PER_MEMBER_DAY = 0.04
 FLAPPING_PER_DAY = 0.012
 MOST_FLAPS = 80
-RARE_PER_DAY: tuple[tuple[Callable[[Life], None], float], ...] = (
+RARE_PER_DAY: tuple[tuple[Callable[[MemberLife], None], float], ...] = (
     (half_open, 0.003),
     (second_copy, 0.001),
     (suspend, 0.002),
@@ -217,7 +217,7 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
     Cost: about 10 microseconds an event.
     """
     group = group_of(plan, number)
-    life = Life(plan, group, Draws(plan.seed, "life", number))
+    life = MemberLife(plan, group, Draws(plan.seed, "life", number))
     for from_start_ms, mode in group.request_modes:
         life.at(plan.start_ms + from_start_ms, life.set_mode, str(mode))
     life.run(plan.start_ms + 1)
@@ -230,7 +230,7 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
         yield life.rows.take()
 
 
-def _plan_day(life: Life, day: int) -> None:
+def _plan_day(life: MemberLife, day: int) -> None:
     """Put one day's incidents on the agenda; drawn at midnight, so later days change nothing."""
     group, draws = life.group, life.draws
     if group.batch_hour is not None:
@@ -262,14 +262,14 @@ def _working_hour_ms(group: Group, draws: Draws) -> int:
     return (local - group.cluster.utc_offset_hours * HOUR_MS) % DAY_MS
 
 
-def _begin_flapping(life: Life) -> None:
+def _begin_flapping(life: MemberLife) -> None:
     seats = life.running()
     if seats:
         times = int(life.draws.scattered(8, MOST_FLAPS))
         flap(life, life.draws.pick(seats), times)
 
 
-def _scale(life: Life, hour: int) -> None:
+def _scale(life: MemberLife, hour: int) -> None:
     """Autoscaling: newer seats go first, one every few seconds."""
     group, draws = life.group, life.draws
     local_hour = (hour + group.cluster.utc_offset_hours) % 24
@@ -283,7 +283,7 @@ def _scale(life: Life, hour: int) -> None:
         life.after(late_ms, life.remove_seat, seat)
 
 
-def _plan_batch(life: Life, hour: int) -> None:
+def _plan_batch(life: MemberLife, hour: int) -> None:
     """A group that runs once a night: all join, work, and leave."""
     draws = life.draws
     begin_ms = life.now_ms + hour * HOUR_MS + draws.between(0, 20 * MINUTE_MS)

@@ -307,7 +307,7 @@ CONTAINER_PID = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class FleetProcess:
     """One started consumer as the brokers see it."""
 
     client_id: str
@@ -321,7 +321,7 @@ class Seat:
     number: int
     address: str
     booted_ms: int
-    process: Process | None = None
+    process: FleetProcess | None = None
     removed: bool = False
 
 
@@ -351,7 +351,7 @@ class Seats:
         uptime = self.draws.between(DAY_MS, LONGEST_UPTIME_MS)
         return Seat(number, address, min(at_ms, self.start_ms) - uptime)
 
-    def new_process(self, seat: Seat, at_ms: int) -> Process:
+    def new_process(self, seat: Seat, at_ms: int) -> FleetProcess:
         """What a start in this seat is known as.
 
         Clustering clients without an instance name are ``ip@pid#nanotime``: new at each start. With
@@ -361,7 +361,7 @@ class Seats:
         pid = CONTAINER_PID if self.group.pods else self.draws.between(400, 65_000)
         instance = self._instance(seat, pid, at_ms)
         ending = "@STREAM" if self.group.settings.consumer_type == LITE_PULL else ""
-        return Process(f"{seat.address}@{instance}{ending}", self.new_channel(seat))
+        return FleetProcess(f"{seat.address}@{instance}{ending}", self.new_channel(seat))
 
     def new_channel(self, seat: Seat) -> str:
         """A connection from the seat: address and a port of the ephemeral range."""

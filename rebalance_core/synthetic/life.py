@@ -11,7 +11,7 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.synthetic.draws import FIRST_GROUP, Draws, EventRows
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import Group, Process, Seat, Seats, config_text
+from rebalance_core.synthetic.groups import FleetProcess, Group, Seat, Seats, config_text
 from rebalance_core.synthetic.topics import topic_of
 
 Action = Callable[..., None]
@@ -26,7 +26,7 @@ class Release:
     subscriptions: tuple[str, ...] | None = None
 
 
-class Life:
+class MemberLife:
     """The state of one group and its agenda, which `run` plays."""
 
     def __init__(self, plan: FleetPlan, group: Group, draws: Draws) -> None:
@@ -39,7 +39,7 @@ class Life:
         self.deploying_until_ms = 0
         self.rows = EventRows(group.cluster.name, FIRST_GROUP + group.number)
         self._maker = Seats(group, plan.start_ms, draws)
-        self._live: set[Process] = set()
+        self._live: set[FleetProcess] = set()
         self._agenda: list[tuple[int, int, Action, tuple[Any, ...]]] = []
         self._planned = 0
 
@@ -82,9 +82,9 @@ class Life:
             seat.process = self._maker.new_process(seat, self.now_ms)
             self.join(seat, seat.process, detail)
 
-    def reconnect(self, seat: Seat, client_id: str) -> Process | None:
+    def reconnect(self, seat: Seat, client_id: str) -> FleetProcess | None:
         """A client joins on a new channel of the seat; None if that port is taken."""
-        process = Process(client_id, self._maker.new_channel(seat))
+        process = FleetProcess(client_id, self._maker.new_channel(seat))
         if process in self._live or seat.removed:
             return None
         self.join(seat, process)
@@ -96,14 +96,14 @@ class Life:
         if process is not None:
             self.tell(process, event_type, **values)
 
-    def join(self, seat: Seat, process: Process, detail: str | None = None) -> None:
+    def join(self, seat: Seat, process: FleetProcess, detail: str | None = None) -> None:
         """The join of a process with what its program and its seat set."""
         if process in self._live:  # the port by chance again: the old entry goes first
             self.tell(process, events.CONSUMER_LOST, detail="CLOSED")
         self._live.add(process)
         self._row(events.CONSUMER_JOIN, process, detail=detail, **self._own_settings(seat))
 
-    def tell(self, process: Process, event_type: str, **values: Any) -> None:
+    def tell(self, process: FleetProcess, event_type: str, **values: Any) -> None:
         """An event about a process; nothing happens if it is no member."""
         if process in self._live:
             if event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST):
@@ -118,7 +118,7 @@ class Life:
                 detail=mode,
             )  # fmt: skip
 
-    def _row(self, event_type: str, process: Process, **values: Any) -> None:
+    def _row(self, event_type: str, process: FleetProcess, **values: Any) -> None:
         self.rows.add(
             self.now_ms,
             event_type,

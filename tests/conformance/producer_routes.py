@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.producers.routes import (
+    PERM_READ,
     BrokerData,
     QueueData,
     QueueMapping,
@@ -11,7 +12,7 @@ from rebalance_core.producers.routes import (
     TopicRoute,
     is_order_topic,
     publish_list,
-    subscribe_set,
+    static_queues,
 )
 from tests.conformance.replay_world import Json
 
@@ -28,6 +29,21 @@ def read_route(value: Json) -> TopicRoute:
             broker: QueueMapping(m["scope"], m["total_queues"], m["epoch"])
             for broker, m in value.get("mapping", {}).items()
         },
+    )
+
+
+def subscribe_set(topic: str, route: TopicRoute) -> frozenset[MessageQueue]:
+    """The subscribe set: READ bit, ids below readQueueNums; masters are not asked for.
+
+    A static topic gives its logical queues; an order configuration is ignored. rocketmq.md §6.3.
+    """
+    if route.mappings:
+        return frozenset(static_queues(topic, route.mappings))
+    return frozenset(
+        MessageQueue(topic, data.broker_name, queue_id)
+        for data in route.queue_datas
+        if data.perm & PERM_READ
+        for queue_id in range(data.read_queue_nums)
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.profile import profile_of
 from rebalance_core.producers.sending import (
     CLIENT_EXCEPTION,
     NO_ADDRESS,
@@ -13,8 +12,9 @@ from rebalance_core.producers.sending import (
     ProducerSettings,
     SendRecord,
     send,
-    send_async,
 )
+from rebalance_core.producers.strategy import profile_of
+from tests.conformance.async_send import async_rules, send_async
 from tests.conformance.producer_routes import pairs
 from tests.conformance.producer_steps import faults_of, read_info, read_strategy
 from tests.conformance.replay_world import Json
@@ -44,13 +44,14 @@ class RecordedBrokers:
 
 def send_facts(scenario: Json) -> Iterator[str]:
     """One text for each send."""
-    profile = profile_of(parse_version(scenario["version"]))
+    version = parse_version(scenario["version"])
+    profile = profile_of(version)
+    rules = async_rules(version, scenario["retry_times_async"])
     producer = Producer(
         read_strategy(scenario, profile),
         read_info(scenario, profile),
         ProducerSettings(
             scenario["retry_times"],
-            scenario["retry_times_async"],
             scenario["retry_another_broker_when_not_store_ok"],
             frozenset(scenario["extra_retry_codes"]),
             scenario.get("max_timeout_per_request", -1),
@@ -64,7 +65,7 @@ def send_facts(scenario: Json) -> Iterator[str]:
         before = pairs(producer.info.queues)
         brokers = RecordedBrokers(given["brokers"])
         if given["mode"] == "async":
-            record = send_async(producer, brokers, given["timeout"])
+            record = send_async(producer, brokers, given["timeout"], rules)
         else:
             record = send(producer, brokers, given["timeout"], oneway=given["mode"] == "oneway")
         actual = _result(producer, record)

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rebalance_core.client.broker_answers import (
+from rebalance_core.client.process import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,
+    LocalOffsetStore,
+    OffsetStore,
     QueueAnswers,
+    RemoteOffsetStore,
 )
-from rebalance_core.client.process import LocalOffsetStore, OffsetStore, RemoteOffsetStore
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import parse_version

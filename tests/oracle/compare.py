@@ -15,8 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import sort_queues
+from rebalance_core.model.queue import sort_client_ids, sort_queues
 from rebalance_core.strategies.registry import make_strategy
 from tests.oracle.cases import Case, random_case
 

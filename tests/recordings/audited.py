@@ -5,10 +5,10 @@ from pathlib import Path
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.process.audit.audit_inputs import unwritten_inputs
-from rebalance_core.process.audit.run import audit_unwritten
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.process.audit import audit_unwritten
+from rebalance_core.process.audit_cases import unwritten_inputs
 from rebalance_core.process.simulate import simulate
 from tests.recordings.tables import DATA, Tables
 

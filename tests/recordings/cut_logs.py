@@ -5,13 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.parse.text.log_lines import (
-    SECOND_CHARACTERS,
-    SERVER_ZONE,
-    Clock,
-    zone_named,
-)
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.parse.log_lines import SECOND_CHARACTERS, SERVER_ZONE, Clock, zone_named
 from tests.recordings.tables import DATA
 
 

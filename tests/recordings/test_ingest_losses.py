@@ -233,7 +233,7 @@ def test_a_log_that_begins_late_starts_with_what_it_observes(name: str, tmp_path
 
 
 def server_ms(line: str) -> int:
-    from rebalance_core.ingest.parse.text.log_lines import Clock
+    from rebalance_core.ingest.parse.log_lines import Clock
 
     return Clock().second_ms(line[:19]) or 0
 

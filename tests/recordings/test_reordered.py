@@ -18,7 +18,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.events import TOPIC_EVENTS
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import RECORDINGS, Tables, derived_tables, ledger_of
 

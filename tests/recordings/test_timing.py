@@ -12,7 +12,7 @@ import pytest
 
 from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script import script_of
+from rebalance_core.clockwork.script_of import script_of
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, derived_tables, histories, rows
 from tests.recordings.timings import thawed

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.draws import LONGEST_LEAD_MS, TOPIC_VISIBLE
-from rebalance_core.clockwork.measure.holdings import windows_of
+from rebalance_core.clockwork.holdings import windows_of
 from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
-from rebalance_core.clockwork.script import script_of
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model import events

@@ -7,7 +7,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from rebalance_core.spark import InputTables, simulate
-from rebalance_core.spark.session_rows import cores_of
+from rebalance_core.spark.sources import cores_of
 
 
 def main(address: str, package: str, folder: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.outcome import capped
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES
@@ -21,15 +21,15 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.process.audit import audit_inputs as in_process
-from rebalance_core.process.audit.audit_inputs import READ_TABLES
-from rebalance_core.process.audit.audited import AuditWritten
-from rebalance_core.process.audit.run import audit_and_write as audit_here
+from rebalance_core.process import audit_cases as in_process
+from rebalance_core.process.audit import audit_and_write as audit_here
+from rebalance_core.process.audit_cases import READ_TABLES
+from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.simulate import simulate
 from rebalance_core.process.written_tables import read_written
+from rebalance_core.spark import sources, task_tables
 from rebalance_core.spark.audit import AuditInputs, audit_and_write, audit_unwritten, read_inputs
-from rebalance_core.spark.tables import sources, task_tables
-from rebalance_core.spark.tables.sources import reader_of
+from rebalance_core.spark.sources import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
 
 KNOWN = Acceptance("IDLE_MEMBER", (("consumer_group", "audit-*"),), "a spare", date(2026, 1, 1))

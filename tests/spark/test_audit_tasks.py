@@ -15,18 +15,13 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
-from rebalance_core.process.audit.audit_inputs import (
+from rebalance_core.process.audit_cases import (
     READ_TABLES,
     ClusterTables,
     cluster_tables_of,
     observed,
 )
-from rebalance_core.process.audit.judging_pass import (
-    AuditPart,
-    JudgingPass,
-    audit_tables,
-    judges_of,
-)
+from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters, audit_tables
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit import AuditRouting, AuditWork
 from tests.recordings.fleets import ingested_fleet, table_of
@@ -86,12 +81,12 @@ def test_all_tasks_find_together_what_a_process_finds(
     tables: dict[str, pa.Table], buckets: int, salt: str | None
 ) -> None:
     routing = AuditRouting(routing_of(interests(tables), buckets, giant_cells=UNDIVIDED))
-    judges = judges_of(clusters(tables), redact_salt=salt)
-    judging = JudgingPass(judges.groups, engine_options(tables, SimulationOptions()))
+    judges = audit_clusters(clusters(tables), redact_salt=salt)
+    judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
     rows, note = AuditWork(judging, salt)(routed(tables, routing))
     written = [*rows]
     part: AuditPart = pickle.loads(pickle.dumps(note))
-    result = judges.result(part.judged.rows())
+    result = judges.result(part.group_findings.rows())
 
     ledger = simulate({name: ingested_fleet()[name] for name in INPUT_TABLES}).tables()
     expected = audit_tables({**tables, **ledger}, redact_salt=salt)

@@ -16,8 +16,8 @@ from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.spark.tables import checks
-from rebalance_core.spark.tables.read import InputTables
+from rebalance_core.spark import checks
+from rebalance_core.spark.read_tables import InputTables
 from tests.line_cases import BAD_TYPES, CSV_LINES, NOT_ONE_OBJECT
 from tests.row_cases import DEFAULTS, EVENTS, rows_by_table
 
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 def assert_agree(spark: SparkSession, folder: Path) -> None:
     inputs = InputTables.read(spark, str(folder))
-    quarantined, counted = checks.check_and_note(inputs, MAX_QUEUE_NUMS, ())
+    quarantined, counted = checks.check_and_count(inputs, MAX_QUEUE_NUMS, ())
     mine = read_input_tables(str(folder))
     checked = check_tables(mine)
     assert mine.unknown_columns == inputs.unknown_columns()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.ingest.parse.text import log_lines
+from rebalance_core.ingest.parse import log_lines
 from rebalance_core.process import ingest as process
 from rebalance_core.spark import collection_evidence
 from rebalance_core.spark.ingest import ingest_and_write, ingested_tables

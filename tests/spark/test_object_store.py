@@ -13,11 +13,11 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.run_record import RUN_NAME
 from rebalance_core.contracts.table import SOURCE
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.written_tables import read_written as read_in_process
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import read_written
 from rebalance_core.storage.place import place_of
 from tests.object_store import closed_port
 from tests.recordings.tables import DATA

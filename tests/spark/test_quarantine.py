@@ -8,9 +8,9 @@ from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.rules import ISSUE_CODES, MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.tables.checks import Quarantined, check, check_and_note, quarantine
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import GivenTables, source_of
+from rebalance_core.spark.checks import CheckedFrames, check, check_and_count, quarantine
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import GivenTables, source_of
 from tests.row_cases import (
     COMMITS,
     CONFIG,
@@ -54,7 +54,7 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
     } == dict.fromkeys(DEFAULTS, ("_source", "_raw"))
 
 
-def checked(name: str, frame: DataFrame) -> Quarantined:
+def checked(name: str, frame: DataFrame) -> CheckedFrames:
     return check({name: source_of(ALL_TABLES[name], frame)})
 
 
@@ -93,7 +93,7 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
     )  # fmt: skip
     given = GivenTables({COMMITS: source_of(ALL_TABLES[COMMITS], frame)})
-    result, counted = check_and_note(given, MAX_QUEUE_NUMS, ())
+    result, counted = check_and_count(given, MAX_QUEUE_NUMS, ())
     good, rejected = result.tables[COMMITS], result.rejected
     assert sorted((r.queue_id, r.client_id or "") for r in good.collect()) == [
         (0, ""),

@@ -11,8 +11,8 @@ from pyspark.sql import Row, SparkSession
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.tables.read import InputTables
-from rebalance_core.spark.tables.sources import conform, source_of
+from rebalance_core.spark.read_tables import InputTables
+from rebalance_core.spark.sources import conform, source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
 pytestmark = pytest.mark.spark

@@ -20,8 +20,8 @@ from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
 from rebalance_core.spark import ledger as jobs
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.ledger import simulate_and_write
-from rebalance_core.spark.tables.checks import check_and_note
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,
@@ -151,7 +151,7 @@ def test_a_giant_group_is_divided_by_its_queues(
     monkeypatch.setattr(ledger, "GIANT_CELLS", 2_000)
     options = SimulationOptions(partitions=3)
     inputs = InputTables.read(spark, str(day))
-    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
         assert jobs.ledger_tasks(spark, checked, counted, options)[1].giants
     ours = jobs.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)

@@ -19,7 +19,7 @@ from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.spark.tables import task_tables
+from rebalance_core.spark import task_tables
 from tests.plans import PLACES, Place, Row, differing, rows_of
 from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 

@@ -4,7 +4,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from rebalance_core.spark.session_rows import ROWS_PER_TASK, cores_of, task_count
+from rebalance_core.spark.sources import ROWS_PER_TASK, cores_of, task_count
 
 
 class WithoutContext:

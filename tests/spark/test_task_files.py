@@ -14,8 +14,8 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.spark.tables.sources import read_written
-from rebalance_core.spark.tables.task_tables import TaskFiles, one_attempt
+from rebalance_core.spark.sources import read_written
+from rebalance_core.spark.task_tables import TaskFiles, one_attempt
 from rebalance_core.storage.place import Place, place_of
 
 TABLES = tuple(LEDGER_TABLES)

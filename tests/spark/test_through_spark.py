@@ -11,7 +11,7 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INGESTED_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import generate as generate_here
@@ -19,10 +19,17 @@ from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers as producers_here
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
-from rebalance_core.producers.simulation.model import BOTH_GENERATIONS
-from rebalance_core.spark import InputTables, generate, ingest, ledger, producers, propagate
-from rebalance_core.spark.tables import task_tables
-from rebalance_core.spark.tables.sources import read_written
+from rebalance_core.producers.model import BOTH_GENERATIONS
+from rebalance_core.spark import (
+    InputTables,
+    generate,
+    ingest,
+    ledger,
+    producers,
+    propagate,
+    task_tables,
+)
+from rebalance_core.spark.sources import read_written
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
 

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations import is_deleted
-from rebalance_core.audit.evidence.dumps import number, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import is_deleted, number, queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.start_offset import first_pull_correction
 
 Place = tuple[str, str]

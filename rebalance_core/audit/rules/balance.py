@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, known_topics
-from rebalance_core.audit.evidence.configurations import subscribed_topics
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
-from rebalance_core.audit.evidence.subscriptions import shared_topics
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.statuses import FROZEN, WARNING
+from rebalance_core.audit.dumps import subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.orphans import has_settled, is_broadcasting
+from rebalance_core.audit.subscriptions import shared_topics
+from rebalance_core.model.queue import java_string_key
+from rebalance_core.model.verdicts import FROZEN, WARNING
 
 SKEW_TOPICS = 3
 SKEW_RATIO = 1.5

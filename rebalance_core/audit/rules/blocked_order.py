@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import number, queue_of
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import number, queue_of
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations import configs, configurations, subscribed_topics
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.orphans import messages
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import configs, configurations, subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import messages
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find_refused(case: GroupCase) -> Iterator[Finding]:

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, known_topics
-from rebalance_core.audit.evidence.configurations import (
-    READ,
-    configs,
-    readable_queues,
-    subscribed_topics,
-)
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.persistence import has_settled, span_of
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import READ, configs, queue_of, readable_queues, subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, has_settled, messages, span_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.config import Config
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import by_topic, fresh, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import (
+from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import (
     is_broadcasting,
     is_long,
     is_persistent,
@@ -15,11 +15,10 @@ from rebalance_core.audit.evidence.persistence import (
     spans_where,
     suspended_clients,
 )
-from rebalance_core.audit.evidence.subscriptions import is_shared, strategy_is_known
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, WARNING
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import number
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import number
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 RARE_BEATS = (
     "Set heartbeatBrokerInterval of the client below 120 s (channelExpiredTimeout of the broker); "

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.model.times import HOUR_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 FLAPS = 5
 """So many short stays in a row are no deployment that was repeated."""

@@ -6,27 +6,26 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations import (
+from rebalance_core.audit.dumps import (
     READ,
     configs,
     is_deleted,
+    letting_go,
     perm_of,
     readable_queues,
     subscribed_topics,
     unreadable_topics,
 )
-from rebalance_core.audit.evidence.dumps import letting_go
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.subscriptions import strategy_is_known
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.orphans import has_settled
+from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, FROZEN, INFO
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, FROZEN, INFO
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
+from rebalance_core.strategies.machine_room import MachineRoomNearby
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

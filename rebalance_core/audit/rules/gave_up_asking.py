@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.subscriptions import gave_up_asking, is_popped
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.subscriptions import gave_up_asking, is_popped
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import (
+from rebalance_core.audit.dumps import (
     configs,
     configurations,
     is_system_group,
     lacks_configuration,
     subscribed_topics,
 )
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""

@@ -8,14 +8,13 @@ import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.dumps import flag, fresh, number, queue_of
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import suspended_clients
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import flag, fresh, number, queue_of
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
+from rebalance_core.audit.orphans import suspended_clients
+from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
+from rebalance_core.model.verdicts import WARNING
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""

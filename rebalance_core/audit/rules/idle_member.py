@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import subscribed_topics
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, span_of
-from rebalance_core.audit.evidence.subscriptions import assigned_members, shared_topics
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import FROZEN, WARNING
+from rebalance_core.audit.dumps import subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import has_settled, is_broadcasting, span_of
+from rebalance_core.audit.subscriptions import assigned_members, shared_topics
+from rebalance_core.model.verdicts import FROZEN, WARNING
 
 BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""

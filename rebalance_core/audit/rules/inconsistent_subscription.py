@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.dumps import by_topic
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import orphans
-from rebalance_core.audit.evidence.persistence import (
+from rebalance_core.audit.dumps import by_topic
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
+from rebalance_core.audit.orphans import (
     Span,
     is_persistent,
     is_rolling,
+    orphans,
     spans_where,
     there_in,
 )
-from rebalance_core.audit.evidence.subscriptions import differ, stated_subscriptions
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.audit.subscriptions import differ, stated_subscriptions
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.dumps import fresh
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.orphans import cause_before, window_around
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import fresh
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.orphans import cause_before, window_around
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO
 from rebalance_core.model.times import HEARTBEAT_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import flag, number
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import flag, number
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 MANY_SECONDS = 10
 """In fewer seconds than these a pause of one client (GC, a frozen host) may have done it."""

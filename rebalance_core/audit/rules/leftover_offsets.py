@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import (
+from rebalance_core.audit.dumps import (
+    EMPTY_LIST,
     configurations,
+    fresh,
     is_deleted,
     is_system_group,
     lacks_configuration,
-)
-from rebalance_core.audit.evidence.dumps import (
-    EMPTY_LIST,
-    fresh,
     listed_members,
     queue_of,
     unlisted_readers,
     unseen_reading,
 )
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, backlog, messages
-from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.model.versions import nearest_version
 
 RESTART_MS = MINUTE_MS

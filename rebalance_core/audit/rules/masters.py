@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.formatting import lasting, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.finding import BROKER, Finding, Rule, lasting, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import EMPTY, ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.replay.masters import MasterOutage
 
 

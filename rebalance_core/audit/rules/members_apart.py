@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import (
-    broker_answers,
-    fresh,
-    member_rounds,
-    proxy_answers,
-)
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.subscriptions import is_proxied
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.audit.dumps import broker_answers, fresh, member_rounds, proxy_answers
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import is_broadcasting
+from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 _BEHIND = "behind"
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
-from rebalance_core.audit.evidence.configurations import configs
-from rebalance_core.audit.evidence.dumps import said_steadily
-from rebalance_core.audit.evidence.formatting import lasting, listed
-from rebalance_core.audit.evidence.persistence import subscribers
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import configs, said_steadily
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed
+from rebalance_core.audit.orphans import subscribers
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.model.versions import parse_version
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import listed_members
-from rebalance_core.audit.evidence.formatting import lasting, listed
-from rebalance_core.audit.evidence.persistence import (
+from rebalance_core.audit.dumps import listed_members
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed
+from rebalance_core.audit.orphans import (
     Span,
     has_settled,
     is_persistent,
@@ -15,10 +15,9 @@ from rebalance_core.audit.evidence.persistence import (
     mixed_spans,
     there_in,
 )
-from rebalance_core.audit.evidence.subscriptions import is_proxied, strategy_is_known
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.audit.subscriptions import is_proxied, strategy_is_known
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.members import ALI_ONS, library_of
 

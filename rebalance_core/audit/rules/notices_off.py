@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import configurations, is_system_group
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import INFO
+from rebalance_core.audit.dumps import configurations, is_system_group
+from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.verdicts import INFO
 from rebalance_core.protocol.windows import OWN_PASS_MS
 
 _SWITCH = "notify_consumer_ids_changed_enable"

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.comparison.prediction import Prediction
-from rebalance_core.audit.evidence.dumps import flag, fresh, number, queue_of, said_steadily
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.orphans import cause_before
-from rebalance_core.audit.finding import QUEUE, Finding, Rule
+from rebalance_core.audit.dumps import flag, fresh, number, queue_of, said_steadily
+from rebalance_core.audit.finding import QUEUE, Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.orphans import cause_before
+from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, INFO
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO
 from rebalance_core.protocol.windows import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.evidence.dumps import by_topic, queue_of
-from rebalance_core.audit.evidence.formatting import lasting, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages, orphans, reason
-from rebalance_core.audit.evidence.persistence import (
+from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.finding import Finding, Rule, lasting, plural, queue_names
+from rebalance_core.audit.orphans import (
+    Offsets,
     is_broadcasting,
     is_rolling,
+    messages,
     offline_ms,
+    orphans,
+    reason,
     span_of,
     subscribers,
 )
-from rebalance_core.audit.finding import Finding, Rule
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""

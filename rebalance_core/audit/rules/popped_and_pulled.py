@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.persistence import Span, is_persistent, mixed_spans
-from rebalance_core.audit.evidence.subscriptions import Readers, readers
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.orphans import Span, is_persistent, mixed_spans
+from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations import (
-    READ,
-    WRITE,
-    configs,
-    perm_of,
-    subscribed_topics,
-)
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.subscriptions import shared_topics
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import READ, WRITE, configs, perm_of, subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR, INFO
+from rebalance_core.model.verdicts import ERROR, INFO
 from rebalance_core.protocol.windows import ROUTE_MS
 
 

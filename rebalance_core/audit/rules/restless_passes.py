@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
-from rebalance_core.model.statuses import INFO
+from rebalance_core.model.verdicts import INFO
 from rebalance_core.model.versions import parse_version
 
 

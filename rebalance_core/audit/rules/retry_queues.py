@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import configs, configurations, subscribed_topics
-from rebalance_core.audit.evidence.dumps import number, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.evidence.subscriptions import shared_topics
-from rebalance_core.audit.finding import BROKER, Finding, Rule
+from rebalance_core.audit.dumps import configs, configurations, number, queue_of, subscribed_topics
+from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue, retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 def find_imbalance(case: GroupCase) -> Iterator[Finding]:

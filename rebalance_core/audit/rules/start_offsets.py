@@ -6,17 +6,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import by_topic, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import messages
-from rebalance_core.audit.evidence.persistence import is_broadcasting
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model import statuses
+from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import is_broadcasting, messages
+from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 # Where the members of a group began to read queues, and where they were told to.
 
@@ -231,7 +229,7 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic on whose queues a member cannot start."""
     last = {row["epoch"] for row in case.epochs if not row["transient"]}
     rows = [
-        r for r in case.rows("pull_starts") if r["status"] == statuses.FAILED and r["epoch"] in last
+        r for r in case.rows("pull_starts") if r["status"] == verdicts.FAILED and r["epoch"] in last
     ]
     for topic, of_topic in by_topic(rows).items():
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import Row
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 REQUEST_TIMEOUT_MS = 3_000
 """mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""
@@ -34,7 +33,7 @@ RULE = Rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class StarvedProcess:
     """What one process could not reach.
 
     Attributes:
@@ -99,7 +98,7 @@ def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
 
 def _process(
     name: str, rows: list[Row], gone: dict[str, list[tuple[int, int | None]]]
-) -> Process | None:
+) -> StarvedProcess | None:
     """The worst time of one process; None if failures did not last for two heartbeats."""
     lasting_rows = [row for row in rows if row["last_ms"] - row["first_ms"] >= HEARTBEAT_MS]
     if not lasting_rows:
@@ -112,7 +111,7 @@ def _process(
         key=len,
     )
     addresses = {row["details"].get("address", row["broker_name"]) for row in worst}
-    return Process(
+    return StarvedProcess(
         name,
         tuple(sorted({row["broker_name"] or "" for row in worst})),
         min(len(addresses) * REQUEST_TIMEOUT_MS, HEARTBEAT_MS),
@@ -132,7 +131,7 @@ def _late(row: Row, gone: list[tuple[int, int | None]]) -> int:
     return late
 
 
-def _finding(starved: list[Process]) -> Finding:
+def _finding(starved: list[StarvedProcess]) -> Finding:
     worst = max(starved, key=lambda one: (one.severity == WARNING, one.late_ms, one.blocked_ms))
     names = [process.name for process in starved]
     late = (

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural, queue_names
-from rebalance_core.audit.evidence.persistence import there_in
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
+from rebalance_core.audit.orphans import there_in
 from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 SHORT_MS = MINUTE_MS
 """A pause shorter than this delays messages and harms no more."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import is_deleted, last_topics
-from rebalance_core.audit.evidence.formatting import listed
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import is_deleted, last_topics
+from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.model.events import TOPIC_DELETED
-from rebalance_core.model.statuses import INFO, WARNING
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

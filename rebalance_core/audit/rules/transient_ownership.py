@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.duplicate_ids import DuplicateId, logged_duplicates
-from rebalance_core.audit.evidence.formatting import lasting, listed, plural
-from rebalance_core.audit.evidence.orphans import cause_text
-from rebalance_core.audit.evidence.persistence import (
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.orphans import (
+    cause_text,
     is_broadcasting,
     is_persistent,
     offline_ms,
     span_of,
 )
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import INFO
+from rebalance_core.model.verdicts import INFO
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

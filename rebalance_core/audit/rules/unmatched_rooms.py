@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.dumps import by_topic, queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages, orphans
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, messages, orphans
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import WARNING
+from rebalance_core.model.verdicts import WARNING
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.machine_room import MachineRoom, java_split
 

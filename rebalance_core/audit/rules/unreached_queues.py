@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.evidence.configurations import readable_queues
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.persistence import has_settled
-from rebalance_core.audit.evidence.subscriptions import reach, readers, request_mode, shared_topics
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.dumps import readable_queues
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, has_settled, messages
+from rebalance_core.audit.subscriptions import reach, readers, request_mode, shared_topics
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.statuses import ERROR
+from rebalance_core.model.verdicts import ERROR
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.configurations import is_system_group
-from rebalance_core.audit.evidence.dumps import Unlisted, unlisted_readers, unseen_reading
-from rebalance_core.audit.evidence.formatting import listed, plural
-from rebalance_core.audit.evidence.orphans import backlog, messages
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, INFO, WARNING
+from rebalance_core.audit.dumps import Unlisted, is_system_group, unlisted_readers, unseen_reading
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.orphans import backlog, messages
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

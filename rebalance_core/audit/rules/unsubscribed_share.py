@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.evidence.dumps import queue_of
-from rebalance_core.audit.evidence.formatting import listed, plural, queue_names
-from rebalance_core.audit.evidence.orphans import Offsets, messages
-from rebalance_core.audit.evidence.persistence import has_settled, is_broadcasting, subscribers
-from rebalance_core.audit.evidence.subscriptions import Unsubscribed, shared_topics, unsubscribed
-from rebalance_core.audit.finding import Finding, Rule
-from rebalance_core.model.statuses import ERROR, WARNING
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import (
+    Offsets,
+    has_settled,
+    is_broadcasting,
+    messages,
+    subscribers,
+)
+from rebalance_core.audit.subscriptions import Unsubscribed, shared_topics, unsubscribed
 from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, WARNING
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

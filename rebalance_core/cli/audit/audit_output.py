@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.audit.accepted import write_accepted
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.findings import MEANINGS
+from rebalance_core.audit.known_issues import write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, audit_outcome, render_metrics
 from rebalance_core.cli.audit.request import AuditRequest
 from rebalance_core.cli.audit.summary import not_read
@@ -20,9 +20,13 @@ from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.ingest.in_process import with_lines
-from rebalance_core.process.audit.audited import Audited, carried_lines
-from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
+from rebalance_core.process.audited import Audited, carried_lines
+from rebalance_core.report.audit_report import (
+    FINDINGS_ON_PAGE,
+    AuditReport,
+    ShownFinding,
+    audit_report,
+)
 
 PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
@@ -91,7 +95,7 @@ class AuditOutput:
         changes: Changes | None,
         rejected: Mapping[str, int],
     ) -> None:
-        from rebalance_core.report.page.page import render_page  # jinja2, checked before
+        from rebalance_core.report.page import render_page  # jinja2, checked before
 
         report = self._report(audited, outcome, changes, rejected)
         self.run.folder.replace_text(PAGE, render_page(report))

@@ -23,19 +23,14 @@ from rebalance_core.cli.run.running_here import check_free_here, folder_here, ru
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.process.audit import run as service
-from rebalance_core.process.audit.audit_inputs import (
+from rebalance_core.process import audit as service
+from rebalance_core.process.audit_cases import (
     AuditInputs,
     read_ingested,
     read_inputs,
     unwritten_inputs,
 )
-from rebalance_core.process.audit.audited import (
-    Audited,
-    AuditWritten,
-    PreviousAudit,
-    previous_audit,
-)
+from rebalance_core.process.audited import Audited, AuditWritten, PreviousAudit, previous_audit
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.written_tables import read_written, reader_of
 from rebalance_core.storage.place import Place, place_of

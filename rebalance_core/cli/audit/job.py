@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from rebalance_core.audit.accepted import Acceptance, read_accepted
-from rebalance_core.audit.judge import MEANINGS
+from rebalance_core.audit.findings import MEANINGS
+from rebalance_core.audit.known_issues import Acceptance, read_accepted
 from rebalance_core.cli.audit.audit_output import NEVER_ACCEPTED
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.audit.previous_folder import audit_record
@@ -22,7 +22,7 @@ from rebalance_core.cli.settings.assume_section import assumptions
 from rebalance_core.cli.settings.settings import resolve_settings
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import is_local, local_path
-from rebalance_core.ingest.collection.collection import Collection, open_collection
+from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.access import reason_of
 from rebalance_core.storage.place import is_reached

@@ -25,18 +25,13 @@ from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
-from rebalance_core.process.audit.audited import (
-    Audited,
-    AuditWritten,
-    PreviousAudit,
-    previous_audit,
-)
+from rebalance_core.process.audited import Audited, AuditWritten, PreviousAudit, previous_audit
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark import audit as service
 from rebalance_core.spark.audit import AuditInputs, read_ingested, read_inputs, unwritten_inputs
+from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.spark.ingest import ingest_and_write
-from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
-from rebalance_core.spark.tables.sources import read_written, reader_of
+from rebalance_core.spark.sources import read_written, reader_of
 from rebalance_core.storage.place import is_here
 
 

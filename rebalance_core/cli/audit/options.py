@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.cli.settings.settings import AuditSettings
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.statuses import ERROR, SEVERITIES
 from rebalance_core.model.times import HOUR_MS
+from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
 PROPAGATION = "propagation"
 """The table of `propagate` that an audit may read."""
@@ -35,7 +35,7 @@ class AuditOptions(JobOptions):
     def judging(
         self, settings: AuditSettings, accepted: tuple[Acceptance, ...], now: datetime
     ) -> dict[str, Any]:
-        """The options of `process.audit.judges.judges_of`."""
+        """The options of `process.audit_pass.audit_clusters`."""
         hours = settings.max_age_hours
         now_ms = int(now.timestamp() * 1000)
         return {

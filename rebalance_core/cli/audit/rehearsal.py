@@ -12,7 +12,7 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.terminal import joined
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.model.statuses import SEVERITIES
+from rebalance_core.model.verdicts import SEVERITIES
 
 
 def rehearsal_report(

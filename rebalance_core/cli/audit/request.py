@@ -5,12 +5,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from rebalance_core.audit.accepted import Acceptance
+from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.options import AuditOptions
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class AuditRequest:
 
     @property
     def judging(self) -> dict[str, Any]:
-        """The options of `judges_of`."""
+        """The options of `audit_clusters`."""
         return self.options.judging(self.settings.audit, self.accepted, self.now)
 
     @property

@@ -6,12 +6,11 @@ from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.audit.known.known_issue import KNOWN
+from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.cli.utc import utc
-from rebalance_core.model.statuses import INFO, WORST_FIRST
-from rebalance_core.model.verdicts import RUN_VERDICTS
+from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, WORST_FIRST
 
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding

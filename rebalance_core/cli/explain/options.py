@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rebalance_core.cli.job import JobOptions, common_values
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.scenario.keys import read_instant
+from rebalance_core.model.times import read_instant
 from rebalance_core.storage.place import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

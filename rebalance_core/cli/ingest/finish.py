@@ -7,9 +7,9 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import Outcome, RunRecord, table_records
 from rebalance_core.cli.terminal import say
-from rebalance_core.engine.table_writer import IngestWritten
-from rebalance_core.ingest.collection.collection import Collection
+from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.process.ingest import IngestWritten
 
 
 def say_begin(options: IngestOptions, collection: Collection) -> None:

@@ -7,10 +7,9 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.engine.table_writer import IngestWritten
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.process.ingest import IngestWritten, ingest_and_write
 from rebalance_core.storage.place import place_of
 
 

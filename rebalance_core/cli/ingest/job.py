@@ -13,7 +13,7 @@ from rebalance_core.cli.settings.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.ingest.collection.collection import Collection, open_collection
+from rebalance_core.ingest.collection import Collection, open_collection
 
 
 def run_ingest(options: IngestOptions) -> JobReport:

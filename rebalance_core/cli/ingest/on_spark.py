@@ -6,9 +6,9 @@ from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
-from rebalance_core.engine.table_writer import IngestWritten
-from rebalance_core.ingest.collection.collection import Collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.process.ingest import IngestWritten
 from rebalance_core.spark.ingest import ingest_and_write
 
 

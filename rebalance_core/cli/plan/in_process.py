@@ -16,8 +16,8 @@ from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult
-from rebalance_core.process.plan import run as service
-from rebalance_core.process.plan.run import read_queue_rates
+from rebalance_core.process import plan as service
+from rebalance_core.process.plan import read_queue_rates
 from rebalance_core.storage.place import place_of
 
 

@@ -8,7 +8,7 @@ from rebalance_core.cli.plan.options import PlanOptions
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
-from rebalance_core.planning.recommendation import best_of, possible
+from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
 
 NOT_OURS = " (not RocketMQ's)"

@@ -9,8 +9,8 @@ from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
 from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.producers.model import Variant
 from rebalance_core.producers.results import ResultsOptions
-from rebalance_core.producers.simulation.model import Variant
 
 WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
 

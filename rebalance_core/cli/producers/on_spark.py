@@ -20,7 +20,7 @@ from rebalance_core.spark.producers import (
     replay_forecast,
     simulate_and_write,
 )
-from rebalance_core.spark.tables.sources import GivenTables
+from rebalance_core.spark.sources import GivenTables
 
 
 def run(

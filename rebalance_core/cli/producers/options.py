@@ -10,7 +10,7 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.versions import Version, parse_version
 
 if TYPE_CHECKING:
-    from rebalance_core.producers.simulation.model import ProducerModel
+    from rebalance_core.producers.model import ProducerModel
 
 BOTH_GENERATIONS = ("4.9", "5.3")
 RECORDED_VERSION = "5.3"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from rebalance_core.clockwork.measure.measured import CAUSES_JOINED_BY
+from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
 from rebalance_core.model import events
 
 _ROUTES = (

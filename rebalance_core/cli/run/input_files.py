@@ -155,7 +155,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
             return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
         files = _local_files(path)
     elif session is not None:
-        from rebalance_core.spark.tables.hadoop_folder import remote_files  # needs pyspark
+        from rebalance_core.spark.hadoop_folder import remote_files  # needs pyspark
 
         remote = remote_files(location, session)
         if remote is None:

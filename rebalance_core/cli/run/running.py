@@ -18,7 +18,7 @@ from rebalance_core.cli.run_on import SPARK
 from rebalance_core.cli.settings.settings import Settings
 from rebalance_core.cli.spark_progress import spark_progress
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.tables.hadoop_folder import HadoopFolder
+from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.storage.place import is_here
 
 

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 
 from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.ingest.parse.text.log_lines import known_zone
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.parse.log_lines import known_zone
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy

@@ -23,8 +23,8 @@ from rebalance_core.engine.routing import (
 )
 from rebalance_core.engine.table_writer import LedgerWritten
 from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.ledger import rejected_rows, row_forecast, simulate_and_write, sized
-from rebalance_core.spark.tables.checks import check_and_note
 
 
 def simulate(
@@ -67,16 +67,16 @@ def forecast(
     check_free("simulate", options, settings)
     session = open_for("simulate", options, settings)
     tables = _read(session, options, inputs)
-    checked, counted = check_and_note(tables, simulation.max_queue_nums, (interests_of,), warn)
+    checked, counted = check_and_count(tables, simulation.max_queue_nums, (interests_of,), warn)
     with closing(checked):
         tasks = sized(simulation, counted.rows, session).partitions or 1
-        routing = routing_of(counted.noted(Interests), tasks, group_pattern(simulation), UNDIVIDED)
+        routing = routing_of(counted.stats(Interests), tasks, group_pattern(simulation), UNDIVIDED)
         return row_forecast(
             checked,
             counted.rows,
             bad_row_limits(settings),
             lambda: rejected_rows(checked, routing, simulation),
-            lambda: refuse_no_group(simulation.group, counted.noted(Interests)),
+            lambda: refuse_no_group(simulation.group, counted.stats(Interests)),
         )
 
 

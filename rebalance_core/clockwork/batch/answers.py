@@ -41,7 +41,7 @@ class Moves:
     add_us: Times
 
 
-class Holdings:
+class SegmentHoldings:
     """Changes what elements hold, and puts that down.
 
     Args:
@@ -66,7 +66,7 @@ class Holdings:
 
 
 @dataclass(eq=False)
-class Outcome:
+class PassOutcome:
     """What a round of passes did.
 
     Attributes:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.play import rested
 from rebalance_core.clockwork.loop.world import WAIT_US
@@ -34,7 +34,7 @@ class Elements:
         rest: when something unlogged may move the clock of passes next.
     """
 
-    def __init__(self, futures: Futures, segment: Segment, lives: Ints) -> None:
+    def __init__(self, futures: Futures, segment: PlaySegment, lives: Ints) -> None:
         self.futures, self.lives = futures, lives
         seeds = len(futures.seeds)
         self.life = np.repeat(np.arange(len(lives)), seeds)
@@ -188,7 +188,7 @@ class Elements:
         self.last_end[who] += passes * period
         self.number[who] += passes
 
-    def _times_of_rest(self, segment: Segment) -> list[tuple[int, int]]:
+    def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
         """(when, number of the change that begins then), and `NEVER`."""
         script = self.futures.script
         times = [

@@ -215,7 +215,7 @@ lost hosts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class PlaySegment:
     """A time that is simulated at once.
 
     Attributes:
@@ -239,7 +239,7 @@ class Segment:
     is_first: bool
 
 
-def segments_of(script: Script) -> Iterator[Segment]:
+def segments_of(script: Script) -> Iterator[PlaySegment]:
     """The segments of a script, in order; those of one stretch touch."""
     look_back_us = LOOK_BACK_US + longest_timeouts_us(script)
     stretches = list(stretches_of(script))
@@ -252,7 +252,7 @@ def segments_of(script: Script) -> Iterator[Segment]:
                 cuts.append((cut_us, number))
         cuts.append((stretch.end_us, stretch.changes.stop))
         for (begin_us, first), (end_us, last) in pairwise(cuts):
-            yield Segment(
+            yield PlaySegment(
                 begin_us=begin_us,
                 end_us=end_us,
                 asks_until_us=next_us if end_us == stretch.end_us else end_us,

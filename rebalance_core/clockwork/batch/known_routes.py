@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.futures import Futures, Segment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.draws import (
     BROKER_BACK,
     BROKER_BACK_4,
@@ -58,7 +58,7 @@ class KnownRoutes:
         lives: numbers of the lives; elements are ordered by life, then by future.
     """
 
-    def __init__(self, futures: Futures, segment: Segment, lives: NDArray[np.int64]) -> None:
+    def __init__(self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64]) -> None:
         self._futures, self._lives = futures, lives
         self._versions = futures.script.routes
         self._learned = [
@@ -74,7 +74,7 @@ class KnownRoutes:
         """(elements,) some route may still be fetched by a pass."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
 
-    def _blind(self, segment: Segment) -> NDArray[np.bool_]:
+    def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         blind = np.zeros(self.fetched.shape[1], bool)
         everyone = np.arange(len(blind))
         for topic in self._futures.topics:
@@ -157,7 +157,7 @@ class KnownRoutes:
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
 
-    def _learn(self, topic: int, segment: Segment) -> list[Learned]:
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Learned]:
         """The versions that anybody may know in a segment, oldest first."""
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
@@ -213,7 +213,7 @@ class KnownRoutes:
 
 
 def _span(
-    versions: tuple[RouteVersion, ...], segment: Segment, late_us: int, from_start_us: int
+    versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
     """Which versions may be known in a segment: from the last one that everybody has, on."""
     margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK
-from rebalance_core.clockwork.batch.futures import Futures, Segment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer, draws_of, uniforms
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ticks import (
@@ -196,7 +196,7 @@ class OrderLocks:
             at = queue * self._seeds + np.flatnonzero(there)
             self._stays.begin(at, np.full(len(at), life), self._seen[at])
 
-    def begin(self, segment: Segment) -> None:
+    def begin(self, segment: PlaySegment) -> None:
         """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
         if segment.after_gap:
             everything = np.arange(len(self._owner))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.answers import Answers, Holdings, Moves, Outcome
+from rebalance_core.clockwork.batch.answers import Answers, Moves, PassOutcome, SegmentHoldings
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
@@ -48,7 +48,7 @@ class OrderlyPasses:
         elements: Elements,
         answers: Answers,
         sets: QueueSets,
-        holdings: Holdings,
+        holdings: SegmentHoldings,
         locks: OrderLocks,
     ) -> None:
         self._elements, self._answers = elements, answers
@@ -95,7 +95,7 @@ class OrderlyPasses:
             ]
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)
 
-    def wait_for_locks(self, who: Ints, outcome: Outcome) -> None:
+    def wait_for_locks(self, who: Ints, outcome: PassOutcome) -> None:
         """Put down what passes that are to ask for locks have come to."""
         its = self._elements
         asks = np.flatnonzero(its.asks_us[who] < NEVER)
@@ -105,7 +105,7 @@ class OrderlyPasses:
         its.beats[mine] = outcome.notifies[asks]
         outcome.notifies[asks] = False
 
-    def ask_for_locks(self, who: Ints) -> Outcome:
+    def ask_for_locks(self, who: Ints) -> PassOutcome:
         """The second step: what is assigned is taken, as far as its locks are granted."""
         its = self._elements
         at = its.asks_us[who]
@@ -135,7 +135,7 @@ class OrderlyPasses:
         end += np.where(notifies, self._answers.blocked(who, at), 0)
         later = refused & ~its.is_v4[who]
         its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
-        return Outcome(
+        return PassOutcome(
             end_us=end,
             balanced=its.balances[who] & ~refused,
             notifies=notifies,
@@ -186,16 +186,16 @@ class Passes:
         self._sets, self._elements, self._routes = sets, elements, routes
         self._shares, self._topics = shares, elements.futures.topics
         self._answers = Answers(elements, routes, lists)
-        self._holdings = Holdings(elements, moves)
+        self._holdings = SegmentHoldings(elements, moves)
         self._orderly = None
         if locks is not None:
             self._orderly = OrderlyPasses(elements, self._answers, sets, self._holdings, locks)
 
-    def run(self, who: Ints, begin: Times) -> Outcome:
+    def run(self, who: Ints, begin: Times) -> PassOutcome:
         """One pass each of the elements ``who``, no element twice."""
         its = self._elements
         count = len(who)
-        outcome = Outcome(
+        outcome = PassOutcome(
             end_us=begin + its.length[who],
             balanced=np.ones(count, bool),
             notifies=its.always_notifies(who, begin),
@@ -224,7 +224,7 @@ class Passes:
 
     def _act(
         self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], knowns: list[Ints],
-        outcome: Outcome,
+        outcome: PassOutcome,
     ) -> None:  # fmt: skip
         """Give up and take what was decided."""
         its = self._elements
@@ -268,7 +268,7 @@ class Passes:
                 )
 
     def _share(
-        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
         its = self._elements
         share = np.where(known == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
@@ -301,7 +301,7 @@ class Passes:
         return share
 
     def _fetch(
-        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: Outcome
+        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
         """A pass that knows no route asks for it on its way to the member list."""
         its = self._elements
@@ -313,7 +313,7 @@ class Passes:
         outcome.fetched[rows] |= versions != UNKNOWN
         return rows, versions
 
-    def ask_for_locks(self, who: Ints) -> Outcome:
+    def ask_for_locks(self, who: Ints) -> PassOutcome:
         """The second step of passes of orderly groups."""
         assert self._orderly is not None
         return self._orderly.ask_for_locks(who)

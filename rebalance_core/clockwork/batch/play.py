@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.answers import Moves
 from rebalance_core.clockwork.batch.futures import Futures, segments_of
 from rebalance_core.clockwork.batch.locks import OrderLocks
-from rebalance_core.clockwork.batch.mixed import MixedState, play_mixed_segment
-from rebalance_core.clockwork.batch.mixed.state import is_mixed
+from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
+from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.loop import play as loop

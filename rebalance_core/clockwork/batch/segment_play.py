@@ -10,15 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.answers import Moves, Outcome
+from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, Segment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
-from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
 from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
-from rebalance_core.clockwork.batch.wake_ups import WakeUps
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
     CHANNEL_AFTER_US,
@@ -30,7 +29,7 @@ Ints = NDArray[np.int64]
 
 
 def play_segment(
-    futures: Futures, segment: Segment, lives: Ints, shares: list[Shares], sets: QueueSets,
+    futures: Futures, segment: PlaySegment, lives: Ints, shares: list[Shares], sets: QueueSets,
     moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
@@ -56,7 +55,7 @@ def play_segment(
 
 class _SegmentPlay:
     def __init__(
-        self, futures: Futures, segment: Segment, lives: Ints, shares: list[Shares],
+        self, futures: Futures, segment: PlaySegment, lives: Ints, shares: list[Shares],
         sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
@@ -150,7 +149,7 @@ class _SegmentPlay:
             its.put_out_of_step(who[rows], woken[rows])
             begin[rows] = its.next_begin(who[rows], woken[rows])
 
-    def _run(self, who: Ints, begin: Times) -> Outcome:
+    def _run(self, who: Ints, begin: Times) -> PassOutcome:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
         # what a pass fetches, its next one sees
@@ -203,7 +202,7 @@ class _SegmentPlay:
         first: Times = found.reshape(-1, len(self._futures.seeds)).min(axis=0)
         return first
 
-    def _register(self, who: Ints, begin: Times, outcome: Outcome) -> None:
+    def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
         """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
         topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)

@@ -8,21 +8,22 @@ from functools import partial
 from rebalance_core.client.process import ProcessQueue, start_process
 from rebalance_core.clockwork.draws import Operation, Timer, below
 from rebalance_core.clockwork.loop.membership import (
+    first_routes,
     hears,
     heartbeat,
     join,
     register,
     register_silently,
     schedule_heartbeat,
+    schedule_poll,
     unregister,
 )
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
-from rebalance_core.clockwork.loop.routes import first_routes, schedule_poll
 from rebalance_core.clockwork.loop.world import (
     RESUMED,
-    Broker,
     Client,
     Kind,
+    LoopBroker,
     PassClock,
     World,
     min_interval_us,
@@ -42,13 +43,13 @@ from rebalance_core.strategies import parse_strategy
 # Brokers and masters that come and go, as the script has it.
 
 
-def brokers_at_first(script: Script) -> list[Broker]:
+def brokers_at_first(script: Script) -> list[LoopBroker]:
     """Every broker as it was before the log."""
     first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
     numbers: dict[int, int] = {}
     for number, life in enumerate(script.broker_lives):
         numbers.setdefault(life.broker, number)
-    return [Broker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
+    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
 
 
 def schedule_brokers(world: World) -> None:
@@ -67,23 +68,23 @@ def schedule_brokers(world: World) -> None:
             _put(world, until_us, broker, partial(_master, broker, there=True))
 
 
-def _put(world: World, at_us: int, broker: Broker, action: partial[None]) -> None:
+def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
     world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
 
 
-def _up(broker: Broker, life: int) -> None:
+def _up(broker: LoopBroker, life: int) -> None:
     """A broker that starts knows nobody of the group."""
     broker.up, broker.silent, broker.life = True, False, life
     broker.forget_group()
 
 
-def _down(broker: Broker, *, silent: bool) -> None:
+def _down(broker: LoopBroker, *, silent: bool) -> None:
     """A process that ends closes its connections; a host that is lost answers nothing any more."""
     broker.up, broker.silent = False, silent
     broker.forget_group()
 
 
-def _master(broker: Broker, *, there: bool) -> None:
+def _master(broker: LoopBroker, *, there: bool) -> None:
     """Only a master gives order locks, and they are in its memory alone."""
     broker.lockless = not there
     broker.locks.clear()

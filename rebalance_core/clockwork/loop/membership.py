@@ -1,18 +1,132 @@
-"""Member lists, heartbeats, and whom a broker tells that its list changed (rocketmq.md §6.1,
-§6.2).
+"""What clients know of routes: their polls, and what a pass asks for (rocketmq.md §6.1, §6.3).
+
+Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client never goes back to an
+older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Mapping
 from functools import partial
 
 from rebalance_core.clockwork.draws import DRAW_BITS, NOTICE, Operation, Timer, operation_id
-from rebalance_core.clockwork.loop.routes import known_brokers
-from rebalance_core.clockwork.loop.world import Broker, Client, Kind, World, wake
+from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, World, wake
 from rebalance_core.clockwork.options import SECOND_US
-from rebalance_core.clockwork.script import Life
+from rebalance_core.clockwork.script import Life, RouteVersion
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.shared_topics import Member
+
+
+def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
+    """The version of a route that the client's name server answers with; None: TOPIC_NOT_EXIST."""
+    since = world.future.visible_us(client.index, topic)
+    version = bisect_right(since, at_us) - 1
+    if version < 0 or world.script.routes[topic][version].gone:
+        return None
+    return version
+
+
+def brokers_route(world: World, broker: LoopBroker, topic: str) -> RouteVersion | None:
+    """The route that a broker divides by: of its last poll, or fetched when it is asked first."""
+    number = world.topic_numbers.get(topic)
+    if number is None:
+        return None
+    since = world.future.visible_to_brokers_us(number)
+    polled_us = world.future.brokers_poll_us(broker.number, broker.life, world.now_us)
+    version = -1 if polled_us is None else bisect_right(since, polled_us) - 1
+    if version < 0:
+        version = bisect_right(since, world.now_us) - 1
+    route = world.script.routes[number][version] if version >= 0 else None
+    return None if route is None or route.gone else route
+
+
+def known_route(world: World, client: Client, topic: str) -> RouteVersion | None:
+    """The route of a topic in the client's tables."""
+    number = world.topic_numbers.get(topic)
+    version = None if number is None else client.known.get(number)
+    return None if number is None or version is None else world.script.routes[number][version]
+
+
+def known_brokers(world: World, client: Client) -> list[int]:
+    """``brokerAddrTable``: who hears of the client by the routes that it knows of its topics."""
+    routes = (known_route(world, client, topic) for topic in client.member.subscriptions)
+    return sorted({broker for route in routes if route is not None for broker in route.hearing})
+
+
+def adopt(client: Client, versions: Mapping[int, int]) -> None:
+    """Take over the versions, by topic, that are newer than what the client knows."""
+    for topic, version in versions.items():
+        client.known[topic] = max(version, client.known.get(topic, version))
+
+
+def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
+    """What the name server answers at a moment for all topics that the client subscribes."""
+    found = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
+    return {topic: version for topic, version in found.items() if version is not None}
+
+
+def first_routes(world: World, client: Client) -> None:
+    """What a client knows when it starts; who was there before the log, what it began with."""
+    adopt(client, answers(world, client, world.future.created[client.index]))
+    if not client.life.observed:
+        return
+    for topic in subscribed(world, client):
+        for number, version in enumerate(world.script.routes[topic]):
+            since = None if version.moment is None else version.moment.event_us
+            if not version.gone and (since is None or since <= client.life.joined.event_us):
+                adopt(client, {topic: number})
+
+
+def schedule_poll(world: World, client: Client) -> None:
+    """Put the client's next route poll on the agenda."""
+    at_us = world.future.poll_us(client.index, client.next_poll)
+    poll = partial(_poll, world, client, world.stretch)
+    world.agenda.put(at_us, Kind.POLL, poll, process=client.index)
+
+
+def _poll(world: World, client: Client, stretch: int) -> None:
+    """The route is that of the tick, or of when the scheduler thread comes to it."""
+    if not world.ticks(client, stretch):
+        return
+    if client.scheduler_free_us > world.now_us:
+        again = partial(_poll, world, client, stretch)
+        world.agenda.put(client.scheduler_free_us, Kind.POLL, again, process=client.index)
+        return
+    number = client.next_poll
+    client.next_poll += 1
+    found = partial(adopt, client, answers(world, client, world.now_us))
+    late_us = world.now_us - world.future.poll_us(client.index, number)
+    answered_us = world.future.poll_answered_us(client.index, number) + late_us
+    world.agenda.put(answered_us, Kind.POLL, found, process=client.index)
+    schedule_poll(world, client)
+
+
+def catch_up(world: World, client: Client, until_us: int) -> None:
+    """Route polls up to a time, without going through them one by one."""
+    future, index = world.future, client.index
+    polls = future.polls_before(index, until_us + 1)
+    if polls and future.poll_answered_us(index, polls - 1) > until_us:
+        polls -= 1
+    for topic in subscribed(world, client) if polls > client.next_poll else ():
+        for version, since_us in enumerate(future.visible_us(index, topic)):
+            poll = max(future.polls_before(index, since_us), client.next_poll)
+            if (
+                poll < polls
+                and visible(world, client, topic, future.poll_us(index, poll)) == version
+            ):
+                adopt(client, {topic: version})
+    client.next_poll = max(client.next_poll, polls)
+
+
+def subscribed(world: World, client: Client) -> list[int]:
+    """Numbers of the topics that the client subscribes, without those that never have a route."""
+    numbers = map(world.topic_numbers.get, client.member.subscriptions)
+    return sorted(number for number in numbers if number is not None)
+
+
+# Member lists, heartbeats, and whom a broker tells that its list changed (rocketmq.md §6.1,
+# §6.2).
 
 # Member lists, and whom a broker tells that its list changed (rocketmq.md §6.2).
 #
@@ -24,7 +138,7 @@ NEWEST_NOTICE_WINS = (5, 3, 3)
 """From then on a newer notification stops the loop of an older one."""
 
 
-def member_list(world: World, broker: Broker) -> tuple[str, ...] | None:
+def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
     """GET_CONSUMER_LIST_BY_GROUP: one id an entry; None from a broker that is down or knows nobody.
 
     ``ConsumerManageProcessor``: an empty list is an error, which the client takes for no answer.
@@ -47,7 +161,7 @@ def join(world: World, life: Life, number: int) -> None:
     _tell(world, broker, life, member, Operation.JOINS)
 
 
-def _unlisted(world: World, ghost: Life, broker: Broker) -> int | None:
+def _unlisted(world: World, ghost: Life, broker: LoopBroker) -> int | None:
     """The process that a ghost is the new connection of: one that the broker does not list."""
     for client in world.clients.values():
         if client.life.client_id == ghost.client_id and not broker.lists(client.index):
@@ -55,7 +169,7 @@ def _unlisted(world: World, ghost: Life, broker: Broker) -> int | None:
     return None
 
 
-def register(world: World, client: Client, broker: Broker) -> None:
+def register(world: World, client: Client, broker: LoopBroker) -> None:
     """A broker that is new, or came back, hears of a client for the first time in its life."""
     broker.entries[client.index] = client.index
     broker.topics = client.member.subscriptions
@@ -63,7 +177,7 @@ def register(world: World, client: Client, broker: Broker) -> None:
 
 
 def subscribe(
-    world: World, client: Client, broker: Broker, operation: Operation, number: int
+    world: World, client: Client, broker: LoopBroker, operation: Operation, number: int
 ) -> None:
     """A heartbeat of a member that is listed: the topics it names become the group's.
 
@@ -74,7 +188,7 @@ def subscribe(
         _tell(world, broker, client.life, client.member, operation, number)
 
 
-def unregister(world: World, life: Life, broker: Broker, *, told: bool) -> None:
+def unregister(world: World, life: Life, broker: LoopBroker, *, told: bool) -> None:
     """A broker's list loses a process and its connections; scans tell nobody."""
     listed = [entry for entry, client in broker.entries.items() if life.index in (entry, client)]
     if not listed:
@@ -87,7 +201,7 @@ def unregister(world: World, life: Life, broker: Broker, *, told: bool) -> None:
 
 def _tell(
     world: World,
-    broker: Broker,
+    broker: LoopBroker,
     life: Life,
     member: Member,
     operation: Operation,
@@ -114,7 +228,7 @@ def _tell(
         )
 
 
-def _deliver(world: World, broker: Broker, sent_us: int, target: int) -> None:
+def _deliver(world: World, broker: LoopBroker, sent_us: int, target: int) -> None:
     if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
         return
     client = world.clients.get(target)
@@ -140,7 +254,7 @@ def heartbeat(world: World, client: Client, operation: Operation, number: int) -
             register(world, client, broker)
 
 
-def heard_by(world: World, client: Client) -> list[Broker]:
+def heard_by(world: World, client: Client) -> list[LoopBroker]:
     """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
     reached = (world.brokers[number] for number in known_brokers(world, client))
     return [broker for broker in reached if hears(broker, client)]
@@ -157,7 +271,7 @@ def blocked_us(world: World, client: Client) -> int:
     return silent * REQUEST_TIMEOUT_US
 
 
-def hears(broker: Broker, client: Client) -> bool:
+def hears(broker: LoopBroker, client: Client) -> bool:
     """The broker is there for the client."""
     number = broker.number
     return broker.up and number in client.reachable and number not in client.joining

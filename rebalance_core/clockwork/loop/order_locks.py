@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 from functools import partial
 
-from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.process import BrokerAnswers
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
-from rebalance_core.clockwork.loop.world import Broker, Client, Kind, OrderLock, World
+from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, OrderLock, World
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 
@@ -146,7 +146,7 @@ def remember_renewals(world: World, clients: Iterable[Client], since_us: int) ->
                 lock.renewed_us = at_us
 
 
-def _broker(world: World, queue: int) -> Broker:
+def _broker(world: World, queue: int) -> LoopBroker:
     return world.brokers[world.script.broker_of_queue[queue]]
 
 

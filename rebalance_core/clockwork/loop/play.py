@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
-from rebalance_core.clockwork.loop.future import Future
 from rebalance_core.clockwork.loop.lives import (
     brokers_at_first,
     place_observed,
@@ -14,14 +13,14 @@ from rebalance_core.clockwork.loop.lives import (
     schedule_life,
     schedule_timers,
 )
-from rebalance_core.clockwork.loop.membership import register_silently
+from rebalance_core.clockwork.loop.membership import catch_up, register_silently
 from rebalance_core.clockwork.loop.order_locks import remember_renewals
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
-from rebalance_core.clockwork.loop.routes import catch_up
 from rebalance_core.clockwork.loop.world import (
     WAIT_US,
     Agenda,
     Client,
+    Future,
     PassBegun,
     World,
     schedule_pass,

@@ -24,11 +24,16 @@ from rebalance_core.clockwork.draws import (
 )
 from rebalance_core.clockwork.loop.membership import (
     REQUEST_TIMEOUT_US,
+    adopt,
     blocked_us,
+    brokers_route,
     hears,
     heartbeat,
+    known_route,
     member_list,
     register,
+    subscribed,
+    visible,
 )
 from rebalance_core.clockwork.loop.order_locks import (
     broker_answers,
@@ -36,19 +41,12 @@ from rebalance_core.clockwork.loop.order_locks import (
     note_backlog,
     release_after_pass,
 )
-from rebalance_core.clockwork.loop.routes import (
-    adopt,
-    brokers_route,
-    known_route,
-    subscribed,
-    visible,
-)
 from rebalance_core.clockwork.loop.world import (
     MIN_INTERVAL,
     RESUMED,
-    Broker,
     Client,
     Kind,
+    LoopBroker,
     PassBegun,
     World,
     schedule_pass,
@@ -57,8 +55,7 @@ from rebalance_core.clockwork.loop.world import (
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 
 # What a pass leaves behind: queues given up and taken, locks asked for, the next pass.
 #
@@ -282,7 +279,9 @@ def _decide(world: World, one: RunningPass) -> None:
         end(world, one, record, heartbeat_due=record.heartbeats > 0)
 
 
-def _asked(world: World, one: RunningPass, topic: str, route: RouteVersion | None) -> Broker | None:
+def _asked(
+    world: World, one: RunningPass, topic: str, route: RouteVersion | None
+) -> LoopBroker | None:
     """One broker of the route, any of them; no other is asked in this pass."""
     client = one.client
     if route is None or client.process.is_broadcasting:
@@ -309,7 +308,7 @@ def brokers_know(process: ClientProcess) -> bool:
     return process.strategy.name in BROKER_STRATEGIES
 
 
-def _channel_active(world: World, client: Client, broker: Broker) -> None:
+def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
     if world.lives(client) and hears(broker, client) and not broker.lists(client.index):
         register(world, client, broker)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_core.ingest.broker_folders import (
+    HEARD_MS,
+    STARTS,
+    STOPS,
+    silences,
+    without_graceful_stops,
+)
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.broker_folders import HEARD_MS, STARTS, STOPS, heard, silences
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
-from rebalance_core.ingest.parse.text.log_lines import MIDDLE_MS
+from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import (
     BROKER_DOWN,
@@ -48,7 +54,7 @@ class BrokerRegistry:
 
     def read(self, ordered: Sequence[Evidence]) -> list[Row]:
         """BROKER_UP and BROKER_DOWN; evidence on the cluster by time."""
-        ordered = heard(ordered)
+        ordered = without_graceful_stops(ordered)
         silent = silences(ordered)
         for number, piece in enumerate(ordered):
             at_ms = self.context.time_of(piece)

@@ -1,14 +1,78 @@
-"""Processes of one client id of one group, from the connections that several brokers log."""
+"""The subscriptions of one group at one broker, as its members' heartbeats make them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.model.times import CHANNEL_SCAN_MS, HEARTBEAT_MS, SECOND_MS
+
+HEARTBEAT_MARGIN_MS = 5_000
+HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
+"""Every member's heartbeat was logged by then."""
+SAME_MOMENT_MS = 2_000
+"""Brokers hear of one change one after the other, and their logs have seconds."""
+
+
+class ConnectedMember(NamedTuple):
+    """One process of the group: its client id and the name of its channel."""
+
+    client_id: str
+    channel_id: str
+
+
+@dataclass
+class SubscriptionTable:
+    """The group's subscriptions at one broker.
+
+    Each heartbeat makes the broker's table equal to what its member subscribes, and every change of
+    it is logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there
+    subscribes just that: a second member that subscribes or unsubscribes the same topic is not
+    logged.
+
+    Attributes:
+        topics: of the heartbeat that changed it last.
+        at_ms: when that was.
+        source: its line.
+        settled: True once every member was heard after it.
+        versions: subVersions of that heartbeat by topic.
+        reporter: whose heartbeat it was.
+        line: second and position of the line in its log.
+    """
+
+    topics: frozenset[str] = frozenset()
+    at_ms: int = 0
+    source: str = ""
+    settled: bool = True
+    versions: Mapping[str, int] = field(default_factory=dict)
+    reporter: ConnectedMember | None = None
+    line: tuple[int, int] = (0, 0)
+    _members: set[ConnectedMember] = field(default_factory=set)
+
+    def knows(self, member: ConnectedMember) -> bool:
+        """True if this broker had a heartbeat of the member before."""
+        return member in self._members
+
+    def report(
+        self,
+        member: ConnectedMember,
+        topics: frozenset[str],
+        at_ms: int,
+        piece: Evidence,
+        second_ms: int,
+    ) -> None:
+        """A heartbeat of the member changed the table to this."""
+        self._members.add(member)
+        self.topics, self.at_ms, self.source, self.settled = topics, at_ms, piece.source, False
+        self.versions, self.reporter = piece.values.get("versions", {}), member
+        self.line = (second_ms, piece.position)
+
+
+# Processes of one client id of one group, from the connections that several brokers log.
 
 # Which client id a line of a client's log is about: lines name the group, not always the client.
 #
@@ -64,7 +128,7 @@ RETURN_MS = 3 * HEARTBEAT_MS
 
 
 @dataclass(slots=True)
-class Change:
+class ConnectionChange:
     """A process came or went.
 
     Attributes:
@@ -122,7 +186,7 @@ class Connections:
     _last_held: tuple[str, str] | None = None
     """Broker and channel of the last removal that took away a connection."""
 
-    def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[Change]:
+    def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[ConnectionChange]:
         """A broker logged a new connection."""
         changes = self.settle(at_ms)
         self._over.discard((broker, channel))
@@ -130,7 +194,7 @@ class Connections:
         self._seen(broker)
         if broker in self._expired and len(self.live) == 1:
             changes += self._lived_on([broker])
-            changes.append(Change(at_ms, True, self.live[0], source, broker=broker))
+            changes.append(ConnectionChange(at_ms, True, self.live[0], source, broker=broker))
         while self._processes() > len(self.live):
             changes.append(self._join())
             self._name_connections(len(self.live) - 1)
@@ -139,7 +203,9 @@ class Connections:
             self._names[channel] = self.live[min(rank, len(self.live) - 1)]
         return changes
 
-    def relist(self, broker: str, channels: Iterable[str], at_ms: int, source: str) -> list[Change]:
+    def relist(
+        self, broker: str, channels: Iterable[str], at_ms: int, source: str
+    ) -> list[ConnectionChange]:
         """A dump listed all connections of the broker, whose log has ended."""
         changes = self.settle(at_ms)
         before = self.by_broker.get(broker, {})
@@ -168,13 +234,13 @@ class Connections:
         self._restarted = self._lost = self._unlisted = None
         self._removals = []
 
-    def _end(self, removal: _Removal) -> Change:
+    def _end(self, removal: _Removal) -> ConnectionChange:
         """The process that is gone as the removal says."""
         name = self._names.get(removal.channel)
         name = name if name in self.live else self.live[-1]
         self.live.remove(name)
         scanned, graceful = removal.scanned, removal.graceful
-        return Change(removal.at_ms, False, name, removal.source, scanned, graceful)
+        return ConnectionChange(removal.at_ms, False, name, removal.source, scanned, graceful)
 
     def _name_connections(self, rank: int) -> None:
         """Brokers that knew of the process before the others have a connection of it already."""
@@ -193,7 +259,7 @@ class Connections:
         scanned: bool = False,
         graceful: bool = False,
         everywhere: bool = False,
-    ) -> list[Change]:
+    ) -> list[ConnectionChange]:
         """A broker logged that a connection is gone.
 
         ``everywhere``: the process unregistered at every broker, whether the others log it.
@@ -244,11 +310,13 @@ class Connections:
         last = self._last_held == (broker, channel) and not self.by_broker.get(broker)
         return last and len(self.live) == 1 and self._is_logged()
 
-    def _lived_on(self, brokers: Iterable[str]) -> list[Change]:
+    def _lived_on(self, brokers: Iterable[str]) -> list[ConnectionChange]:
         """These brokers' scans removed a process that lived on."""
         lost = [(broker, self._expired.pop(broker)) for broker in list(brokers)]
         return [
-            Change(one.at_ms, False, self.live[0], one.source, scanned=True, broker=broker)
+            ConnectionChange(
+                one.at_ms, False, self.live[0], one.source, scanned=True, broker=broker
+            )
             for broker, one in lost
         ]
 
@@ -263,7 +331,7 @@ class Connections:
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
 
-    def restart(self, broker: str, at_ms: int, source: str) -> list[Change]:
+    def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
         """The broker starts with an empty table; nothing tells whether its clients live.
 
         One that all other brokers had lost before does not live since then: this broker was dead.
@@ -275,7 +343,7 @@ class Connections:
             self._restarted = (at_ms, before or _Removal(at_ms, "", source))
         return changes
 
-    def settle(self, now_ms: int) -> list[Change]:
+    def settle(self, now_ms: int) -> list[ConnectionChange]:
         """Processes that did not come back to the only broker that knew them died with it.
 
         So did those that no broker whose log goes on has seen since.
@@ -288,7 +356,7 @@ class Connections:
         self._restarted, self._removals = None, []
         return [self._end(since) for _ in list(self.live)]
 
-    def finish(self, now_ms: int) -> list[Change]:
+    def finish(self, now_ms: int) -> list[ConnectionChange]:
         """Nothing follows: who was seen to lose a connection and nowhere since is gone."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
@@ -296,7 +364,7 @@ class Connections:
             changes += self._lived_on(early)
         return changes + self._all_lost()
 
-    def _all_lost(self) -> list[Change]:
+    def _all_lost(self) -> list[ConnectionChange]:
         lost, self._lost = self._lost, None
         if lost is None:
             return []
@@ -313,7 +381,7 @@ class Connections:
     def _processes(self) -> int:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
-    def _join(self) -> Change:
+    def _join(self) -> ConnectionChange:
         """The process is as old as the first of the connections that make it count."""
         rank = len(self.live)
         first = min(
@@ -327,9 +395,9 @@ class Connections:
         if channel in self.live:  # a port can serve twice, to two brokers
             channel = f"{channel}#{rank + 1}"
         self.live.append(channel)
-        return Change(at_ms, True, channel, source)
+        return ConnectionChange(at_ms, True, channel, source)
 
-    def _leave(self) -> Change:
+    def _leave(self) -> ConnectionChange:
         last = self._removals[-1]
         last_of_all = len(self.live) == 1
         first = self._removals[0] if last_of_all else last
@@ -337,7 +405,7 @@ class Connections:
         name = name if name in self.live else self.live[-1]
         self.live.remove(name)
         together = self._removals if last_of_all else [last]
-        return Change(
+        return ConnectionChange(
             first.at_ms,
             False,
             name,

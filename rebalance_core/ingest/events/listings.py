@@ -9,21 +9,21 @@ from typing import Any
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.text.log_lines import inside_second
+from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import WARNING
 from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.verdicts import WARNING
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 #
 # It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
 
 
-def at_answerers(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """The pieces, those of kind ``member`` with the place of the process that answered.
 
     It is the slave whose log has the connection, else, while the master is gone, the only slave
@@ -346,7 +346,7 @@ def timed_evidence(
         for name, times in moments.items():
             for at_ms, source in times:
                 yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
-    listed = at_answerers(pieces, context)
+    listed = with_answering_replica(pieces, context)
     for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):
         yield context.time_of(piece), piece
     notified = _notifications(pieces, context)

@@ -9,18 +9,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.connections import Change, Connections
-from rebalance_core.ingest.events.listings import timed_evidence
-from rebalance_core.ingest.events.subscription_table import (
+from rebalance_core.ingest.events.connections import (
     HEARTBEAT_SEEN_MS,
     SAME_MOMENT_MS,
-    Member,
+    ConnectedMember,
+    ConnectionChange,
+    Connections,
     SubscriptionTable,
 )
-from rebalance_core.ingest.events.suspensions import SubscriptionVersions, Unsubscriptions
-from rebalance_core.ingest.events.unlogged_members import not_logged
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.parse.text.java_text import version_of_ordinal
+from rebalance_core.ingest.events.listings import timed_evidence
+from rebalance_core.ingest.events.unlogged_members import (
+    SubscriptionVersions,
+    Unsubscriptions,
+    not_logged,
+)
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.model.events import (
@@ -61,12 +65,12 @@ class MemberTimeline:
     after_logs: list[Row] = field(default_factory=list)
     by_silence: list[Row] = field(default_factory=list)
     at_one_broker: list[Row] = field(default_factory=list)
-    joins: dict[Member, Row] = field(default_factory=dict)
+    joins: dict[ConnectedMember, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
     _channels: dict[tuple[str, str], str] = field(default_factory=dict)
-    _topics: dict[Member, frozenset[str]] = field(default_factory=dict)
-    _changed_ms: dict[Member, int] = field(default_factory=dict)
+    _topics: dict[ConnectedMember, frozenset[str]] = field(default_factory=dict)
+    _changed_ms: dict[ConnectedMember, int] = field(default_factory=dict)
     _tables: dict[str, SubscriptionTable] = field(default_factory=dict)
     _ended: set[str] = field(default_factory=set)
     _ever: set[str] = field(default_factory=set)
@@ -141,7 +145,7 @@ class MemberTimeline:
     def _first_listed(self, v: Mapping[str, Any], piece: Evidence, at_ms: int) -> None:
         """The settings of a member as a dump lists them, if nothing told them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
-        member = Member(v["client_id"], str(name))
+        member = ConnectedMember(v["client_id"], str(name))
         if name is not None and member not in self._topics and v["topics"] is not None:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
             self._first_data(member, topics, replace(piece, values=v), at_ms)
@@ -167,7 +171,7 @@ class MemberTimeline:
         """A client was asked what it subscribes when every broker's log had ended."""
         client_id, known = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
-        member = Member(client_id, live[0]) if len(live) == 1 else None
+        member = ConnectedMember(client_id, live[0]) if len(live) == 1 else None
         if member in self._topics:
             self._changed(member, frozenset(piece.values["topics"]), at_ms, piece.source, {})
         self.after_logs += self.events[known:]
@@ -195,10 +199,12 @@ class MemberTimeline:
             ),
         )  # fmt: skip
 
-    def _record(self, client_id: str, changes: list[Change], detail: str | None = None) -> None:
+    def _record(
+        self, client_id: str, changes: list[ConnectionChange], detail: str | None = None
+    ) -> None:
         self._ever.add(client_id)
         for change in changes:
-            member = Member(client_id, change.channel)
+            member = ConnectedMember(client_id, change.channel)
             if change.broker:
                 self._seen_by_one(change, member)
             elif change.joined:
@@ -214,7 +220,7 @@ class MemberTimeline:
                 if change.scanned:
                     row["detail"] = EXPIRED
 
-    def _seen_by_one(self, change: Change, member: Member) -> None:
+    def _seen_by_one(self, change: ConnectionChange, member: ConnectedMember) -> None:
         if change.broker in self.context.slave_places:
             return  # nobody asks it while the master is there
         kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
@@ -226,7 +232,7 @@ class MemberTimeline:
             )
         )  # fmt: skip
 
-    def _event(self, kind: str, at_ms: int, source: str, member: Member) -> Row:
+    def _event(self, kind: str, at_ms: int, source: str, member: ConnectedMember) -> Row:
         row = event(
             kind, at_ms, source, consumer_group=self.group,
             client_id=member.client_id, channel_id=member.channel_id,
@@ -244,7 +250,7 @@ class MemberTimeline:
             name = self._connections[client_id].process_of(channel)
         if client_id is None or name is None:
             return  # registered before the log begins, and no line names its client
-        member = Member(client_id, name)
+        member = ConnectedMember(client_id, name)
         topics = frozenset(t for t in piece.values["topics"] if not is_retry_topic(t))
         again = piece.place in self._tables and self._tables[piece.place].knows(member)
         table = self._tables.setdefault(piece.place, SubscriptionTable())
@@ -273,10 +279,10 @@ class MemberTimeline:
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
                 self.by_silence += self.events[known:]
 
-    def _topics_at(self, broker: str) -> dict[Member, frozenset[str]]:
+    def _topics_at(self, broker: str) -> dict[ConnectedMember, frozenset[str]]:
         """Topics of the members that send heartbeats to the broker, where they are known."""
         members = [
-            Member(client_id, str(name))
+            ConnectedMember(client_id, str(name))
             for client_id, connections in self._connections.items()
             for channels in [connections.by_broker.get(broker, {})]
             for name in {connections.process_of(channel) for channel in channels} - {None}
@@ -284,7 +290,7 @@ class MemberTimeline:
         return {member: self._topics[member] for member in members if member in self._topics}
 
     def _first_data(
-        self, member: Member, topics: frozenset[str], piece: Evidence, at_ms: int
+        self, member: ConnectedMember, topics: frozenset[str], piece: Evidence, at_ms: int
     ) -> None:
         self._topics[member] = topics
         row = self.joins[member]
@@ -310,7 +316,7 @@ class MemberTimeline:
 
     def _changed(
         self,
-        member: Member,
+        member: ConnectedMember,
         topics: frozenset[str],
         at_ms: int,
         source: str,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.presence import Presence
-from rebalance_core.ingest.events.subscription_table import HEARTBEAT_SEEN_MS
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.events.connections import HEARTBEAT_SEEN_MS
+from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.observed.observed_rows import ownership_rows
+from rebalance_core.ingest.observed_facts import ownership_rows
 from rebalance_core.ingest.rows import Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
@@ -26,7 +26,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.statuses import INFO, WARNING
+from rebalance_core.model.verdicts import INFO, WARNING
 
 Topics = frozenset[str]
 EVER = 2**62

@@ -1,6 +1,6 @@
 """From text to facts: what one place in one file states, and what could not be read.
 
-`logs` reads line by line, `stores` and `mqadmin` read whole documents, all with the tools of
-`text`. A parser knows one format and nothing of other files. May import `contracts` and `model`;
-of `ingest` only `fact` and `refusal`. Begin with `logs.lock_log`, the smallest log.
+Modules named after logs read line by line, those of stores and of mqadmin whole documents, all with
+`log_lines`, `java_text` and `json_tables`. A parser knows one format and nothing of other files.
+May import `contracts` and `model`; of `ingest` only `fact`. Begin with `lock_and_pop_logs`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rebalance_core.ingest.parse.text.java_text import (
+from rebalance_core.ingest.parse.java_text import (
     _INT_MAX,
     MS_MAX,
     between,

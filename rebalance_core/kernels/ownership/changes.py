@@ -105,7 +105,7 @@ KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class OwnerChanges:
     """One value a row of ``diffs``."""
 
     cell: Ints
@@ -121,10 +121,10 @@ class Changes:
     kind: Kinds
     latest_ms: Ints
 
-    def where(self, rows: Bools | Ints) -> Changes:
+    def where(self, rows: Bools | Ints) -> OwnerChanges:
         """Some of the rows, by mask or number."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        return Changes(*(getattr(self, f.name).take(at) for f in fields(self)))
+        return OwnerChanges(*(getattr(self, f.name).take(at) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Differ:
         self._prepared, self._queues = prepared, queues
         self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
 
-    def changes(self, piece: Piece) -> Changes:
+    def changes(self, piece: Piece) -> OwnerChanges:
         """Every ADD and DROP of a piece.
 
         Both by queue and epoch; where a queue has many holders by queue, epoch and client (shared
@@ -194,7 +194,7 @@ class Differ:
         row = np.concatenate([adding, dropping])
         return _Turned(cell, now, was, row, np.arange(len(row)) < len(adding))
 
-    def _of_block(self, block: Block) -> Changes:
+    def _of_block(self, block: Block) -> OwnerChanges:
         cells, turned = block.cells, self._turned(block)
         row, is_add, now, was = turned.row, turned.is_add, turned.now, turned.was
         now_entry = block.entry.take(turned.cell)
@@ -206,7 +206,7 @@ class Differ:
         kind, latest_ms = self._why(
             cells, cell, queue, is_add, (was >= 0).take(row), wants, gone, wants
         )
-        return Changes(
+        return OwnerChanges(
             cell, queue, cells.epoch.take(cell), is_add,
             np.where(is_add, now_entry.take(row), past_entry.take(row)),
             np.where(is_add, now.take(row), was.take(row)),
@@ -214,7 +214,7 @@ class Differ:
             kind, latest_ms,
         )  # fmt: skip
 
-    def _of_broadcast(self, piece: Broadcast) -> Changes:
+    def _of_broadcast(self, piece: Broadcast) -> OwnerChanges:
         cells, roster = piece.cells, self._prepared.roster
         ending = np.flatnonzero(piece.end < cells.first[piece.segment + 1])
         span = np.concatenate([np.arange(len(piece.begin)), ending])
@@ -230,12 +230,12 @@ class Differ:
             cells, cell, queue, is_add, held > 0, held > leaving[cell], gone, wants
         )
         client = piece.client[span]
-        return Changes(
+        return OwnerChanges(
             cell, queue, epoch, is_add, entry, client,
             _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
         )  # fmt: skip
 
-    def _of_shared(self, piece: Shared) -> Changes:
+    def _of_shared(self, piece: Shared) -> OwnerChanges:
         cells, turns = piece.cells, client_turns(piece)
         cell, client, is_add = turns.cell, turns.client, turns.is_add
         epoch, queue = cells.epoch[cell], cells.queue[turns.segment]
@@ -244,7 +244,7 @@ class Differ:
         held = held_before(piece)[cell] > 0
         wanted = self._shared.wanted(piece)[cell] > 0
         kind, latest_ms = self._why(cells, cell, queue, is_add, held, wanted, gone, wants)
-        return Changes(
+        return OwnerChanges(
             cell, queue, epoch, is_add, entry, client,
             _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
         )  # fmt: skip

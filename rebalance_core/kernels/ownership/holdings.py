@@ -20,12 +20,12 @@ from rebalance_core.kernels.cells import (
     Readable,
     Shared,
 )
-from rebalance_core.kernels.codes.group_rows import EVERYONE, NO_KIND
+from rebalance_core.kernels.group_rows import EVERYONE, NO_KIND
 from rebalance_core.kernels.ownership.layout import Kernels, Layout, Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import Sharing, find_passes
+from rebalance_core.kernels.roster import ALL_TOPICS
 from rebalance_core.kernels.segments import Bools, Ints, extreme, first_of_run
-from rebalance_core.kernels.state.roster import ALL_TOPICS
 
 CELLS_PER_BLOCK = 1 << 17
 SHARED = NO_KIND + 1

@@ -11,10 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from rebalance_core.kernels.cells import Broadcast, Cells, Queues, Readable, Stretches
-from rebalance_core.kernels.codes.group_rows import EVERYONE
-from rebalance_core.kernels.ownership.averagely import (
+from rebalance_core.kernels.epochs import index_of
+from rebalance_core.kernels.grid import Places, places
+from rebalance_core.kernels.group_rows import EVERYONE
+from rebalance_core.kernels.ownership.owners import (
     AveragelyByCircleOwners,
     AveragelyOwners,
+    ConsistentHashOwners,
     Deal,
     ListedOwners,
     MachineRoomNearbyOwners,
@@ -23,7 +26,6 @@ from rebalance_core.kernels.ownership.averagely import (
     slices,
     turns,
 )
-from rebalance_core.kernels.ownership.consistent_hash import ConsistentHashOwners
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     Bools,
@@ -36,8 +38,6 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
-from rebalance_core.kernels.state.epochs import index_of
-from rebalance_core.kernels.state.grid import Places, places
 
 # The queues that CONFIG lists give to members.
 

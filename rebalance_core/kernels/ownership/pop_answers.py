@@ -11,11 +11,16 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.kernels.cells import Cells
-from rebalance_core.kernels.codes.event_rows import NO_SHARE
+from rebalance_core.kernels.coded_groups import NO_SHARE
+from rebalance_core.kernels.grid import places
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
-from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.prepared_groups import (
+    PreparedGroups,
+    SharedTopics,
+    find_takers,
+    pulling_groups,
+)
 from rebalance_core.kernels.ownership.sharing import parts
-from rebalance_core.kernels.ownership.takers import SharedTopics, find_takers, pulling_groups
 from rebalance_core.kernels.segments import (
     Bools,
     Ints,
@@ -25,7 +30,6 @@ from rebalance_core.kernels.segments import (
     pointers,
     ranges,
 )
-from rebalance_core.kernels.state.grid import places
 
 # Which queues of shared topics each process is told to take messages from, and for how long.
 

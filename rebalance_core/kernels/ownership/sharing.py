@@ -9,10 +9,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels import group_rows
 from rebalance_core.kernels.cells import Cells, Queues, Shared, Spans, Tenures
-from rebalance_core.kernels.codes import group_rows
 from rebalance_core.kernels.ownership.layout import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.roster import Reading, find_reading
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
@@ -24,7 +25,6 @@ from rebalance_core.kernels.segments import (
     pair,
     ranges,
 )
-from rebalance_core.kernels.state.roster import Reading, find_reading
 from rebalance_core.model.group_settings import BROADCASTING
 
 # When the processes of shared groups rebalance a topic, and how long each keeps what it then got.

@@ -9,8 +9,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels.cells import Queues
-from rebalance_core.kernels.codes.group_rows import TYPES
-from rebalance_core.kernels.ownership.changes import Changes
+from rebalance_core.kernels.grid import MasterOutages, find_outages
+from rebalance_core.kernels.group_rows import TYPES
+from rebalance_core.kernels.ownership.changes import OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -25,11 +26,10 @@ from rebalance_core.kernels.segments import (
     running_min,
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.state.grid import MasterOutages, find_outages
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.group_settings import LITE_PULL
-from rebalance_core.model.statuses import START_STATUSES
 from rebalance_core.model.times import SLAVE_COPY_MS
+from rebalance_core.model.verdicts import START_STATUSES
 from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET, TIMESTAMP
 from rebalance_core.protocol.windows import MASTER_BACK_MS
 
@@ -260,7 +260,7 @@ class _Asked:
 def first_starts(
     prepared: PreparedGroups,
     offsets: SeenOffsets,
-    adds: Changes,
+    adds: OwnerChanges,
     retry: Bools,
     *,
     asks_broker: bool,
@@ -292,7 +292,9 @@ def first_starts(
     return starts
 
 
-def _ask(prepared: PreparedGroups, offsets: SeenOffsets, adds: Changes, retry: Bools) -> _Asked:
+def _ask(
+    prepared: PreparedGroups, offsets: SeenOffsets, adds: OwnerChanges, retry: Bools
+) -> _Asked:
     """A retry queue never observed was created by the group's own heartbeats, so it is empty."""
     epochs, groups = prepared.epochs, prepared.coded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
@@ -317,7 +319,7 @@ def _ask(prepared: PreparedGroups, offsets: SeenOffsets, adds: Changes, retry: B
 
 
 def _client_starts(
-    prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: Changes
+    prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: OwnerChanges
 ) -> Starts:
     """The client's own rule, with the bounds of the look-up it makes."""
     roster, groups = prepared.roster, prepared.coded.groups

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from rebalance_core.kernels.cells import Shared
-from rebalance_core.kernels.ownership.changes import INITIAL, Changes
+from rebalance_core.kernels.epochs import lost_clients
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, held_by
 from rebalance_core.kernels.segments import (
@@ -26,7 +27,6 @@ from rebalance_core.kernels.segments import (
     running_max,
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
-from rebalance_core.kernels.state.epochs import lost_clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def lost_holders(prepared: PreparedGroups) -> Ints:
 
 
 def handovers(
-    prepared: PreparedGroups, adds: Changes, drops: Changes, offsets: SeenOffsets
+    prepared: PreparedGroups, adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets
 ) -> Handover:
     """The handover of each add that is not INITIAL.
 
@@ -149,7 +149,7 @@ def handovers(
 
 
 def commits_inside(
-    prepared: PreparedGroups, adds: Changes, rows: Handover, commits: SeenCommits, lost: Ints
+    prepared: PreparedGroups, adds: OwnerChanges, rows: Handover, commits: SeenCommits, lost: Ints
 ) -> Inside:
     """Commits in (earliest_ms, latest_ms] of clients that held the queue before.
 
@@ -180,7 +180,7 @@ def commits_inside(
 
 
 def given_up(
-    prepared: PreparedGroups, cell: Ints, queue: Ints, drops: Changes
+    prepared: PreparedGroups, cell: Ints, queue: Ints, drops: OwnerChanges
 ) -> tuple[Ints, Ints]:
     """By when all had given the queue up that did so by each cell, and when the last was told to.
 
@@ -196,7 +196,7 @@ def given_up(
     )
 
 
-def others_start(prepared: PreparedGroups, adds: Changes) -> Bools:
+def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
@@ -218,7 +218,11 @@ def others_start(prepared: PreparedGroups, adds: Changes) -> Bools:
 
 
 def shared_handovers(
-    prepared: PreparedGroups, piece: Shared, adds: Changes, drops: Changes, offsets: SeenOffsets
+    prepared: PreparedGroups,
+    piece: Shared,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    offsets: SeenOffsets,
 ) -> Handover:
     """The handover of each add that is not INITIAL.
 
@@ -245,7 +249,7 @@ def shared_handovers(
 
 def shared_past(
     prepared: PreparedGroups, piece: Shared, queue: Ints, cell: Ints, at_ms: Ints,
-    adds: Changes, drops: Changes, offsets: SeenOffsets,
+    adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets,
 ) -> Handover:  # fmt: skip
     """A handover to nobody at each moment, from whoever had the queue before the cell.
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.kernels.cells import Queues
-from rebalance_core.kernels.codes.coded_groups import CodedGroups
-from rebalance_core.kernels.codes.event_rows import Commits, Observations, type_code
+from rebalance_core.kernels.coded_groups import CodedGroups, Commits, Observations, type_code
+from rebalance_core.kernels.epochs import TopicBrokers, index_of
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NONE,
@@ -25,7 +25,6 @@ from rebalance_core.kernels.segments import (
     ranges,
     running_min,
 )
-from rebalance_core.kernels.state.epochs import TopicBrokers, index_of
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_DELETED
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,

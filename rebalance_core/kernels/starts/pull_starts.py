@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import Block, Broadcast, Piece, Queues, Shared
-from rebalance_core.kernels.codes.codes import coded
-from rebalance_core.kernels.codes.event_rows import Observations
-from rebalance_core.kernels.codes.group_rows import TYPES
-from rebalance_core.kernels.ownership.changes import INITIAL, Changes, Differ
+from rebalance_core.kernels.coded_groups import Observations
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.group_rows import TYPES
+from rebalance_core.kernels.ownership.changes import INITIAL, Differ, OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, pair
@@ -39,13 +39,15 @@ from rebalance_core.kernels.starts.handovers import (
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, find_deletions, pick
 from rebalance_core.kernels.starts.stored_starts import (
+    FirstPulls,
     StoredStarts,
     chain_lows,
+    find_steps,
     highest,
     local_starts,
+    switched_lows,
 )
-from rebalance_core.kernels.starts.switched_lows import FirstPulls, find_steps, switched_lows
-from rebalance_core.kernels.tables.output import (
+from rebalance_core.kernels.table_rows import (
     group_columns,
     nullable,
     queue_columns,
@@ -53,13 +55,13 @@ from rebalance_core.kernels.tables.output import (
     words,
 )
 from rebalance_core.model.group_settings import BROADCASTING, PULL
-from rebalance_core.model.statuses import START_STATUSES
+from rebalance_core.model.verdicts import START_STATUSES
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
 
 # Where the owner of a queue starts that was popped before: see `replay.starts.popped_queues`.
 
 
-def popped_since(prepared: PreparedGroups, queues: Queues, adds: Changes) -> Ints:
+def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -> Ints:
     """By add: when its topic was shared first; `NONE`: not since the queue's last owner.
 
     Args:
@@ -87,7 +89,7 @@ def popped_since(prepared: PreparedGroups, queues: Queues, adds: Changes) -> Int
 
 
 def put_popped(
-    starts: Starts, since_ms: Ints, mine: Changes, stored: Ints, forgotten_ms: Ints,
+    starts: Starts, since_ms: Ints, mine: OwnerChanges, stored: Ints, forgotten_ms: Ints,
     commits: SeenCommits, offsets: SeenOffsets, earliest_ms: Ints,
 ) -> None:  # fmt: skip
     """Set the rows of queues that were popped until now.
@@ -161,7 +163,7 @@ class PullStarts:
         return self._table(mine, starts)
 
     def _put_local(
-        self, commits: SeenCommits, adds: Changes, mine: Changes, starts: Starts
+        self, commits: SeenCommits, adds: OwnerChanges, mine: OwnerChanges, starts: Starts
     ) -> None:
         """The starts of clients that keep offset files."""
         held_before = ~first_of_run(adds.queue, adds.client)[adds.kind != INITIAL]
@@ -171,7 +173,7 @@ class PullStarts:
         self._open_deleted(mine, starts)
 
     def _put_first(
-        self, mine: Changes, wanted: Bools, starts: Starts, *, asks_broker: bool
+        self, mine: OwnerChanges, wanted: Bools, starts: Starts, *, asks_broker: bool
     ) -> None:
         """Set the rows that no commit decides."""
         rows = np.flatnonzero(wanted)
@@ -182,8 +184,8 @@ class PullStarts:
         starts.update(rows, answers)
 
     def _put_stored(
-        self, commits: SeenCommits, piece: Block | Shared, changes: Changes, mine: Changes,
-        starts: Starts,
+        self, commits: SeenCommits, piece: Block | Shared, changes: OwnerChanges,
+        mine: OwnerChanges, starts: Starts,
     ) -> None:  # fmt: skip
         """The starts of groups whose commits the broker keeps."""
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
@@ -242,7 +244,12 @@ class PullStarts:
         starts.status[unknown & (before >= 0)] = OK
 
     def _put_others(
-        self, commits: SeenCommits, piece: Shared, adds: Changes, mine: Changes, starts: Starts
+        self,
+        commits: SeenCommits,
+        piece: Shared,
+        adds: OwnerChanges,
+        mine: OwnerChanges,
+        starts: Starts,
     ) -> Bools:
         """Set the rows of a shared piece whose answer is not the group's commit, and say which.
 
@@ -264,7 +271,7 @@ class PullStarts:
         return local | _put_missing(piece, mine, starts)
 
     def _own_where_local(
-        self, commits: SeenCommits, mine: Changes, starts: Starts, row: Ints
+        self, commits: SeenCommits, mine: OwnerChanges, starts: Starts, row: Ints
     ) -> Ints:
         """The row of each, or the client's newest own one where its local store decides."""
         local = np.flatnonzero(starts.rule == LOCAL_STORE)
@@ -272,14 +279,14 @@ class PullStarts:
         found[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
         return found
 
-    def _open_deleted(self, mine: Changes, starts: Starts) -> None:
+    def _open_deleted(self, mine: OwnerChanges, starts: Starts) -> None:
         """A topic that is deleted and made anew inside the window has other answers."""
         earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
         deleted = self._offsets.emptied_ms(mine.queue, mine.latest_ms) > earliest_ms
         deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
         starts.low[deleted], starts.high[deleted] = 0, NONE
 
-    def _table(self, adds: Changes, starts: Starts) -> pa.RecordBatch:
+    def _table(self, adds: OwnerChanges, starts: Starts) -> pa.RecordBatch:
         prepared, epoch = self._prepared, adds.epoch
         epochs, names, group = (
             prepared.epochs,
@@ -318,7 +325,7 @@ class PullStarts:
             names_coded=True,
         )
 
-    def _stored(self, adds: Changes, starts: Starts, earliest_ms: Ints) -> Ints:
+    def _stored(self, adds: OwnerChanges, starts: Starts, earliest_ms: Ints) -> Ints:
         """The newest commit before: the client's own where its local store decides."""
         commits = self._commits
         if commits is None:
@@ -329,7 +336,7 @@ class PullStarts:
         return pick(commits.offset, self._own_where_local(commits, adds, starts, row))
 
 
-def _put_missing(piece: Piece, mine: Changes, starts: Starts) -> Bools:
+def _put_missing(piece: Piece, mine: OwnerChanges, starts: Starts) -> Bools:
     """Set the rows of queues that cannot be read, which only CONFIG lists, and say which."""
     missing = ~piece.cells.readable[mine.cell]
     starts.put(missing, QUERY_FAILED, NONE, NONE, NONE, FAILED)

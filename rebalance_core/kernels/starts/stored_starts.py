@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from rebalance_core.kernels.ownership.changes import Changes
+from rebalance_core.kernels.cells import Block, Shared
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import (
     NEVER,
@@ -15,7 +18,11 @@ from rebalance_core.kernels.segments import (
     Ints,
     extreme,
     first_of_run,
+    last_of_run,
+    pair,
     pointers,
+    ranges,
+    running_max,
     running_min,
 )
 from rebalance_core.kernels.starts.first_starts import (
@@ -27,7 +34,7 @@ from rebalance_core.kernels.starts.first_starts import (
     Starts,
     Switched,
 )
-from rebalance_core.kernels.starts.handovers import Handover, Inside
+from rebalance_core.kernels.starts.handovers import Handover, Inside, given_up, shared_past
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
@@ -43,7 +50,7 @@ def local_starts(
     prepared: PreparedGroups,
     commits: SeenCommits,
     offsets: SeenOffsets,
-    adds: Changes,
+    adds: OwnerChanges,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
     """`replay.starts.pull_starts.PullStarts._local_start` of many.
@@ -289,3 +296,271 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
     lows[links] = running_min(before[links], run)
     lows[chained & unknown] = NONE
     return lows
+
+
+# The lowest starts where a loss of a master may have taken commits, and where the first pull
+# goes.
+
+# The lowest starts of queues whose commits a loss of a master may have taken.
+#
+# What the master can have had at each loss bounds every start until it settles, and may depend on
+# where the owner of that time started: see
+# `replay.starts.stored_start.StoredStarts.follow_masters`.
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Every queue and epoch in which somebody takes or gives up the queue; by both."""
+
+    queue: Ints
+    epoch: Ints
+    cell: Ints
+    count: Ints
+    """Role switches of the queue known so far."""
+    new: Ints
+    """How many of them are known from this step on."""
+
+    def count_at(self, queue: Ints, epoch: Ints) -> Ints:
+        """The count of some of the steps."""
+        if not len(self.queue):
+            return np.zeros(len(queue), np.int64)
+        return self.count[np.searchsorted(pair(self.queue, self.epoch), pair(queue, epoch))]
+
+
+def find_steps(changes: OwnerChanges, switches: RoleSwitches) -> Steps:
+    """The steps of a piece's changes; none where no master was ever lost."""
+    if not switches:
+        changes = changes.where(np.zeros(0, np.int64))
+    order = np.argsort(pair(changes.queue, changes.epoch), kind="stable")
+    queue, epoch = changes.queue[order], changes.epoch[order]
+    known = switches.until(queue, changes.latest_ms[order])
+    last = last_of_run(queue, epoch)
+    count = running_max(known, queue)[last]
+    queue = queue[last]
+    before = np.where(first_of_run(queue), 0, np.roll(count, 1))
+    return Steps(queue, epoch[last], changes.cell[order][last], count, count - before)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedLows:
+    """By new owner: the lowest offset that anybody can have committed, or kept, in all switches."""
+
+    known: Ints
+    """As far as it is known; `BIGGEST`: nothing is."""
+    asks: Bools
+    """It is bounded, too, by where the owner before can have started, from this row on."""
+
+    def chained(
+        self, mine: OwnerChanges, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
+        stays: Bools,
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
+        row's own.
+
+        Rows of one step of a queue share what came before, and together bound what comes after.
+
+        Args:
+            mine: the rows.
+            low: as `stored_starts.chain_lows` takes it.
+            sent_back: as `stored_starts.chain_lows` takes it.
+            chained: as `stored_starts.chain_lows` takes it.
+            switched: rows that all this bounds.
+            stays: by row, equal in a step: somebody else goes on holding the queue.
+        """
+        least, begins = low.copy(), np.flatnonzero(first_of_run(mine.queue, mine.epoch))
+        count = np.diff(np.append(begins, len(low)))
+        asks = np.logical_or.reduceat(self.asks, begins) if len(begins) else self.asks
+        before = np.full(len(begins), NONE, np.int64)
+        after, asked = before.copy(), np.full(len(begins), BIGGEST)
+        rank = _rank(mine.queue[begins])
+        order = np.argsort(rank, kind="stable")
+        bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
+        for turn, (begin, end) in enumerate(pairwise(bounds)):
+            at = order[begin:end]
+            if turn:
+                before[at], asked[at] = after[at - 1], asked[at - 1]
+            its = np.maximum(before[at], 0)
+            asked[at] = np.where(asks[at], np.minimum(asked[at], its), asked[at])
+            row, of = ranges(begins[at], count[at]), np.repeat(np.arange(len(at)), count[at])
+            bound = np.where(chained[row], its[of], BIGGEST)
+            most = np.minimum(self.known[row], asked[at][of])
+            bound = np.where(switched[row], np.minimum(bound, most), bound)
+            bounded = chained[row] | switched[row]
+            least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
+            opens = first_of_run(of)
+            unknown = np.logical_or.reduceat(least[row] < 0, np.flatnonzero(opens))
+            after[at] = np.minimum.reduceat(
+                np.minimum(least[row], sent_back[row]), np.flatnonzero(opens)
+            )
+            remain = stays[begins[at]]
+            after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
+            after[at[unknown]] = NONE
+        return np.repeat(before, count), least
+
+
+def _rank(key: Ints) -> Ints:
+    """The number of each row among those with its key, which stand together."""
+    first = np.flatnonzero(first_of_run(key))
+    return np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
+
+
+def switched_lows(
+    prepared: PreparedGroups,
+    piece: Block | Shared,
+    steps: Steps,
+    switches: RoleSwitches,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    mine: OwnerChanges,
+    commits: SeenCommits,
+    offsets: SeenOffsets,
+) -> SwitchedLows:
+    """Ask what each queue's master can have had at each switch.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        steps: of the piece.
+        switches: of the groups.
+        adds: of the piece, by queue and cell, as the drops.
+        drops: of the piece.
+        mine: the adds that are not INITIAL.
+        commits: what was committed.
+        offsets: what was seen of the queues.
+    """
+    step = np.repeat(np.arange(len(steps.queue)), steps.new)
+    switch = ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
+    queue, epoch = steps.queue[step], steps.epoch[step]
+    at_ms = np.minimum(switches.kept_ms[switch], prepared.epochs.from_ms[epoch])
+    cell = steps.cell[step]
+    asked = (
+        shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets)
+        if isinstance(piece, Shared)
+        else _past(prepared, queue, epoch, cell, at_ms, adds, drops, offsets)
+    )
+    nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, NONE)))
+    base = StoredStarts(commits, offsets, asked, Inside.none(), switches, nothing).base()
+    value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
+    value[asked.first & (base < 0)] = 0
+    place, rows = pair(queue, epoch), pair(mine.queue, mine.epoch)
+    least = np.append(running_min(value, queue), BIGGEST)
+    last = np.searchsorted(place, rows, side="right") - 1
+    of_queue = (last >= 0) & (np.append(queue, NONE)[last] == mine.queue)
+    asks = np.zeros(len(rows) + 1, np.bool_)
+    open_ = value == BIGGEST
+    following = np.searchsorted(rows, place[open_])
+    same = np.append(mine.queue, NONE)[following] == queue[open_]
+    asks[following[same]] = True
+    return SwitchedLows(np.where(of_queue, least[last], BIGGEST), asks[:-1])
+
+
+def _past(
+    prepared: PreparedGroups,
+    queue: Ints,
+    epoch: Ints,
+    cell: Ints,
+    at_ms: Ints,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    offsets: SeenOffsets,
+) -> Handover:
+    """A handover to nobody at each moment, from whoever had the queue before the epoch."""
+    before = np.searchsorted(pair(adds.queue, adds.epoch), pair(queue, epoch)) - 1
+    held = (before >= 0) & (np.append(adds.queue, NONE)[before] == queue)
+    before = np.where(held, before, NONE)
+    from_ms = prepared.epochs.from_ms[adds.epoch]
+    alone_ms, _ = given_up(prepared, adds.cell, adds.queue, drops)
+    gone_ms, _ = given_up(prepared, cell - 1, queue, drops)
+    dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
+    last_cell = np.where(
+        (dropped >= 0) & (np.append(drops.queue, NONE)[dropped] == queue),
+        np.append(drops.cell, NONE)[dropped], NONE,
+    )  # fmt: skip
+    last, rows = pick(adds.client, before), np.flatnonzero(held)
+    none = np.zeros(len(queue), np.bool_)
+    return Handover(
+        queue=queue,
+        client=np.full(len(queue), NONE, np.int64),
+        earliest_ms=at_ms,
+        latest_ms=at_ms,
+        last_client=last,
+        holder_row=rows,
+        holder=last[rows],
+        held_until_now=held & (last_cell <= pick(adds.cell, before)),
+        stays=none,
+        since_ms=pick(from_ms, before),
+        taken_ms=pick(np.where(adds.kind == INITIAL, NONE, adds.latest_ms), before),
+        alone=~none,
+        alone_ms=pick(alone_ms, before),
+        dropped_ms=np.full(len(queue), NONE, np.int64),
+        gone_ms=gone_ms,
+        others_start=none,
+        emptied_ms=offsets.emptied_ms(queue, at_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, at_ms),
+    )
+
+
+# Where the broker sends the first pull of a start that lies outside of the queue.
+
+
+class FirstPulls(NamedTuple):
+    """What is known of the queues when their new owners pull for the first time."""
+
+    prepared: PreparedGroups
+    commits: SeenCommits | None
+    offsets: SeenOffsets
+
+    def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
+        """Where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
+
+        Args:
+            mine: ADDs.
+            starts: of these.
+            seen: the row of `offsets` that holds for each.
+        """
+        rows = self.offsets.rows
+        least, most, seen_ms = (
+            pick(values, seen) for values in (rows.min_offset, rows.max_offset, rows.at_ms)
+        )
+        group = self.prepared.epochs.group[mine.epoch]
+        overflow = self.prepared.coded.groups.overflow_to_max[group]
+        known = (starts.offset >= 0) & (seen >= 0)
+        beyond = np.flatnonzero(known & (starts.offset > most))
+        if len(beyond):
+            furthest = self._furthest(mine.where(beyond), starts.rule[beyond], seen_ms[beyond])
+            known[beyond] = furthest >= starts.offset[beyond]
+        return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
+
+    def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
+        """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
+        assert self.commits is not None
+        seen = self.offsets.newest(mine.queue, self.prepared.epochs.from_ms[mine.epoch])
+        corrected = self.corrected(mine, starts, seen)
+        newer = pick(self.offsets.rows.at_ms, seen) >= pick(self.commits.at_ms, stored)
+        return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
+
+    def _furthest(self, mine: OwnerChanges, rule: Ints, seen_ms: Ints) -> Ints:
+        """The highest offset committed by a moment: the client's own where it keeps it itself."""
+        commits, earliest_ms = self.commits, self.prepared.epochs.from_ms[mine.epoch]
+        assert commits is not None
+        forgotten_ms = self.offsets.forgotten_ms(mine.queue, earliest_ms)
+        furthest = commits.highest(mine.queue, forgotten_ms, seen_ms)
+        local = np.flatnonzero(rule == LOCAL_STORE)
+        furthest[local] = commits.highest_of(mine.queue[local], mine.client[local], seen_ms[local])
+        return furthest
+
+
+def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
+    """`rules.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
+    to_start = (least == 0) & ~overflow_to_max
+    return np.select(
+        [
+            (most == 0) & (offset != 0),
+            most == 0,
+            offset < least,
+            offset <= most,
+            to_start,
+        ],
+        [0, NONE, least, NONE, 0],
+        most,
+    )

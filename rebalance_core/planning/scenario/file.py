@@ -1,5 +1,7 @@
-"""Scenario files: TOML with name, description and ``[[edit]]`` tables; every mistake is named
-with its line.
+"""What a scenario can change: one kind of edit a file.
+
+May import: other modules of `planning.scenario`, `model`, `strategies`. Begin with `edit`, then
+`add_consumers`.
 """
 
 from __future__ import annotations
@@ -12,9 +14,46 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.planning.scenario.edits import EDIT_KINDS, Edit
-from rebalance_core.planning.scenario.keys import words
+from rebalance_core.planning.scenario.cluster_edits import (
+    LoseBroker,
+    LoseMaster,
+    LoseRoom,
+    NewTopic,
+    ScaleQueues,
+    SwitchRequestMode,
+    SwitchStrategy,
+)
+from rebalance_core.planning.scenario.edit import Edit, words
+from rebalance_core.planning.scenario.member_edits import (
+    AddConsumers,
+    MixedSubscriptions,
+    RemoveConsumers,
+    RollingRestart,
+)
 from rebalance_core.planning.scenario.scenario import Scenario
+
+EDIT_KINDS: dict[str, type[Edit]] = {
+    edit.KIND: edit
+    for edit in (
+        AddConsumers,
+        RemoveConsumers,
+        RollingRestart,
+        LoseBroker,
+        LoseMaster,
+        ScaleQueues,
+        NewTopic,
+        SwitchStrategy,
+        SwitchRequestMode,
+        LoseRoom,
+        MixedSubscriptions,
+    )
+}
+
+__all__ = ["EDIT_KINDS", "Edit"]
+
+
+# Scenario files: TOML with name, description and ``[[edit]]`` tables; every mistake is named with
+# its line.
 
 # On which line of a TOML text a key stands: tomllib reads values and forgets places.
 

@@ -11,8 +11,8 @@ from typing import Any
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, RequestMode
 from rebalance_core.model.times import DAY_MS
-from rebalance_core.planning.scenario.edited_rows import Row, RowLog, Timeline, entity_of
-from rebalance_core.planning.what_if.client_ids import (
+from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
+from rebalance_core.planning.what_if.change import (
     MadeId,
     address_of,
     addresses_of_network,
@@ -139,7 +139,7 @@ JoinRule = Callable[[Settings], Settings]
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class EditedMember:
     """A place of the group: the recorded process in it, or the one that a scenario put there."""
 
     key: ProcessKey
@@ -173,16 +173,16 @@ class GroupLife(Timeline):
         self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
         self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
         self.join_rules: list[JoinRule] = []
-        self.last: Member | None = None
+        self.last: EditedMember | None = None
         self._modes: set[str] = set()
         self._seed = seed
-        self._places: dict[ProcessKey, Member] = {}
-        self._members: list[Member] = []
+        self._places: dict[ProcessKey, EditedMember] = {}
+        self._members: list[EditedMember] = []
         own = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
         self._taken = {(row["client_id"], row["channel_id"]) for row in own}
         self._made = 0
 
-    def members(self) -> list[Member]:
+    def members(self) -> list[EditedMember]:
         """The live members, by id and channel."""
         live = [member for member in self._members if member.state == LIVE]
         return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
@@ -212,7 +212,7 @@ class GroupLife(Timeline):
             return count
         return math.ceil(round((share or 0) * len(self.members()), 6))
 
-    def join_newcomer(self, model: Member, source: str) -> Member:
+    def join_newcomer(self, model: EditedMember, source: str) -> EditedMember:
         """One more process like ``model`` joins now."""
         self._made += 1
         draws = self.draws(f"newcomer/{self._made}")
@@ -220,18 +220,18 @@ class GroupLife(Timeline):
         settings = dict(model.settings)
         for rule in self.join_rules:
             settings = rule(settings)
-        member = Member(key, self.now_ms, settings)
+        member = EditedMember(key, self.now_ms, settings)
         self._members.append(member)
         self._join(member, source)
         return member
 
-    def rejoin(self, member: Member, change: JoinRule, source: str) -> None:
+    def rejoin(self, member: EditedMember, change: JoinRule, source: str) -> None:
         """A live member states other settings without a restart."""
         if member.state == LIVE:
             member.settings = change(member.settings)
             self._join(member, source)
 
-    def remove(self, member: Member, source: str, detail: str | None = None) -> None:
+    def remove(self, member: EditedMember, source: str, detail: str | None = None) -> None:
         """A live member leaves, or with a detail is lost, and does not come back."""
         if member.state == LIVE:
             lost = events.CONSUMER_LEAVE if detail is None else events.CONSUMER_LOST
@@ -240,7 +240,7 @@ class GroupLife(Timeline):
 
     def restart(
         self,
-        member: Member,
+        member: EditedMember,
         source: str,
         *,
         down_ms: int,
@@ -261,14 +261,14 @@ class GroupLife(Timeline):
             member.state = STARTING
             self.after(down_ms, self._start, member, source, change)
 
-    def tell(self, member: Member, event_type: str, source: str, **values: Any) -> None:
+    def tell(self, member: EditedMember, event_type: str, source: str, **values: Any) -> None:
         """A new row about a live member."""
         client_id, channel_id = member.key
         self.log.add(
             self.now_ms, event_type, source, client_id=client_id, channel_id=channel_id, **values
         )
 
-    def subscribe(self, member: Member, topic: str, source: str) -> None:
+    def subscribe(self, member: EditedMember, topic: str, source: str) -> None:
         """A live member subscribes one more topic while it runs."""
         topics = self.topics_of(member.settings)
         if member.state == LIVE and topics is not None and topic not in topics:
@@ -300,20 +300,20 @@ class GroupLife(Timeline):
         else:
             self._recorded_change(row, key, member)
 
-    def _recorded_join(self, row: Row, key: ProcessKey, member: Member | None) -> None:
+    def _recorded_join(self, row: Row, key: ProcessKey, member: EditedMember | None) -> None:
         stated = {name: row[name] for name in JOIN_COLUMNS}
         settings = stated
         for rule in self.join_rules:
             settings = rule(settings)
         if member is None:
-            member = self._places[key] = Member(key, self.now_ms, settings)
+            member = self._places[key] = EditedMember(key, self.now_ms, settings)
             self._members.append(member)
         else:
             member.settings = settings
         self.last = member
         self._write(row, member, {} if settings == stated else settings)
 
-    def _recorded_change(self, row: Row, key: ProcessKey, member: Member) -> None:
+    def _recorded_change(self, row: Row, key: ProcessKey, member: EditedMember) -> None:
         event_type = row["event_type"]
         if event_type in (events.SUBSCRIBE, events.UNSUBSCRIBE):
             self._topics_changed(member, event_type, row["topic"])
@@ -323,7 +323,7 @@ class GroupLife(Timeline):
             del self._places[key]
             self._members.remove(member)
 
-    def _write(self, row: Row, member: Member, values: Mapping[str, Any]) -> None:
+    def _write(self, row: Row, member: EditedMember, values: Mapping[str, Any]) -> None:
         recorded_key = (row["client_id"], row["channel_id"])
         if member.state != LIVE:
             self.log.drop(row)
@@ -333,7 +333,7 @@ class GroupLife(Timeline):
         else:
             self.log.keep(row)
 
-    def _start(self, member: Member, source: str, change: JoinRule | None) -> None:
+    def _start(self, member: EditedMember, source: str, change: JoinRule | None) -> None:
         if member.state != STARTING:
             return  # it was to end meanwhile
         client_id, channel_id = member.key
@@ -344,12 +344,12 @@ class GroupLife(Timeline):
             member.settings = change(member.settings)
         self._join(member, source)
 
-    def _join(self, member: Member, source: str) -> None:
+    def _join(self, member: EditedMember, source: str) -> None:
         self._taken.add(member.key)
         self.last = member
         self.tell(member, events.CONSUMER_JOIN, source, **member.settings)
 
-    def _topics_changed(self, member: Member, event_type: str, topic: str) -> None:
+    def _topics_changed(self, member: EditedMember, event_type: str, topic: str) -> None:
         if event_type == events.SUBSCRIBE:
             if self.topics_of(member.settings) is None:  # what a row says is known from then on
                 member.settings = member.settings | {"subscriptions": []}

@@ -8,9 +8,15 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.errors import did_you_mean
-from rebalance_core.planning.scenario.cluster_life import ClusterLife, ClusterNames
-from rebalance_core.planning.scenario.edited_rows import Edited, Row, order_of, recorded_rows
-from rebalance_core.planning.scenario.edits.edit import Edit, matches
+from rebalance_core.planning.scenario.cluster_life import (
+    ClusterLife,
+    ClusterNames,
+    EditedRows,
+    Row,
+    order_of,
+    recorded_rows,
+)
+from rebalance_core.planning.scenario.edit import Edit, matches
 from rebalance_core.planning.scenario.group_life import GroupLife
 
 AnyRow = Mapping[str, Any]
@@ -40,7 +46,7 @@ def group_edits(
     end_ms: int,
     group_row: AnyRow | None = None,
     seed: int = 0,
-) -> Edited:
+) -> EditedRows:
     """The consumer events of one group under a scenario.
 
     Args:
@@ -70,7 +76,7 @@ def group_edits(
         if matches(cluster, edit.cluster) and edit.concerns_group(consumer_group)
     ]
     if not edits:
-        return Edited(tuple(ordered), (), (), ())
+        return EditedRows(tuple(ordered), (), (), ())
     key = f"{seed}/{scenario.name}"
     life = GroupLife(cluster, consumer_group, ordered, end_ms=end_ms, group_row=group_row, seed=key)
     for number, edit in edits:
@@ -82,7 +88,7 @@ def group_edits(
 
 def shared_edits(
     scenario: Scenario, rows: Iterable[AnyRow], *, cluster: str, end_ms: int
-) -> Edited:
+) -> EditedRows:
     """The broker and topic events of one cluster under a scenario.
 
     Arguments, result and errors as `group_edits`; nothing of it is left to chance.

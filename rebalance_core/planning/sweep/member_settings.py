@@ -24,8 +24,8 @@ from rebalance_core.model.group_settings import (
     RequestMode,
     can_be_popped,
 )
-from rebalance_core.planning.scenario.edited_rows import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
-from rebalance_core.planning.sweep.history_rows import EVENTS, GROUPS
+from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
+from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
 from rebalance_core.protocol.members import asks_broker
 
 # What the members of a group state of themselves, over its whole history.

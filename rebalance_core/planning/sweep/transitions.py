@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.clockwork.measure.measured import Measured, propagation
+from rebalance_core.clockwork.measured import Measured, propagation
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.fan_out import GROUP

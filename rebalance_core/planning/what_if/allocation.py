@@ -18,7 +18,7 @@ from rebalance_core.model.times import (
     SECOND_MS,
 )
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch, owners_of
-from rebalance_core.planning.strategies.planning_strategy import Owners, PlanningStrategy
+from rebalance_core.planning.strategies import Owners, PlanningStrategy
 from rebalance_core.planning.what_if.planned_group import PlannedGroup
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows

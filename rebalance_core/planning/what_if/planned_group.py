@@ -20,11 +20,10 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
-from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
-from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy, by_topic
+from rebalance_core.planning.strategies import PlanningStrategy, by_topic
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 from rebalance_core.strategies import AllocationStrategy

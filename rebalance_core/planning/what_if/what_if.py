@@ -9,16 +9,15 @@ from typing import Any
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
+from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import Movement, previous_owner
-from rebalance_core.planning.strategies.known_strategies import as_planning_strategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
     Allocation,
     allocation_of,
     changed_owners,
 )
-from rebalance_core.planning.what_if.change import Change, read_change
-from rebalance_core.planning.what_if.client_ids import new_client_ids
+from rebalance_core.planning.what_if.change import Change, new_client_ids, read_change
 from rebalance_core.planning.what_if.planned_group import (
     Members,
     PlannedGroup,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.movement import Movement, StepMovement
-from rebalance_core.planning.strategies.planning_strategy import PlanningStrategy
+from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, changed_owners
 
 MOST_ROWS = 20

@@ -19,7 +19,7 @@ from rebalance_core.report.plots.style import (
     SMALL,
     TOP,
     WIDTH,
-    Rows,
+    PlotRows,
     key,
     note,
     note_height,
@@ -53,7 +53,7 @@ FEET = [
 
 
 @styled
-def draw_convergence(handovers: Rows, by: str = "cause") -> Figure:
+def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     """The share of changes that have settled, over the time since the change; a curve each kind.
 
     Args:
@@ -142,7 +142,7 @@ LEAST_MARGIN_MS = 300
 Row = dict[str, Any]
 
 
-def draw_worst_future(handovers: Rows) -> Figure:
+def draw_worst_future(handovers: PlotRows) -> Figure:
     """Who had which queue around the change that left queues without an owner for the longest.
 
     Of all changes and futures the one whose gaps add up to most; queues that did not move then are

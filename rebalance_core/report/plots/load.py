@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 from rebalance_core.report.plots.moves import read_steps, strategies, strategy_lines
 from rebalance_core.report.plots.style import (
     ACCENT,
@@ -28,7 +28,7 @@ from rebalance_core.report.plots.style import (
     SMALL,
     TOP,
     WIDTH,
-    Rows,
+    PlotRows,
     bare,
     clock,
     draw_clock,
@@ -48,7 +48,7 @@ from rebalance_core.report.plots.style import (
     table,
     text_on,
 )
-from rebalance_core.report.timeline.axis import Axis
+from rebalance_core.report.timeline import Axis
 
 # How many queues consumers have over time, whatever their number: fewest, average, most, idle.
 
@@ -170,7 +170,7 @@ ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of st
 
 
 @styled
-def draw_load(load: Rows) -> Figure:
+def draw_load(load: PlotRows) -> Figure:
     """Queues of each consumer over time, idle ones hatched.
 
     Up to 40 consumers have a row each, with the number in it; of more there is a band from the

@@ -25,7 +25,7 @@ from rebalance_core.report.plots.style import (
     TOP,
     UNCERTAIN_HATCH,
     WIDTH,
-    Rows,
+    PlotRows,
     few_ticks,
     grid,
     key,
@@ -80,7 +80,7 @@ class Total:
         return self.moved_compared / self.fewest if self.fewest else None
 
 
-def read_steps(given: Rows, needed: Sequence[str]) -> Any:
+def read_steps(given: PlotRows, needed: Sequence[str]) -> Any:
     """The rows, with ``compared``: True where the minimum can be compared with this result.
 
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
@@ -160,7 +160,7 @@ LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 
 
 @styled
-def draw_moves(steps: Rows) -> Figure:
+def draw_moves(steps: PlotRows) -> Figure:
     """A row for each strategy, a bar for each rebalance, a black line at the fewest possible.
 
     All strategies share both axes. Beyond 48 rebalances (of any number of groups, scenarios and

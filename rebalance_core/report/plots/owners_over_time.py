@@ -12,8 +12,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.report.audit_report import QueueHistory, Stretch
 from rebalance_core.report.plots import style
 from rebalance_core.report.plots.style import (
@@ -40,8 +39,16 @@ from rebalance_core.report.plots.style import (
     short,
     styled,
 )
-from rebalance_core.report.timeline.axis import Cell, cells_of
-from rebalance_core.report.timeline.timeline import NOBODY, Row, Rows, is_shared, rows_of, segments
+from rebalance_core.report.timeline import (
+    NOBODY,
+    Cell,
+    TimelineRow,
+    TimelineRows,
+    cells_of,
+    is_shared,
+    rows_of,
+    segments,
+)
 
 # Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
 
@@ -87,7 +94,7 @@ Corners = list[tuple[float, float]]
 
 
 @styled
-def draw_ownership(ownership: style.Rows) -> Figure:
+def draw_ownership(ownership: style.PlotRows) -> Figure:
     """A row for each queue, time to the right, each owner a letter with its tint and hatch.
 
     Of more than 48 queues only those that changed hands are drawn (if any did), and queues of one
@@ -139,13 +146,13 @@ def draw_ownership(ownership: style.Rows) -> Figure:
     return figure
 
 
-def _moving(rows: Rows) -> Rows:
+def _moving(rows: TimelineRows) -> TimelineRows:
     """Of more queues than fit only those that changed hands, if any did."""
     moving = tuple(row for row in rows.shown if len(row.history) > 1)
     if not rows.folded or not moving:
         return rows
     still = tuple(row for row in rows.shown if len(row.history) <= 1)
-    return Rows(moving, rows.folded, (*still, *rows.left_out))
+    return TimelineRows(moving, rows.folded, (*still, *rows.left_out))
 
 
 def _end(end: Any) -> int | None:
@@ -167,7 +174,7 @@ def _histories(frame: Any, ends: Sequence[int | None]) -> list[QueueHistory]:
     ]
 
 
-def _places(rows: Sequence[Row]) -> tuple[list[float], list[tuple[float, str]]]:
+def _places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float, str]]]:
     """The top of each row, and of each topic's name above its first row; in rows."""
     tops: list[float] = []
     heads: list[tuple[float, str]] = []
@@ -290,7 +297,7 @@ def _subtitle(queues: int, axis: Any) -> str:
     return f"{queues:,} queue{'s' if queues != 1 else ''}, {from_to(axis)}"
 
 
-def _feet(rows: Rows, marks: Mapping[str, Mark]) -> list[str]:
+def _feet(rows: TimelineRows, marks: Mapping[str, Mark]) -> list[str]:
     feet = []
     if rows.folded:
         feet.append("Queues of one broker with the same history share a row.")

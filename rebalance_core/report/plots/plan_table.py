@@ -21,7 +21,7 @@ from rebalance_core.report.plots.style import (
     QUIET,
     SMALL,
     TOP,
-    Rows,
+    PlotRows,
     bare,
     head,
     note,
@@ -51,7 +51,7 @@ IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 
 @styled
-def draw_summary(summary: Rows) -> Figure:
+def draw_summary(summary: PlotRows) -> Figure:
     """A row for each row of `plan_summary`, in their order; idle and ownerless cells are hatched.
 
     What differs is written "before → after". Columns of names with one value only are not drawn.

@@ -19,7 +19,7 @@ from rebalance_core.report.plots.style import (
     SMALL,
     TOP,
     WIDTH,
-    Rows,
+    PlotRows,
     bare,
     key,
     note,
@@ -58,7 +58,7 @@ LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42
 
 
 @styled
-def draw_producers(outcomes: Rows) -> Figure:
+def draw_producers(outcomes: PlotRows) -> Figure:
     """A panel for each disturbed phase, a bar for each version and setting.
 
     A bar is every message that was due: sent, failed after all retries, held back. Beside it how

@@ -21,7 +21,7 @@ from rebalance_core.report.plots.style import (
     QUIET,
     SMALL,
     TOP,
-    Rows,
+    PlotRows,
     key,
     note,
     note_height,
@@ -71,7 +71,7 @@ class _Point:
 
 
 @styled
-def draw_league(league: Rows) -> Figure:
+def draw_league(league: PlotRows) -> Figure:
     """Queues moved per rebalance to the right, peak over average upwards: left and low is best.
 
     RocketMQ's own strategies are filled circles, others open diamonds. A thin line goes up to the

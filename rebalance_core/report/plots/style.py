@@ -22,8 +22,8 @@ from matplotlib.ticker import MaxNLocator
 
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import utc
-from rebalance_core.report.page.visible import shortened
-from rebalance_core.report.timeline.axis import Axis
+from rebalance_core.report.timeline import Axis
+from rebalance_core.report.visible import shortened
 
 # The page a picture is drawn on: size in inches, one font, greys with one accent.
 
@@ -252,10 +252,10 @@ def _way(queues: int, most: int) -> float:
 
 # What a picture is drawn of: a pandas DataFrame, or rows (mappings, Spark's rows).
 
-Rows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
+PlotRows: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
 
 
-def table(given: Rows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
+def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Any:
     """A new DataFrame with the needed columns and those of ``defaults``, index from 0.
 
     Raises:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 from rebalance_core.report.plots.moves import BELOW_ONE
 from rebalance_core.report.plots.plan_table import draw_summary
 from rebalance_core.report.plots.style import (
@@ -24,7 +24,7 @@ from rebalance_core.report.plots.style import (
     QUIET,
     SMALL,
     TOP,
-    Rows,
+    PlotRows,
     bare,
     head,
     note,
@@ -80,7 +80,7 @@ class PlannedChange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PictureColumn:
     """A state: its head, the load of each consumer, and the figures at the foot."""
 
     head: str
@@ -92,7 +92,7 @@ class Column:
     below: bool = False  # it moves less than any balanced result
 
 
-def columns_of(steps: Sequence[PlannedChange]) -> list[Column]:
+def columns_of(steps: Sequence[PlannedChange]) -> list[PictureColumn]:
     """Each change after the state that it starts from, which is there once for a run of them."""
     starts = [(strategy_text(step.before), dict(step.before.loads)) for step in steps]
     several = any(start != starts[0] for start in starts)
@@ -105,15 +105,15 @@ def columns_of(steps: Sequence[PlannedChange]) -> list[Column]:
     return columns
 
 
-def _today(state: PlannedState, head: str) -> Column:
-    return Column(head, state.loads, len(state.orphaned))
+def _today(state: PlannedState, head: str) -> PictureColumn:
+    return PictureColumn(head, state.loads, len(state.orphaned))
 
 
-def _after(step: PlannedChange) -> Column:
+def _after(step: PlannedChange) -> PictureColumn:
     moves, caveat = step.movement, step.movement.caveat
     fewest = moves.minimum_moves
     what, _, strategy = str(step.change).partition(", strategy ")
-    return Column(
+    return PictureColumn(
         f"{strategy}: {what}" if strategy else what, step.after.loads, len(step.after.orphaned),
         f"{moves.moved:,}", "n/a" if caveat or fewest is None else f"{fewest:,}", caveat,
         not caveat and fewest is not None and moves.moved < fewest,
@@ -126,7 +126,7 @@ def strategy_text(state: PlannedState) -> str:
     return str(state.strategy) if of_rocketmq else f"{state.strategy} (not RocketMQ's)"
 
 
-def figures_of(columns: Sequence[Column]) -> dict[str, list[str]]:
+def figures_of(columns: Sequence[PictureColumn]) -> dict[str, list[str]]:
     """The lines at the foot: label -> a text for each column."""
 
     def of_loads(figure: Callable[[list[int]], int]) -> list[str]:
@@ -152,7 +152,7 @@ MOST_ROWS = 26
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PictureRow:
     """Consumers whose loads are equal in every column; None: not there. Or those left out."""
 
     label: str
@@ -163,7 +163,7 @@ class Row:
     many: bool = False
 
 
-def rows_of(consumers: Sequence[str], columns: Sequence[Column]) -> list[Row]:
+def rows_of(consumers: Sequence[str], columns: Sequence[PictureColumn]) -> list[PictureRow]:
     """At most `MOST_ROWS`: runs of equal loads share one, and of too many runs idle ones go first.
 
     Args:
@@ -185,12 +185,12 @@ def rows_of(consumers: Sequence[str], columns: Sequence[Column]) -> list[Row]:
 
 def _row(
     clients: Sequence[str], loads: Mapping[str, tuple[int | None, ...]], label: str = ""
-) -> Row:
+) -> PictureRow:
     per_column = list(zip(*(loads[client] for client in clients), strict=True))
     if not label:
         more = f" and {len(clients) - 1:,} more" if len(clients) > 1 else ""
         label = short(clients[0], 30) + more
-    return Row(
+    return PictureRow(
         label,
         tuple(
             tuple(sorted(set(column), key=lambda n: -1 if n is None else n))
@@ -206,7 +206,9 @@ def _row(
 IDLE = "idle"
 
 
-def draw_cells(axes: Axes, rows: Sequence[Row], columns: Sequence[Column], first: float) -> None:
+def draw_cells(
+    axes: Axes, rows: Sequence[PictureRow], columns: Sequence[PictureColumn], first: float
+) -> None:
     """A line of cells for each row, the first one at ``first``; labels to the left of them."""
     most = max([load for column in columns for load in column.loads.values()], default=0)
     held, shades, idle = [], [], []
@@ -240,7 +242,12 @@ def draw_cells(axes: Axes, rows: Sequence[Row], columns: Sequence[Column], first
 
 
 def _number(
-    axes: Axes, place: tuple[float, float], loads: Sequence[int], row: Row, idle: int, most: int
+    axes: Axes,
+    place: tuple[float, float],
+    loads: Sequence[int],
+    row: PictureRow,
+    idle: int,
+    most: int,
 ) -> None:
     if loads == [0]:
         text = f"{IDLE} ×{idle:,}" if row.many else IDLE
@@ -286,7 +293,7 @@ NO_MEANING = "n/a: moved / fewest means nothing there: {}."
 
 
 @styled
-def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | Rows) -> Figure:
+def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) -> Figure:
     """What changes would do: of one group consumer by consumer, or a row for each plan.
 
     Of what `planning.what_if` returned: a row for each consumer, a column for each state, in each
@@ -306,7 +313,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | Rows) -> Fig
     if not hasattr(what_if, "after"):
         what_if = what_if if isinstance(what_if, pd.DataFrame) else list(cast("Any", what_if))
         if len(what_if) and not hasattr(what_if[0] if isinstance(what_if, list) else 0, "after"):
-            return draw_summary(cast("Rows", what_if))
+            return draw_summary(cast("PlotRows", what_if))
     steps = (
         [cast("PlannedChange", what_if)]
         if hasattr(what_if, "after")
@@ -359,7 +366,7 @@ def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
     return f"Queues of each consumer under {shown}{more}"
 
 
-def _feet(columns: Sequence[Column], rows: Sequence[Row], more: int) -> list[str]:
+def _feet(columns: Sequence[PictureColumn], rows: Sequence[PictureRow], more: int) -> list[str]:
     feet = [
         "Consumers as RocketMQ sorts them (Java's order of strings); hatched: idle; dot: not there."
     ]

@@ -19,8 +19,8 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import strategy_for
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.cells import ABSENT, Block
-from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes.group_rows import REGULAR
+from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.group_rows import REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.segments import Ints

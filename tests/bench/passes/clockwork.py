@@ -14,7 +14,8 @@ import numpy as np
 from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings

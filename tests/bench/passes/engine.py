@@ -26,11 +26,11 @@ from rebalance_core.contracts import Table as Contract
 from rebalance_core.engine.options import REFERENCE as REPLAY
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.ledger import LedgerWork, ledger_tasks
-from rebalance_core.spark.session_rows import rows_of
-from rebalance_core.spark.tables.checks import check_and_note
-from rebalance_core.spark.tables.task_tables import Work, make_unwritten, task_tables
+from rebalance_core.spark.sources import rows_of
+from rebalance_core.spark.task_tables import Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.passes.workloads import (
     OWNERSHIP,
@@ -118,7 +118,7 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     """A generated day, checked and routed."""
     options = SimulationOptions()
     inputs = generate(spark, FleetPlan(groups=groups, days=1, seed=seed))
-    checked, counted = check_and_note(inputs, options.max_queue_nums, (interests_of,))
+    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
         routed, work = ledger_tasks(spark, checked, counted, options)
         routed.persist(StorageLevel.MEMORY_AND_DISK)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rebalance_core.planning.producer_model import read_model
-from rebalance_core.producers.simulation.model import Outage, ProducerModel, Variant, variants_of
-from rebalance_core.producers.simulation.producer_run import run_producer
+from rebalance_core.producers.model import Outage, ProducerModel, Variant, variants_of
+from rebalance_core.producers.producer_run import run_producer
 from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
 from tests.unit.producers.models import walk
 

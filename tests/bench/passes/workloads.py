@@ -13,12 +13,17 @@ from rebalance_core.checks.digest import TableDigest
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.table import TABLE
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import prepare_tables, reference_pass, rows_of, with_events
+from rebalance_core.engine.ledger_pass import (
+    prepare_tables,
+    reference_pass,
+    rows_of,
+    with_empty_events_if_missing,
+)
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
-from rebalance_core.kernels.codes.codes import EVENTS, GROUPS
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.codes import EVENTS, GROUPS
 from rebalance_core.spark.routed_rows import routed_tables
-from rebalance_core.spark.tables.task_tables import Rows
+from rebalance_core.spark.task_tables import TableRows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]
@@ -48,12 +53,12 @@ class Owned:
     number: int = 0
     digested: bool = False
 
-    def __call__(self, batches: Batches) -> tuple[Rows, TableDigest | None]:
+    def __call__(self, batches: Batches) -> tuple[TableRows, TableDigest | None]:
         """The rows of a task."""
         digest = TableDigest(OWNERSHIP) if self.digested else None
         return self._rows(batches, digest), digest
 
-    def _rows(self, batches: Batches, digest: TableDigest | None) -> Rows:
+    def _rows(self, batches: Batches, digest: TableDigest | None) -> TableRows:
         for grouped in _grouped(batches):
             for name, batch in self._made(grouped):
                 if name == OWNERSHIP.name:
@@ -61,7 +66,7 @@ class Owned:
                         digest.add(batch)
                     yield name, batch
 
-    def _made(self, grouped: GroupedRows) -> Rows:
+    def _made(self, grouped: GroupedRows) -> TableRows:
         whole = self.one_in == 1 and self.engine != REFERENCE
         for begin, end in grouped.chunks(ROWS_PER_CHUNK if whole else 1):
             if whole or self._in_share(grouped, begin):
@@ -76,7 +81,9 @@ class Owned:
         return crc32(name.encode()) % self.one_in == self.number % self.one_in
 
 
-def owned(tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool) -> Rows:
+def owned(
+    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool
+) -> TableRows:
     """What the kernels make of some groups for ``ownership``."""
     wanted = [OWNERSHIP.name]
     return rows_of(prepare_tables(tables, options, wanted), wanted, names_coded=names_coded)
@@ -102,7 +109,9 @@ def fanned_out(routed: DataFrame) -> DataFrame:
 
 def _grouped(batches: Batches) -> Iterator[GroupedRows]:
     for _, tables in routed_tables(batches):
-        yield fan_out(with_events({n: t for n, t in tables.items() if n != REJECTED.name}))
+        yield fan_out(
+            with_empty_events_if_missing({n: t for n, t in tables.items() if n != REJECTED.name})
+        )
 
 
 def per_group(fanned: DataFrame) -> DataFrame:

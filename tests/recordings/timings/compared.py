@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch import play_seeds
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import BROADCASTING
 from tests.recordings.recorded_events import REPLICATED

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.completeness import audit_run_of
-from rebalance_core.audit.judge import judge_cluster, missing_of_groups, missing_reason
+from rebalance_core.audit.findings import missing_of_groups, missing_reason, run_cluster_rules
 from tests.unit.audit.comparison.group_rows import fact
 
 HOUR = 3_600_000
@@ -119,10 +119,10 @@ def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
 
 
 def test_a_collection_that_is_old_as_a_whole() -> None:
-    _, rows = judge_cluster(WHOLE, DUMPS, [], 6.0, END + HOUR)
+    _, rows = run_cluster_rules(WHOLE, DUMPS, [], 6.0, END + HOUR)
     assert [row["rule_id"] for row in rows] == ["COLLECTION_INCOMPLETE"]
     assert rows[0]["severity"] == "ERROR"
-    assert judge_cluster(WHOLE, DUMPS, [], 6.0, END - HOUR)[1] == []
+    assert run_cluster_rules(WHOLE, DUMPS, [], 6.0, END - HOUR)[1] == []
 
 
 def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from rebalance_core.audit import judge as judging
+from rebalance_core.audit import findings as rule_runs
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import Finding
-from rebalance_core.audit.judge import judge, missing_reason
+from rebalance_core.audit.findings import missing_reason, run_rules
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.verdicts import REASONS
 from tests.unit.audit.cases import case_of, join, leave, of_unknown_strategy, topic
@@ -32,8 +32,8 @@ def rules_of(rows: list[dict[str, object]]) -> set[object]:
 def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
     group: GroupCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "compare", fails)
-    made = judge(group)
+    monkeypatch.setattr(rule_runs, "compare", fails)
+    made = run_rules(group)
     (verdict,) = made["group_verdicts"]
     assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "COMPARISON_FAILED")
     assert verdict["reason"] in REASONS
@@ -48,8 +48,8 @@ def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
 def test_findings_of_the_comparison_that_fail_are_caught_too(
     group: GroupCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "comparison_findings", lambda case, result: fails(case))
-    made = judge(group)
+    monkeypatch.setattr(rule_runs, "comparison_findings", lambda case, result: fails(case))
+    made = run_rules(group)
     assert made["group_verdicts"][0]["reason"] == "COMPARISON_FAILED"
     assert "RULE_FAILED" in rules_of(made["findings"])
 
@@ -61,8 +61,8 @@ def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
         dataclasses.replace(rule, find=fails) if rule.rule_id == "IDLE_MEMBER" else rule
         for rule in RULES
     ]
-    monkeypatch.setattr(judging, "RULES", broken)
-    made = judge(group)
+    monkeypatch.setattr(rule_runs, "RULES", broken)
+    made = run_rules(group)
     assert made["group_verdicts"][0]["verdict"] == "EQUAL"
     (failed,) = (row for row in made["findings"] if row["rule_id"] == "RULE_FAILED")
     assert failed["summary"].startswith("IDLE_MEMBER failed on g")
@@ -76,8 +76,8 @@ def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> 
         join("w"), leave("w", at=60),
     )  # fmt: skip
     by_owners = {rule.rule_id for rule in RULES if rule.by_owners} | {"DOUBLE_OWNER"}
-    known = rules_of(judge(found)["findings"])
+    known = rules_of(run_rules(found)["findings"])
     assert known & by_owners >= {"ORPHAN_QUEUES", "IDLE_MEMBER", "DOUBLE_OWNER"}
-    unknown = rules_of(judge(of_unknown_strategy(found))["findings"])
+    unknown = rules_of(run_rules(of_unknown_strategy(found))["findings"])
     assert unknown - {"INGEST_STRATEGY_UNKNOWN", "OWNERSHIP_UNKNOWN"} <= known - by_owners
     assert "DUPLICATE_CLIENT_ID" in unknown

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.judge import GroupJudge, judge
+from rebalance_core.audit.findings import GroupRules, run_rules
 from rebalance_core.audit.redact import Redaction, pseudonym
 from tests.unit.audit.cases import Row
 from tests.unit.audit.comparison.group_rows import DUMPED_MS, case, fact, ledger, progress, status
@@ -51,11 +51,11 @@ def text_of(made: Mapping[str, Any]) -> str:
 def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupCase) -> None:
     runs = {"c": AuditRun(0, 10_000_000)}
     tables = {name: list(map(dict, group.rows(name))) for name in group.tables}
-    plain = GroupJudge(runs)("c", "g", tables)
-    assert plain == judge(group)
+    plain = GroupRules(runs)("c", "g", tables)
+    assert plain == run_rules(group)
     secrets = [*CLIENTS, HOST, OTHER, STRANGER, "fe80"]
     assert [one for one in secrets if one not in text_of(plain)] == []
-    hidden = GroupJudge(runs, salt=SALT)("c", "g", tables)
+    hidden = GroupRules(runs, salt=SALT)("c", "g", tables)
     assert [one for one in secrets if one in text_of(hidden)] == []
     assert len(hidden["findings"]) == len(plain["findings"])
     assert all(pseudonym(one, SALT) in text_of(hidden) for one in CLIENTS)

@@ -1,7 +1,7 @@
 """What docs/audit-rules.md is generated from."""
 
-from rebalance_core.audit.judge import ALL_RULES
-from rebalance_core.model.statuses import SEVERITIES
+from rebalance_core.audit.findings import ALL_RULES
+from rebalance_core.model.verdicts import SEVERITIES
 
 
 def test_every_rule_is_whole_and_there_once() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.collection.collected_file import LOGS, identify
+from rebalance_core.ingest.collection import LOGS, identify
 from tests.bench.benches import BENCHES, FULL, LISTS, QUICK, Bench
 from tests.bench.page import page
 from tests.bench.report import MORE, Figure, Report, Table

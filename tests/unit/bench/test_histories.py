@@ -4,7 +4,7 @@ from pathlib import Path
 
 import rebalance_core
 from rebalance_core.engine.options import REFERENCE, SimulationOptions
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from tests.bench.histories import Shape, history

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.client.broker_answers import (
+from rebalance_core.client.process import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,

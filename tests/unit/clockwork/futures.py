@@ -10,7 +10,8 @@ from rebalance_core.clockwork.loop.play import Played, play_with_passes
 from rebalance_core.clockwork.loop.world import PassBegun
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model.events import Event
 from tests.unit.replay.histories import event, history, short, topic
 

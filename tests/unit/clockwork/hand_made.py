@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rebalance_core.clockwork.measure.measured import Measured, measured
+from rebalance_core.clockwork.measured import Measured, measured
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.clockwork.measure.measured import Measured
+from rebalance_core.clockwork.measured import Measured
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings

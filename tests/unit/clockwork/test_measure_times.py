@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rebalance_core.clockwork.measure.measured import propagation
+from rebalance_core.clockwork.measured import propagation
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.model import events

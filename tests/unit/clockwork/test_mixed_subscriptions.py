@@ -12,7 +12,8 @@ from rebalance_core.clockwork.batch.play import MIXED_SUBSCRIPTIONS, REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import PULL, GroupSettings

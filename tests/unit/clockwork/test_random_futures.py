@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from rebalance_core.clockwork.loop.play import play, play_seeds_one_by_one
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script, script_of
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.replay.history import GroupHistory, Replay, replay_history
 from rebalance_core.replay.shared_topics import ProcessKey

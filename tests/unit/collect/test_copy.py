@@ -2,7 +2,7 @@ import os
 import tomllib
 from pathlib import Path
 
-from rebalance_core.ingest.collection.collected_file import identify
+from rebalance_core.ingest.collection import identify
 from tests.unit.collect.machines import Run, collect, executable, machines
 
 COPIED = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.collection.collected_file import identify
-from rebalance_core.ingest.parse.stores.store_listing import parse_store_listing
+from rebalance_core.ingest.collection import identify
+from rebalance_core.ingest.parse.config_stores import parse_store_listing
 from tests.unit.collect.machines import Run, collect, executable, machines
 from tests.unit.collect.test_ask import JAVA
 from tests.unit.ingest.documents import facts

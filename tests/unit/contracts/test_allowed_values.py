@@ -3,14 +3,14 @@
 import pytest
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.model import group_settings, statuses, verdicts
+from rebalance_core.model import group_settings, verdicts
 
 ALLOWED = {
-    ("findings", "severity"): statuses.SEVERITIES,
+    ("findings", "severity"): verdicts.SEVERITIES,
     ("group_verdicts", "verdict"): tuple(verdicts.VERDICTS),
-    ("epochs", "status"): statuses.EPOCH_STATUSES,
-    ("plan_steps", "status"): statuses.EPOCH_STATUSES,
-    ("pull_starts", "status"): statuses.START_STATUSES,
+    ("epochs", "status"): verdicts.EPOCH_STATUSES,
+    ("plan_steps", "status"): verdicts.EPOCH_STATUSES,
+    ("pull_starts", "status"): verdicts.START_STATUSES,
     ("memberships", "message_model"): group_settings.MESSAGE_MODELS,
     ("consumer_groups", "consumer_type"): group_settings.CONSUMER_TYPES,
     ("consumer_groups", "rebalance_mode"): group_settings.REBALANCE_MODES,

@@ -15,7 +15,7 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass, ledger_pass
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
-from rebalance_core.kernels.codes.coded_groups import EngineOptions
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, arrow_batches
 from tests.unit.engine.test_fan_out import arrow_tables, random_tables

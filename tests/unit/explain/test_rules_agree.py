@@ -22,8 +22,7 @@ from rebalance_core.explain.settlement import (
 from rebalance_core.explain.view import View
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
-from rebalance_core.model.ordering import java_string_key, sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, java_string_key, sort_client_ids, sort_queues
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.settle import Holdings, settle, strategy_key
 from rebalance_core.replay.shared_topics import Member

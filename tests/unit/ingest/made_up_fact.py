@@ -16,9 +16,9 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
-from rebalance_core.ingest.parse.logs import broker_log
-from rebalance_core.ingest.parse.text.java_text import between
-from rebalance_core.ingest.parse.text.log_lines import Fields, named
+from rebalance_core.ingest.parse import broker_log
+from rebalance_core.ingest.parse.java_text import between
+from rebalance_core.ingest.parse.log_lines import Fields, named
 
 _WORDS = "pull held back, group: "
 

@@ -1,7 +1,7 @@
 """What a file's name and its text say together."""
 
-from rebalance_core.ingest.collection.collected_file import identify
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.collection import identify
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader
 from tests.unit.ingest.parse.mqadmin.test_consumer_status import CLIENT, OLD, PROMPT

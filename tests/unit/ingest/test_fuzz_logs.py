@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.collection.collected_file import (
+from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
@@ -18,11 +18,11 @@ from rebalance_core.ingest.collection.collected_file import (
     PROXY_LOG,
     CollectedFile,
 )
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import RAW_LIMIT, Unread
 from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
-from rebalance_core.ingest.parse.logs.client_log import parse_client_line
-from rebalance_core.ingest.parse.text.log_lines import (
+from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
     SERVER_HEAD,
     STACK_LINE,

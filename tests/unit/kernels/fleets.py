@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.kernels.codes import group_rows
-from rebalance_core.kernels.codes.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels import group_rows
+from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.ledger import ledger_rows
+from rebalance_core.kernels.loads import sharing_of
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
-from rebalance_core.kernels.tables.ledger import ledger_rows
-from rebalance_core.kernels.tables.loads import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.group_replay import replay_group

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.ownership.averagely import average_index
+from rebalance_core.kernels.ownership.owners import average_index
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import GroupHistory

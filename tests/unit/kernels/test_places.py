@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_core.kernels.epochs import TopicBrokers
+from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.segments import Ints, pointers
-from rebalance_core.kernels.state.epochs import TopicBrokers
-from rebalance_core.kernels.state.grid import Grid, places
-from rebalance_core.kernels.state.topics import GroupTopics
+from rebalance_core.kernels.topics import GroupTopics
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels.codes import group_rows
+from rebalance_core.kernels import group_rows
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy

@@ -18,10 +18,12 @@ def spans() -> dict[str, dict[str, object]]:
     for package in ("model", *PURE):
         for path in sorted((TREE / "rebalance_core" / package).rglob("*.py")):
             name = ".".join(path.relative_to(TREE).with_suffix("").parts)
-            nodes = [
-                n for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.Assign)
-            ]
-            assigned = {ast.unparse(target) for node in nodes for target in node.targets}
+            assigned = set()
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.Assign):
+                    assigned |= {ast.unparse(target) for target in node.targets}
+                elif isinstance(node, ast.AnnAssign):
+                    assigned.add(ast.unparse(node.target))
             for constant in (text for text in assigned if text.endswith("_MS") and text.isupper()):
                 values[constant][name] = getattr(importlib.import_module(name), constant)
     return values

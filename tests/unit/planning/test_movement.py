@@ -4,8 +4,8 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.known_strategies import planning_strategy
 from rebalance_core.planning.movement import Holders, Movement, StepMovement, movement
-from rebalance_core.planning.strategies.known_strategies import planning_strategy
 from tests.unit.replay.histories import Row, join, leave, replay, topic
 
 EIGHT = [MessageQueue("T", "a", i) for i in range(8)]

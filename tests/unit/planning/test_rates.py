@@ -10,7 +10,7 @@ from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, QUEUE_RATES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning import what_if
-from rebalance_core.planning.rates import (
+from rebalance_core.planning.sizing import (
     Backlog,
     ConsumerRate,
     backlog,

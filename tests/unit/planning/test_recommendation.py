@@ -1,10 +1,10 @@
 """Which strategy is best, and the words for it."""
 
 import doctest
+from importlib import import_module
 from typing import Any
 
-from rebalance_core.planning import recommendation
-from rebalance_core.planning.recommendation import best_of, possible
+from rebalance_core.planning.movement import best_of, possible
 
 
 def row(strategy: str, **figures: Any) -> dict[str, Any]:
@@ -51,4 +51,4 @@ def test_what_rocketmq_lacks_is_never_best_but_told() -> None:
 
 
 def test_the_examples_are_true() -> None:
-    assert doctest.testmod(recommendation) == (0, 2)
+    assert doctest.testmod(import_module("rebalance_core.planning.movement")) == (0, 6)

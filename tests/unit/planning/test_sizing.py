@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.known_strategies import planning_strategy
 from rebalance_core.planning.sizing import (
     EFFICIENT,
     EVEN,
@@ -15,7 +16,6 @@ from rebalance_core.planning.sizing import (
     consumer_counts,
     queues_needed,
 )
-from rebalance_core.planning.strategies.known_strategies import planning_strategy
 
 
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])

@@ -9,8 +9,8 @@ from rebalance_core.planning.variants import (
     LEAGUE_STRATEGIES,
     NEVER_MS,
     RECORDED,
+    EditsByHistory,
     History,
-    HistoryEdits,
     SweptStrategy,
     first_edit_ms,
     idle_switches,
@@ -75,7 +75,7 @@ def test_the_state_before_ends_with_the_first_edit(
 
 def test_only_what_an_edit_concerns_is_touched_and_edits_travel() -> None:
     histories = (History(None, 0), History(GROW, 0), History(BREAK, 0))
-    edits = pickle.loads(pickle.dumps(HistoryEdits(histories, {CLUSTER: END_MS})))
+    edits = pickle.loads(pickle.dumps(EditsByHistory(histories, {CLUSTER: END_MS})))
     touched = [
         [edits.touches(number, CLUSTER, group) for group in ("g", "other", None)]
         for number in range(3)

@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.process import ingest as module

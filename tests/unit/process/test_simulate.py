@@ -11,7 +11,7 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of, rea
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.kernels.codes.group_rows import REASONS
+from rebalance_core.kernels.group_rows import REASONS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.simulate import Ledger, simulate, simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan

@@ -3,7 +3,7 @@
 from random import Random
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.simulation.model import (
+from rebalance_core.producers.model import (
     BrokerModel,
     BrownOut,
     FixedLatency,
@@ -15,8 +15,8 @@ from rebalance_core.producers.simulation.model import (
     UniformLatency,
     Variant,
 )
-from rebalance_core.producers.simulation.tally import Tally
-from rebalance_core.producers.simulation.thread import SendingThread
+from rebalance_core.producers.tally import Tally
+from rebalance_core.producers.thread import SendingThread
 
 FAST = FixedLatency(3)
 START_MS = 1_795_000_000_000

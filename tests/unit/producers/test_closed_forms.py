@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.producers.routes import publish_list
-from rebalance_core.producers.selection import POSITIVE_MASK, Counter
-from rebalance_core.producers.simulation.model import BrokerModel, Outage
-from rebalance_core.producers.simulation.producer_run import Cycle, run_producer
-from rebalance_core.producers.simulation.tally import Tally
+from rebalance_core.producers.model import BrokerModel, Outage
+from rebalance_core.producers.producer_run import Cycle, run_producer
+from rebalance_core.producers.routes import POSITIVE_MASK, Counter, publish_list
+from rebalance_core.producers.tally import Tally
 from tests.unit.producers.models import FAST, model, variant
 
 sizes = st.lists(st.integers(1, 9), min_size=2, max_size=5)

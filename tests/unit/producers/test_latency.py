@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.producers.simulation.model import (
-    FixedLatency,
-    Latency,
-    LognormalLatency,
-    UniformLatency,
-)
-from rebalance_core.producers.simulation.tally import NEVER, Behaviour, draw
+from rebalance_core.producers.model import FixedLatency, Latency, LognormalLatency, UniformLatency
+from rebalance_core.producers.tally import NEVER, Behaviour, draw
 
 OPEN = st.floats(0, 1, exclude_min=True, exclude_max=True)
 

@@ -5,10 +5,11 @@ from itertools import pairwise
 import pytest
 
 from rebalance_core.model.versions import parse_version
-from rebalance_core.producers.profile import ProducerProfile, profile_of
 from rebalance_core.producers.routes import (
     BrokerData,
     ConcurrentMapOrder,
+    Counter,
+    PublishInfo,
     QueueData,
     QueueMapping,
     RouteError,
@@ -17,9 +18,15 @@ from rebalance_core.producers.routes import (
     publish_list,
     static_queues,
 )
-from rebalance_core.producers.selection import Counter, PublishInfo
 from rebalance_core.producers.sending import Answer, Producer, ProducerSettings, send
-from rebalance_core.producers.strategy import FaultStrategy, FaultTable, isolation_ms, new_strategy
+from rebalance_core.producers.strategy import (
+    FaultStrategy,
+    FaultTable,
+    ProducerProfile,
+    isolation_ms,
+    new_strategy,
+    profile_of,
+)
 
 
 def profile(version: str) -> ProducerProfile:

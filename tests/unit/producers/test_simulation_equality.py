@@ -5,11 +5,11 @@ from random import Random
 import pytest
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.producers.model import BrownOut, FixedLatency, Outage
+from rebalance_core.producers.producer_run import run_producer
 from rebalance_core.producers.sending import SendRecord
-from rebalance_core.producers.simulation.model import BrownOut, FixedLatency, Outage
-from rebalance_core.producers.simulation.producer_run import run_producer
-from rebalance_core.producers.simulation.tally import Tally
-from rebalance_core.producers.simulation.thread import SendingThread
+from rebalance_core.producers.tally import Tally
+from rebalance_core.producers.thread import SendingThread
 from tests.unit.producers.models import model, random_model, variant, walk
 
 pytestmark = pytest.mark.unit

@@ -12,12 +12,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
-from rebalance_core.client.process import ProcessQueue, start_process
+from rebalance_core.client.process import BrokerAnswers, ProcessQueue, QueueAnswers, start_process
 from rebalance_core.client.rebalance_pass import PassView, run_pass
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, GroupSettings
-from rebalance_core.model.ordering import java_string_key
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
 from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key

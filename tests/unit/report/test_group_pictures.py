@@ -2,9 +2,14 @@
 
 from typing import Any
 
-from rebalance_core.report.audit_report import GroupCounts, Stretch
-from rebalance_core.report.audit_rows import SEVERAL, group_balances, group_timelines
-from rebalance_core.report.page.page import headline
+from rebalance_core.report.audit_report import (
+    SEVERAL,
+    GroupCounts,
+    Stretch,
+    group_balances,
+    group_timelines,
+)
+from rebalance_core.report.page import headline
 from tests.unit.report.audit_reports import report
 
 NAME = ("c", "g")

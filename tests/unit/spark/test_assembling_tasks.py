@@ -10,13 +10,12 @@ import pytest
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.complete_tables import complete, rejected_row
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.group_tables import assemble
+from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.in_process import context_of, given_groups, read_file, reader_of
 from rebalance_core.spark import collection_evidence, ingest
 from rebalance_core.spark.ingest import Assembling, completing

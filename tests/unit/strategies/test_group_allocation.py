@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.ordering import sort_client_ids
-from rebalance_core.model.queue import MessageQueue, sort_queues
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies import AllocationStrategy, allocate_group, make_strategy
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues
 

@@ -3,7 +3,7 @@ import pytest
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy, parse_strategy
-from rebalance_core.strategies.machine_room_nearby import RoomResolver
+from rebalance_core.strategies.machine_room import RoomResolver
 
 pytestmark = pytest.mark.unit
 

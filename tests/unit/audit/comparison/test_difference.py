@@ -5,17 +5,10 @@ import random
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.compare import compare
-from rebalance_core.audit.comparison.difference import (
-    FOREIGN,
-    STALE,
-    UNEXPLAINED,
-    Difference,
-    classified,
-)
-from rebalance_core.audit.comparison.findings import comparison_findings
-from rebalance_core.audit.comparison.observations import ClientObservation, observations
-from rebalance_core.audit.comparison.prediction import Prediction
+from rebalance_core.audit.comparison import compare, comparison_findings
+from rebalance_core.audit.difference import FOREIGN, STALE, UNEXPLAINED, Difference, classified
+from rebalance_core.audit.observations import ClientObservation, observations
+from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EQUAL

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.compare import ComparisonResult, compare
-from rebalance_core.audit.comparison.findings import comparison_findings
-from rebalance_core.audit.judge import judge
+from rebalance_core.audit.comparison import ComparisonResult, compare, comparison_findings
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.verdicts import (
@@ -202,7 +201,7 @@ def test_a_system_group_is_not_audited() -> None:
     lost = of_member(CONSUMER_LOST, "10.0.0.1@DEFAULT", 500, channel="c2")
     case = case_of(topic(), *twins, lost, settings=GroupSettings(message_model="BROADCASTING"))
     case = GroupCase("c", "CID_DefaultHeartBeatSyncerTopic", case.run, case.tables)
-    judged = judge(case)
+    judged = run_rules(case)
     assert judged["findings"] == []
     (row,) = judged["group_verdicts"]
     assert (row["verdict"], row["reason"], row["unasked"]) == (UNKNOWN, SYSTEM, [])

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison.compare import compare
-from rebalance_core.audit.comparison.findings import comparison_findings
+from rebalance_core.audit.comparison import compare, comparison_findings
 from rebalance_core.audit.finding import Finding
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, NOT_TOLD, UNKNOWN
 from tests.unit.audit.comparison.group_rows import (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.judge import ALL_RULES, judge, judge_cluster
-from rebalance_core.audit.known.known_issue import (
+from rebalance_core.audit.findings import ALL_RULES, run_cluster_rules, run_rules
+from rebalance_core.audit.known_issues import (
     KNOWN,
     Concerned,
     KnownIssue,
@@ -112,7 +112,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
     assert len(issues) >= 20
     languages = {language for issue in issues for language in issue.languages}
     assert languages >= {"JAVA", "GO", "CPP", "PYTHON"}
-    packaged = TREE / "rebalance_core" / "audit" / "known" / "known_issues.toml"
+    packaged = TREE / "rebalance_core" / "audit" / "known_issues.toml"
     assert packaged.read_text("utf-8") == text, "run `make docs`"
 
 
@@ -175,7 +175,7 @@ def test_a_finding_of_a_group_names_it_with_the_versions_seen() -> None:
     happened = [topic(), topic("U"), join("c1", "T"), join("c2", "U")]
     case = case_of(*happened, members=listed_at("a", 900, "c1", "c2"))
     run = replace(case.run, versions={"a": "5.3.3"})
-    rows = judge(replace(case, run=run))["findings"]
+    rows = run_rules(replace(case, run=run))["findings"]
     (row,) = (row for row in rows if row["rule_id"] == "INCONSISTENT_SUBSCRIPTION")
     assert row["evidence"][KNOWN] == "apache/rocketmq#5473, broker 5.3.3"
     assert [r["rule_id"] for r in rows if "#5473" in r["evidence"].get(KNOWN, "")] == [
@@ -191,7 +191,7 @@ def test_a_finding_on_the_cluster_names_it() -> None:
             "BROKER_REGISTERED", 10, broker_name="a", details={"name": "n1", "registered": "true"}
         ),
     ]
-    _, rows = judge_cluster(facts, [], [], 6.0)
+    _, rows = run_cluster_rules(facts, [], [], 6.0)
     (row,) = (row for row in rows if row["rule_id"] == "NAME_SERVERS_DIFFER")
     assert row["evidence"][KNOWN] == "apache/rocketmq#4807, broker of any version"
 

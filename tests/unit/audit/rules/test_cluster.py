@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rebalance_core.audit.judge import judge_cluster
+from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
 from tests.unit.audit.comparison.group_rows import fact
 
@@ -69,7 +69,7 @@ def test_a_restart_or_a_long_absence_is_no_flap() -> None:
 def test_their_severities() -> None:
     facts = [server("n1"), server("n2"), view("n1", "b", "true")]
     events = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP")]
-    _, rows = judge_cluster(facts, [], events, 6.0)
+    _, rows = run_cluster_rules(facts, [], events, 6.0)
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
     assert found["BROKER_FLAPS"] == "WARNING"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.judge import judge_cluster
+from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
@@ -100,7 +100,7 @@ def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
 
     for mode, rules in (("REFUSED", ["SLAVE_NOT_READABLE"]), ("SLAVE_READ", []), (None, [])):
         turns = [turn(1, "MASTER_DOWN", mode), turn(2, "MASTER_UP")]
-        run, rows = judge_cluster([], [], turns, 6)
+        run, rows = run_cluster_rules([], [], turns, 6)
         assert [r["rule_id"] for r in rows if r["rule_id"] == "SLAVE_NOT_READABLE"] == rules
         assert run.masters["a"][0].up_ms == 2
 
@@ -113,7 +113,7 @@ def slaves(**modes: str) -> list[dict[str, Any]]:
 
 
 def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, dict[str, str]]]:
-    _, rows = judge_cluster(facts, [], turns, 6)
+    _, rows = run_cluster_rules(facts, [], turns, 6)
     found = [row for row in rows if row["rule_id"] == "SLAVE_NOT_READABLE"]
     assert all((row["severity"], row["broker_name"]) == ("INFO", None) for row in found)
     return [(row["summary"], row["evidence"]) for row in found]

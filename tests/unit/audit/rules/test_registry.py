@@ -4,7 +4,7 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.finding import Rule
 from rebalance_core.audit.rules import RULES, rules_by_id
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.statuses import SEVERITIES
+from rebalance_core.model.verdicts import SEVERITIES
 from tests.unit.audit.cases import (
     case_of,
     end,

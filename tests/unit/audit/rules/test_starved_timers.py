@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rebalance_core.audit.judge import judge_cluster
+from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.model.times import MINUTE_MS
 from tests.unit.audit.comparison.group_rows import fact
@@ -65,6 +65,6 @@ def test_a_broker_that_came_back_meanwhile() -> None:
 
 def test_it_is_judged_with_the_cluster_and_a_known_issue_fits() -> None:
     facts = [fact("COLLECTED", 0, details={"start_ms": "0", "end_ms": "900000"}), failed("a", 9)]
-    _, rows = judge_cluster(facts, [], [event("BROKER_DOWN", 2)], 6)
+    _, rows = run_cluster_rules(facts, [], [event("BROKER_DOWN", 2)], 6)
     (row,) = [row for row in rows if row["rule_id"] == "STARVED_TIMERS"]
     assert "apache/rocketmq#2763, client JAVA" in row["evidence"]["known"]

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.collection.collected_file import identify
-from rebalance_core.ingest.collection.collection import open_collection
+from rebalance_core.ingest.collection import identify, open_collection
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.model.errors import InputRefused
 

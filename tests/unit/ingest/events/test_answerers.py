@@ -3,10 +3,10 @@
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.listings import at_answerers
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.events.listings import with_answering_replica
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
 
 pytestmark = pytest.mark.unit
@@ -46,17 +46,19 @@ LOGGED = [logged("h:1", MASTER), logged("h:2", SLAVE), logged("h:3", "b")]
     ],
 )
 def test_whose_connections_a_dump_lists(piece: Evidence, place: str) -> None:
-    found = [p for p in at_answerers([*LOGGED, piece], context()) if p.kind == "member"]
+    found = [p for p in with_answering_replica([*LOGGED, piece], context()) if p.kind == "member"]
     assert [p.place for p in found] == [place]
 
 
 def test_where_nothing_tells_which_slave_answered() -> None:
     two = context(**{"a-t": BrokerFolder("a", OTHER, False, True)})
-    assert at_answerers([listed(2_000, "h:9")], two) == []
-    assert [p.place for p in at_answerers([*LOGGED, listed(2_000, "h:2")], two)][-1] == SLAVE
+    assert with_answering_replica([listed(2_000, "h:9")], two) == []
+    assert [p.place for p in with_answering_replica([*LOGGED, listed(2_000, "h:2")], two)][
+        -1
+    ] == SLAVE
     none = ClusterContext("c", 0, 9_000, folders={"a": FOLDERS["a"]}, master_turns=TURNS)
-    assert at_answerers([listed(2_000, "h:9")], none) == []
+    assert with_answering_replica([listed(2_000, "h:9")], none) == []
 
 
 def test_lines_of_logs_stay_where_they_are() -> None:
-    assert at_answerers(LOGGED, context()) == LOGGED
+    assert with_answering_replica(LOGGED, context()) == LOGGED

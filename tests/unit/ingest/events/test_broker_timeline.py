@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 
 CONTEXT = ClusterContext(
     "C", 0, 100_000, brokers=("a",), addresses={"1:1": "a", "1:2": "a"}, versions={"a": "5.3.3"}

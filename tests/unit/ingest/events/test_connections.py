@@ -1,6 +1,6 @@
 import random
 
-from rebalance_core.ingest.events.connections import Change, Connections
+from rebalance_core.ingest.events.connections import ConnectionChange, Connections
 
 
 def test_a_process_is_one_however_many_brokers_it_knows() -> None:
@@ -242,7 +242,7 @@ def beating_rarely() -> Connections:
     return found
 
 
-def told(changes: list[Change]) -> list[tuple[str, int, bool, str]]:
+def told(changes: list[ConnectionChange]) -> list[tuple[str, int, bool, str]]:
     return [(one.broker, one.at_ms, one.joined, one.channel) for one in changes]
 
 

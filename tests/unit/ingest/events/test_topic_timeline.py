@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.complete_tables import sequenced
 from rebalance_core.ingest.events.topic_timeline import topic_tables
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_tables import sequenced
 from rebalance_core.ingest.masters import MasterTurn
 
 CONTEXT = ClusterContext(

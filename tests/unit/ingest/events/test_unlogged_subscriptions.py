@@ -3,7 +3,7 @@
 from typing import Any
 
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.rows import Row, event
 from tests.unit.ingest.events.listings.pieces import CONTEXT, said
 

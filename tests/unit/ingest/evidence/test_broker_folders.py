@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder, broker_folders
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
+from rebalance_core.ingest.evidence import Evidence
 
 MASTER, SLAVE = "1.1.1.1:1", "1.1.1.2:1"
 LISTED = ("broker_name", "broker_id", "addr", "version")

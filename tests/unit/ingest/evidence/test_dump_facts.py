@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.collection.collected_file import CollectedFile, identify
-from rebalance_core.ingest.evidence.dump_facts import dump_fact
+from rebalance_core.ingest.collection import CollectedFile, identify
+from rebalance_core.ingest.evidence import dump_fact
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import ADMIN_PARSERS
 

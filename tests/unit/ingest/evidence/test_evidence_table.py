@@ -9,13 +9,13 @@ import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection.collection import open_collection
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.evidence_table import evidence_batches, pieces_of
-from rebalance_core.ingest.evidence.stated_once import FILE_BITS, stated_once
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import evidence_batches, pieces_of
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.in_process import context_of, read_file, reader_of
+from rebalance_core.ingest.store_copies import FILE_BITS, stated_once
 from tests.unit.ingest import made_up_fact
 
 BROKERS = ("broker-a", "broker-b")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.evidence.store_copies import BrokerStore, rocksdb_stores
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores
 
 pytestmark = pytest.mark.unit
 

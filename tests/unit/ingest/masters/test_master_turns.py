@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.evidence.broker_folders import BrokerFolder
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.broker_folders import BrokerFolder
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import Replicas, master_turns, modes_at_end
 
 MASTER, SLAVE = "1:1", "1:2"

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from rebalance_core.ingest.broker_folders import silences
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.broker_timeline import BrokerRegistry
-from rebalance_core.ingest.evidence.broker_folders import silences
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 
 CONTEXT = ClusterContext("C", 0, 200_000, brokers=("a",), addresses={"1:1": "a", "2:2": "b"})
 

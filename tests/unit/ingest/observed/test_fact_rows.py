@@ -1,6 +1,6 @@
 from rebalance_core.contracts.fact_declaration import EPISODE_MS
 from rebalance_core.contracts.observed import OBSERVED_FACTS
-from rebalance_core.ingest.observed.log_rows import FactRows
+from rebalance_core.ingest.log_rows import FactRows
 
 
 def spans(rows: FactRows) -> list[tuple[int, int, int]]:

@@ -19,25 +19,19 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
-from rebalance_core.ingest.evidence.evidence import thinning_of
+from rebalance_core.ingest.evidence import thinning_of
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.ingest.observed.log_rows import READERS
-from rebalance_core.ingest.parse.logs import (
-    broker_log,
-    client_log,
-    lock_log,
-    namesrv_log,
-    proxy_log,
-)
+from rebalance_core.ingest.log_rows import READERS
+from rebalance_core.ingest.parse import broker_log, client_log, lock_and_pop_logs, server_logs
 from tests.unit.ingest import made_up_fact
 from tests.unit.ingest.made_up_fact import DECLARATION
 
 TEMPLATES = (
     *broker_log.TEMPLATES,
-    *lock_log.TEMPLATES,
-    *namesrv_log.TEMPLATES,
+    *lock_and_pop_logs.LOCK_TEMPLATES,
+    *server_logs.NAMESRV_TEMPLATES,
     *client_log.TEMPLATES,
-    *proxy_log.TEMPLATES,
+    *server_logs.PROXY_TEMPLATES,
 )
 WITHOUT_TEMPLATE = {
     "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",

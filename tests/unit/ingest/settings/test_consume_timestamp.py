@@ -4,8 +4,8 @@ import pytest
 
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.group_settings_row import (
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_settings_row import (
     FROM_TIMESTAMP,
     consume_timestamp,
     local_seconds_ms,

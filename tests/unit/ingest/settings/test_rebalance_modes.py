@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.fact_declaration import GROUP
-from rebalance_core.ingest.evidence.evidence import Evidence
-from rebalance_core.ingest.settings.request_modes import given_up, rebalance_modes
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.request_modes import members_dividing_themselves, rebalance_modes
 
 pytestmark = pytest.mark.unit
 
@@ -54,21 +54,23 @@ def test_a_member_that_gave_up_asking() -> None:
         status("y", False),
     ]
     assert rebalance_modes(pieces) == {"x": "CLIENT", "y": "BROKER"}
-    assert [(p.values["client_id"], p.values["topic"]) for p in given_up(pieces)] == [("x", "T")]
+    assert [
+        (p.values["client_id"], p.values["topic"]) for p in members_dividing_themselves(pieces)
+    ] == [("x", "T")]
 
 
 @pytest.mark.parametrize("shown", [[status("x", False)], [told("x", "%RETRY%g")]])
 def test_consumer_status_or_another_answer_shows_that_it_is_set_to_ask(
     shown: list[Evidence],
 ) -> None:
-    assert len(given_up([divided("x"), *shown])) == 1
+    assert len(members_dividing_themselves([divided("x"), *shown])) == 1
     assert rebalance_modes([divided("x"), *shown]) == {"x": "CLIENT"}
 
 
 def test_one_that_gave_up_for_some_topics_counts_as_one_that_asks() -> None:
     pieces = [divided("x"), divided("x", "%RETRY%g"), told("x", "U")]
     assert rebalance_modes(pieces) == {"x": "BROKER"}
-    assert [p.values["topic"] for p in given_up(pieces)] == ["T", "%RETRY%g"]
+    assert [p.values["topic"] for p in members_dividing_themselves(pieces)] == ["T", "%RETRY%g"]
 
 
 @pytest.mark.parametrize(
@@ -83,4 +85,4 @@ def test_one_that_gave_up_for_some_topics_counts_as_one_that_asks() -> None:
     ],
 )
 def test_who_did_not_give_up(pieces: list[Evidence]) -> None:
-    assert given_up(pieces) == []
+    assert members_dividing_themselves(pieces) == []

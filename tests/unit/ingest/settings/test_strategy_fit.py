@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.events.presence import Presence
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_strategies import GroupStrategies, check_parameters, fit_strategy
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from rebalance_core.ingest.settings.group_strategies import GroupStrategies
-from rebalance_core.ingest.settings.strategy_fit import check_parameters, fit_strategy
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.tables import DATA, ledger_of
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.codes.codes import Columns, encode, java_sorted, list_pointers, names_of
-from rebalance_core.model.ordering import java_string_key
+from rebalance_core.kernels.codes import Columns, encode, java_sorted, list_pointers, names_of
+from rebalance_core.model.queue import java_string_key
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 pytestmark = pytest.mark.unit

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rebalance_core.kernels import cells
 from rebalance_core.kernels.ownership import layout
-from rebalance_core.kernels.ownership.averagely import OwnersByPlace
 from rebalance_core.kernels.ownership.layout import DEALS
+from rebalance_core.kernels.ownership.owners import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.queue import sort_queues
 from rebalance_core.strategies import allocate_group, parse_strategy

@@ -5,7 +5,7 @@ import pytest
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.versions import Version
 from rebalance_core.planning.producer_model import parse_model, read_model
-from rebalance_core.producers.simulation.model import BrownOut, FixedLatency, Outage, UniformLatency
+from rebalance_core.producers.model import BrownOut, FixedLatency, Outage, UniformLatency
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "conf/producers"
 TOP = 'name = "n"\ndescription = "d"\nseconds = 60\n'

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.planning.scenario.edits import EDIT_KINDS
-from rebalance_core.planning.scenario.file import read_scenarios
+from rebalance_core.planning.scenario.file import EDIT_KINDS, read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
 from tests.recordings.tables import Tables, derived_tables, ledger_of
 

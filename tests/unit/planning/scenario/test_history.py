@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.scenario.edited_rows import FIRST_SEQUENCE, entity_of
+from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, entity_of
 from rebalance_core.planning.scenario.scenario import edit_history, end_of, group_edits
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.unit.planning.scenario.groups import (

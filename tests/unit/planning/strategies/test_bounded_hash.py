@@ -9,9 +9,9 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.planning.strategies import bounded_hash
-from rebalance_core.planning.strategies.bounded_hash import ConsistentHashBounded, capacity
-from rebalance_core.planning.strategies.known_strategies import planning_strategy
+from rebalance_core.planning import strategies
+from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.planning.strategies import ConsistentHashBounded, capacity
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 EXAMPLES = 400
@@ -102,7 +102,7 @@ def test_capacity_is_exact_in_decimals() -> None:
 def test_a_member_that_lost_its_points_to_collisions_still_takes_what_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounded_hash, "build_ring", lambda *_: ((1, 2**31), ("a", "b")))
+    monkeypatch.setattr(strategies, "build_ring", lambda *_: ((1, 2**31), ("a", "b")))
     queues = [MessageQueue("orders", "x", i) for i in range(6)]
     owners = ConsistentHashBounded(0.0).assign_one({}, queues, ["a", "b", "c"])
     assert sorted(Counter(owners.values()).items()) == [("a", 2), ("b", 2), ("c", 2)]

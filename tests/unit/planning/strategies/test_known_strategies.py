@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.strategies.known_strategies import PLANNING_NAMES, planning_strategy
+from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 QUEUES = [MessageQueue(t, f"room{i}@b", q) for t in ("T", "S") for i in (1, 2) for q in range(4)]

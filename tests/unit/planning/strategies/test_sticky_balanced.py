@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.planning.strategies.known_strategies import assign_sticky
+from rebalance_core.planning.known_strategies import assign_sticky
 from rebalance_core.protocol.routes import minimum_moves
 
 HISTORIES = 10_000

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TABLE
-from rebalance_core.planning.sweep.history_rows import (
+from rebalance_core.planning.sweep.plan_edits import (
     CLUSTER,
     EVENTS,
     GROUPS,
@@ -15,7 +15,7 @@ from rebalance_core.planning.sweep.history_rows import (
     WARNING,
     HistoryRows,
 )
-from rebalance_core.planning.variants import History, HistoryEdits
+from rebalance_core.planning.variants import EditsByHistory, History
 from tests.unit.planning.scenario.groups import CLUSTER as C
 from tests.unit.planning.scenario.groups import END_MS, dump, join, numbered, scenario
 
@@ -50,7 +50,7 @@ def short(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
     events = numbered([*dump(), OTHER])
-    edits = HistoryEdits((History(None, 0), History(SCENARIO, 0)), {C: END_MS})
+    edits = EditsByHistory((History(None, 0), History(SCENARIO, 0)), {C: END_MS})
     of_group = {
         name: [row for row in events if row.get("consumer_group") == name]
         for name in (None, "g", "h")
@@ -79,12 +79,12 @@ def test_every_history_gets_the_rows_and_only_touched_ones_change() -> None:
 
 
 def test_settings_in_a_cluster_without_an_event_stay() -> None:
-    edits = HistoryEdits((History(SCENARIO, 0),), {C: END_MS})
+    edits = EditsByHistory((History(SCENARIO, 0),), {C: END_MS})
     alone = SETTINGS | {"cluster": "elsewhere", TABLE: GROUPS}
     [row] = HistoryRows(chunk_of([alone]), edits).of(0).to_pylist()
     assert (row["cluster"], row["consumer_group"]) == ("elsewhere", "g")
 
 
 def test_no_row_is_no_history() -> None:
-    edits = HistoryEdits((History(SCENARIO, 0),), {})
+    edits = EditsByHistory((History(SCENARIO, 0),), {})
     assert HistoryRows(chunk_of([]), edits).of(0).num_rows == 0

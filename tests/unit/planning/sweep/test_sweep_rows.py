@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.planning.sweep.sweep_rows import counted, marked, start_sums, step_rows
+from rebalance_core.planning.sweep.passes import counted, marked, start_sums, step_rows
 
 Row = dict[str, Any]
 

@@ -20,7 +20,7 @@ from rebalance_core.planning.sweep.transitions import (
     with_rates_going_on,
 )
 from rebalance_core.planning.variants import read_strategies, variants_of
-from rebalance_core.process.plan.run import run_plan
+from rebalance_core.process.plan import run_plan
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from tests.plans import rows_of
 

@@ -15,8 +15,7 @@ from rebalance_core.planning import (
     switch_strategy,
     what_if,
 )
-from rebalance_core.planning.what_if.change import read_change
-from rebalance_core.planning.what_if.client_ids import new_client_ids
+from rebalance_core.planning.what_if.change import new_client_ids, read_change
 
 QUEUES = {"orders": {"broker-a": 4}}
 

@@ -5,7 +5,7 @@ from ipaddress import IPv4Address
 import pytest
 
 from rebalance_core.planning.scenario.group_life import newcomer, restarted
-from rebalance_core.planning.what_if.client_ids import (
+from rebalance_core.planning.what_if.change import (
     address_of,
     addresses_from,
     addresses_of_network,

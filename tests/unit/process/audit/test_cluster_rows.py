@@ -9,14 +9,10 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.completeness import CLUSTER_KINDS
-from rebalance_core.audit.judge import BROKER_EVENT_COLUMNS
+from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events
-from rebalance_core.process.audit.audit_inputs import (
-    ClusterTables,
-    cluster_tables_of,
-    read_cluster_tables,
-)
+from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of, read_cluster_tables
 from tests.recordings.fleets import FLEET, ingested_fleet
 
 

@@ -13,8 +13,8 @@ from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABL
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
-from rebalance_core.process.audit import group_cases as module
-from rebalance_core.process.audit.group_cases import (
+from rebalance_core.process import audit_cases as module
+from rebalance_core.process.audit_cases import (
     ends_of_queues,
     group_cases,
     missing_routes,

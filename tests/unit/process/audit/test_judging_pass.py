@@ -11,17 +11,12 @@ from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import Checked, check_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
-from rebalance_core.engine.ledger_pass import Rows
+from rebalance_core.engine.ledger_pass import LedgerRows
 from rebalance_core.engine.options import SimulationOptions, engine_options
-from rebalance_core.process.audit import judging_pass as module
-from rebalance_core.process.audit.audit_inputs import READ_TABLES, observed, read_cluster_tables
-from rebalance_core.process.audit.audited import AuditResult
-from rebalance_core.process.audit.judging_pass import (
-    JudgedGroups,
-    JudgingPass,
-    audit_tables,
-    judges_of,
-)
+from rebalance_core.process import audit_pass as module
+from rebalance_core.process.audit_cases import READ_TABLES, observed, read_cluster_tables
+from rebalance_core.process.audit_pass import AuditPass, GroupFindings, audit_clusters, audit_tables
+from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.simulate import simulate
 from tests.recordings.fleets import ingested_fleet, table_of
 
@@ -65,9 +60,9 @@ def test_all_that_is_found_and_the_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
-    judges = judges_of(read_cluster_tables(tables))
-    judging = JudgingPass(judges.groups, engine_options(checked.tables, SimulationOptions()))
-    judged = JudgedGroups()
+    judges = audit_clusters(read_cluster_tables(tables))
+    judging = AuditPass(judges.groups, engine_options(checked.tables, SimulationOptions()))
+    judged = GroupFindings()
     told: list[tuple[int, int]] = []
     made = digests(judging.rows(tables, judged, lambda *counts: told.append(counts)))
     made["rejected"].add(checked.rejected)
@@ -82,7 +77,7 @@ def test_all_that_is_found_and_the_ledger(
 
 
 def test_what_is_found_elsewhere_is_merged(expected: AuditResult) -> None:
-    parts = [JudgedGroups(), JudgedGroups(), JudgedGroups()]
+    parts = [GroupFindings(), GroupFindings(), GroupFindings()]
     for number, row in enumerate(expected.verdicts):
         parts[number % 2].add({"group_verdicts": [row]})
     parts[0].add({"findings": [row for row in expected.findings if row["consumer_group"]]})
@@ -93,7 +88,7 @@ def test_what_is_found_elsewhere_is_merged(expected: AuditResult) -> None:
     assert all(row["consumer_group"] for row in rows["findings"])
 
 
-def digests(rows: Rows | Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, Any]:
+def digests(rows: LedgerRows | Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, Any]:
     found = {name: TableDigest(table) for name, table in LEDGER_TABLES.items()}
     for name, batch in rows:
         if name in found:

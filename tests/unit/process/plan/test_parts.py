@@ -8,14 +8,14 @@ import pytest
 
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.ledger_pass import with_events
+from rebalance_core.engine.ledger_pass import with_empty_events_if_missing
 from rebalance_core.engine.routing import Interests, interests_of, routing_of
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.sweep.plan_edits import EventFacts, interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import read_strategies, variants_of
-from rebalance_core.process.plan.plan_pass import OF_GROUPS, PlanFacts, plan_pass
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass
 from tests.recordings.tables import DATA
 
 SCENARIOS = sorted((Path(__file__).parents[4] / "conf/scenarios").glob("*.toml"))
@@ -90,7 +90,7 @@ def test_parts_give_the_rows_of_the_whole(tables: dict[str, pa.Table]) -> None:
     for part in buckets.values():
         for copy in range(2):
             of_part = PlanFacts()
-            made += planned.rows(with_events(part), of_part, numbers[copy::2])
+            made += planned.rows(with_empty_events_if_missing(part), of_part, numbers[copy::2])
             parts.merge(of_part)
     assert of_rows(made) == expected
     assert parts.warnings == whole.warnings

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.contracts.planning import PLAN_STEPS
-from rebalance_core.process.plan.plan_summary import SoundSteps, plan_league, plan_summary
+from rebalance_core.process.plan_summary import SoundSteps, plan_league, plan_summary
 
 Row = dict[str, Any]
 

@@ -7,9 +7,11 @@ import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_STEPS, PLAN_SUMMARY, QUEUE_RATES
-from rebalance_core.process.plan.plan_ownership import last_rates, owners, peak_rates
-from rebalance_core.process.plan.plan_summary import (
+from rebalance_core.process.plan_summary import (
     SoundSteps,
+    last_rates,
+    owners,
+    peak_rates,
     plan_league,
     plan_summary,
     scenario_rows,

@@ -9,12 +9,12 @@ import pytest
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.group_settings import RequestMode
-from rebalance_core.planning.recommendation import best_of
+from rebalance_core.planning.movement import best_of
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.member_settings import popped_groups
-from rebalance_core.planning.sweep.sweep_rows import OF_OWNED
+from rebalance_core.planning.sweep.passes import OF_OWNED
 from rebalance_core.planning.variants import read_strategies, variants_of
-from rebalance_core.process.plan.run import run_plan
+from rebalance_core.process.plan import run_plan
 from tests.plans import rows_of
 from tests.recordings.tables import DATA
 from tests.unit.planning.scenario.groups import dump, join

@@ -14,8 +14,8 @@ from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
-from rebalance_core.process.plan import plan_pass
-from rebalance_core.process.plan.run import plan_forecast, run_plan
+from rebalance_core.process import plan_pass
+from rebalance_core.process.plan import plan_forecast, run_plan
 from tests.plans import differing, rows_of
 from tests.recordings.tables import DATA
 
@@ -51,7 +51,7 @@ def test_parts_of_any_size_give_the_same_tables(
     result = run_plan(inputs, variants, whole)
     swept_groups = plan_pass.swept_groups
     monkeypatch.setattr(
-        "rebalance_core.process.plan.plan_pass.swept_groups",
+        "rebalance_core.process.plan_pass.swept_groups",
         lambda grouped, spec: swept_groups(grouped, spec, rows_per_chunk=1),
     )
     parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))

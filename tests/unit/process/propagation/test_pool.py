@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from rebalance_core.clockwork.measure.measured import Measured
+from rebalance_core.clockwork.measured import Measured
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.process import propagate

@@ -5,9 +5,16 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from rebalance_core.report.audit_report import Cause, GroupTimeline, QueueHistory, Stretch
-from rebalance_core.report.page.group_timeline import Picture, draw_timeline, flags_of, in_window
-from rebalance_core.report.timeline.axis import MOST_CELLS, Axis, cells_of, row_cells
-from rebalance_core.report.timeline.timeline import NOBODY, rows_of, segments
+from rebalance_core.report.group_timeline import Picture, draw_timeline, flags_of, in_window
+from rebalance_core.report.timeline import (
+    MOST_CELLS,
+    NOBODY,
+    Axis,
+    cells_of,
+    row_cells,
+    rows_of,
+    segments,
+)
 from tests.unit.report.audit_reports import FROM, HOUR, MIDNIGHT, TO, queue
 
 AXIS = Axis(FROM, TO, 264, 702)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.model.statuses import SEVERITIES, WORST_FIRST
+from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, GroupBalance, GroupTimeline, Previous
-from rebalance_core.report.page.page import render_page
-from rebalance_core.report.page.visible import visible
+from rebalance_core.report.page import render_page
+from rebalance_core.report.visible import visible
 from tests.unit.report.audit_reports import (
     FROM,
     HOSTILE,
@@ -81,7 +81,7 @@ def test_equal_reports_give_equal_bytes() -> None:
 def test_equal_bytes_whatever_the_hash_seed() -> None:
     code = (
         "import hashlib; from tests.unit.report.audit_reports import busy_report, hostile_report\n"
-        "from rebalance_core.report.page.page import render_page\n"
+        "from rebalance_core.report.page import render_page\n"
         "for n in busy_report(), hostile_report():\n"
         "    print(hashlib.sha256(render_page(n).encode()).hexdigest())"
     )

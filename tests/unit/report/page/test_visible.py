@@ -5,8 +5,8 @@ from html import escape
 
 import pytest
 
-from rebalance_core.report.page.visible import columns, shortened, visible
-from rebalance_core.report.timeline.axis import duration, time_tag
+from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.visible import columns, shortened, visible
 from tests.unit.report.audit_reports import HOSTILE
 
 

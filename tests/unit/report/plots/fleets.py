@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from rebalance_core import MessageQueue
-from rebalance_core.model.ordering import sort_client_ids
+from rebalance_core.model.queue import sort_client_ids
 
 GROUP = {"cluster": "c1", "consumer_group": "order-service"}
 MINUTE = 60_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rebalance_core.report.audit_report import QueueHistory
-from rebalance_core.report.timeline.timeline import Rows, ranges, rows_of, segments
+from rebalance_core.report.timeline import TimelineRows, ranges, rows_of, segments
 from tests.unit.report.audit_reports import FROM, TO, queue
 
 
@@ -11,7 +11,7 @@ def rows(
     queues: Iterable[QueueHistory],
     named: frozenset[tuple[str, str, int]] = frozenset(),
     most: int = 60,
-) -> Rows:
+) -> TimelineRows:
     return rows_of(((q, segments(q.stretches, FROM, TO)) for q in queues), named, most)
 
 

@@ -16,8 +16,8 @@ from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.spark.tables import checks
-from rebalance_core.spark.tables.checks import KeyTask, RowTask, unknown_names
+from rebalance_core.spark import checks
+from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
 
 LINES, _ = rows_by_table()
@@ -89,11 +89,11 @@ def test_pieces_are_checked_as_the_whole(
         batch for half in (lines[::2], lines[1::2]) for batch in task(batches(half, 4))
     ]
     keyed.sort(key=lambda batch: batch["bucket"][0].as_py())
-    notings = (
+    stats_of = (
         lambda table, rows: Tally({table: len(rows)}),
         lambda table, rows: Pieces({table: 1}) if at_once == 1 else None,
     )
-    made = rows_of(KeyTask(notings)(keyed))
+    made = rows_of(KeyTask(stats_of)(keyed))
     (whole,) = read_of(name)(batches(lines, len(lines)))
     expected = check_table(name, whole.rows)
     assert placeless(made, "used") == by_text(bare(expected.tables[name]))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 
 CONTEXT = ClusterContext(
     "C", 10_000, 900_000, logged={"a": 100_000}, starts={"a": ((10_000, "a:1"),)}

@@ -4,7 +4,7 @@ import pytest
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.listings import listed_connections
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from tests.unit.ingest.events.listings.pieces import CONTEXT, connected, listed, said, started
 
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from rebalance_core.ingest.events.listings import listed_tables
-from rebalance_core.ingest.evidence.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence
 from tests.unit.ingest.events.listings.pieces import CONTEXT, listed, said
 
 

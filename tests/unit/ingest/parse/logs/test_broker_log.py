@@ -1,8 +1,8 @@
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
-from rebalance_core.ingest.parse.text.log_lines import ServerClock
+from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.log_lines import ServerClock
 
 AT = "2026-11-21 11:28:35 INFO HeartbeatThread_1 - "
 AT_MS = 1795231715000  # GMT+8

@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.client_log import parse_client_line
-from rebalance_core.ingest.parse.text.log_lines import ClientClock, Clock, Fields
+from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields
 
 NEW_HEAD = "2026-11-21 11:47:37.769 INFO  [32265] [RebalanceService] [o.a.r.c.Store#?:?] - "
 NEW_MS = 1795232857769  # GMT+8 whatever the host's zone

@@ -1,8 +1,8 @@
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.lock_log import parse_lock_line
-from rebalance_core.ingest.parse.text.log_lines import ServerClock
+from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
+from rebalance_core.ingest.parse.log_lines import ServerClock
 
 AT = "2026-11-21 11:47:31 WARN AdminBrokerThread_16 - "
 QUEUE = "MessageQueue [topic=stock, brokerName=broker-c, queueId=0]"

@@ -1,8 +1,8 @@
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.namesrv_log import parse_namesrv_line
-from rebalance_core.ingest.parse.text.log_lines import ServerClock
+from rebalance_core.ingest.parse.log_lines import ServerClock
+from rebalance_core.ingest.parse.server_logs import parse_namesrv_line
 
 AT = "2026-11-21 11:35:53 INFO RemotingExecutorThread_1 - "
 AT_MS = 1795232153000

@@ -3,8 +3,8 @@
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
-from rebalance_core.ingest.parse.text.log_lines import ServerClock
+from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.log_lines import ServerClock
 
 AT = "2026-11-24 00:33:19 INFO AdminBrokerThread_10 - "
 AT_MS = 1795451599000  # GMT+8

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.broker_log import parse_broker_line
-from rebalance_core.ingest.parse.logs.client_log import parse_client_line
-from rebalance_core.ingest.parse.text.log_lines import ClientClock, Clock, Fields, ServerClock
+from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields, ServerClock
 
 BROKER_HEAD = "2026-11-22 15:09:16 WARN LoadBalanceProcessorThread_25 - "
 CLIENT_HEAD = "2026-11-22 15:09:16.615 WARN  [22702] [RebalanceService] [o.a.r.c.C#?:?] - "

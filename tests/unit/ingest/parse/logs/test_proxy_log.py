@@ -1,7 +1,7 @@
 """Lines of a proxy's logs, those broken over several lines among them."""
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse.logs.proxy_log import ProxyClock, parse_proxy_line
+from rebalance_core.ingest.parse.server_logs import ProxyClock, parse_proxy_line
 from tests.unit.ingest.proxies.proxy_lines import (
     JSON,
     START_MS,

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.brokers import CLUSTER_LIST_KINDS, parse_cluster_list
+from rebalance_core.ingest.parse.mqadmin_topics import CLUSTER_LIST_KINDS, parse_cluster_list
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 V5 = """\

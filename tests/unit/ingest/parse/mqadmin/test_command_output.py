@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.command_output import read_output
+from rebalance_core.ingest.parse.command_output import read_output
 from tests.unit.ingest.documents import codes, facts, kinds
 
 NOT_ONLINE = """\

@@ -1,6 +1,9 @@
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin.consumer_connection import KINDS, parse_consumer_connection
+from rebalance_core.ingest.parse.mqadmin_consumers import (
+    CONNECTION_KINDS,
+    parse_consumer_connection,
+)
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE, NOT_ONLINE
 
@@ -107,7 +110,9 @@ def test_another_table_is_told_apart() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-consumerConnection", parse_consumer_connection, KINDS)
+    counts = parse_all(
+        r"mqadmin/\d+-consumerConnection", parse_consumer_connection, CONNECTION_KINDS
+    )
     assert counts["files"] >= 1
     assert counts["member"] > counts["files"]
     assert counts["group_connection"] + counts["no_members"] == counts["files"]

@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin.consumer_progress import KINDS, parse_consumer_progress
+from rebalance_core.ingest.parse.mqadmin_consumers import PROGRESS_KINDS, parse_consumer_progress
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE
 
@@ -166,6 +166,6 @@ def test_a_failure_and_nothing() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress, KINDS)
+    counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress, PROGRESS_KINDS)
     assert counts["files"] >= 1
     assert counts["queue_progress"] > 5 * counts["files"]

@@ -3,8 +3,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Fact
-from rebalance_core.ingest.parse.mqadmin.consumer_status import (
-    KINDS,
+from rebalance_core.ingest.parse.mqadmin_consumers import (
+    STATUS_KINDS,
     client_of_output,
     parse_consumer_status,
 )
@@ -211,7 +211,7 @@ def test_a_failure_and_nothing() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, KINDS)
+    counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, STATUS_KINDS)
     assert counts["client"] >= 1
     assert counts["client_queue"] == counts["client_offset"] > counts["client"]
 

@@ -1,5 +1,5 @@
 from rebalance_core.ingest.fact import Fact
-from rebalance_core.ingest.parse.mqadmin.export import EXPORT_KINDS, parse_export
+from rebalance_core.ingest.parse.mqadmin_export import EXPORT_KINDS, parse_export
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER
 

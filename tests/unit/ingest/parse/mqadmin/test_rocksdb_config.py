@@ -1,7 +1,7 @@
 import pytest
 
-from rebalance_core.ingest.parse.mqadmin.export import ROCKSDB_KINDS, parse_rocksdb_config
-from rebalance_core.ingest.parse.stores import config_stores, offset_stores
+from rebalance_core.ingest.parse import config_stores, offset_stores
+from rebalance_core.ingest.parse.mqadmin_export import ROCKSDB_KINDS, parse_rocksdb_config
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 
 pytestmark = pytest.mark.unit

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.brokers import parse_server_config
+from rebalance_core.ingest.parse.mqadmin_topics import parse_server_config
 from tests.unit.ingest.documents import codes, facts
 
 # as GetBrokerConfigCommand.getAndPrint prints it: "%-50s=  %s"

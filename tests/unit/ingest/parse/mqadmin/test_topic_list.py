@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_LIST_KINDS, parse_topic_list
+from rebalance_core.ingest.parse.mqadmin_topics import TOPIC_LIST_KINDS, parse_topic_list
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 TEXT = f"""\

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_ROUTE_KINDS, parse_topic_route
+from rebalance_core.ingest.parse.mqadmin_topics import TOPIC_ROUTE_KINDS, parse_topic_route
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NO_BROKER, NOISE
 

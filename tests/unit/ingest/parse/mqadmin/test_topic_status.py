@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.mqadmin.topics import TOPIC_STATUS_KINDS, parse_topic_status
+from rebalance_core.ingest.parse.mqadmin_topics import TOPIC_STATUS_KINDS, parse_topic_status
 from tests.unit.ingest.documents import codes, facts, parse_all
 from tests.unit.ingest.parse.mqadmin.test_command_output import NOISE
 

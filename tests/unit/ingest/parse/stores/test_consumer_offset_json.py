@@ -1,7 +1,4 @@
-from rebalance_core.ingest.parse.stores.offset_stores import (
-    COMMITTED_KINDS,
-    parse_consumer_offset_json,
-)
+from rebalance_core.ingest.parse.offset_stores import COMMITTED_KINDS, parse_consumer_offset_json
 from tests.unit.ingest.documents import codes, facts, kinds, messages, parse_all
 
 V4 = """{

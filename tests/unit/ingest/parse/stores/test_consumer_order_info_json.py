@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.ingest.parse.stores.offset_stores import (
+from rebalance_core.ingest.parse.offset_stores import (
     ORDER_INFO_KINDS,
     parse_consumer_order_info_json,
 )

@@ -1,7 +1,4 @@
-from rebalance_core.ingest.parse.stores.offset_stores import (
-    LOCAL_OFFSET_KINDS,
-    parse_local_offset_json,
-)
+from rebalance_core.ingest.parse.offset_stores import LOCAL_OFFSET_KINDS, parse_local_offset_json
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 TEXT = """{

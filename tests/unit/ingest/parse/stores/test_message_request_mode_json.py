@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.stores.config_stores import (
+from rebalance_core.ingest.parse.config_stores import (
     REQUEST_MODE_KINDS,
     parse_message_request_mode_json,
 )

@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.stores.config_stores import parse_proxy_config_json
+from rebalance_core.ingest.parse.config_stores import parse_proxy_config_json
 from tests.unit.ingest.documents import codes, facts
 
 

@@ -1,10 +1,6 @@
 import pytest
 
-from rebalance_core.ingest.parse.stores.store_listing import (
-    KINDS,
-    parse_rocksdb_sign,
-    parse_store_listing,
-)
+from rebalance_core.ingest.parse.config_stores import KINDS, parse_rocksdb_sign, parse_store_listing
 from tests.unit.ingest.documents import codes, facts, parse_all
 
 pytestmark = pytest.mark.unit

@@ -1,7 +1,4 @@
-from rebalance_core.ingest.parse.stores.config_stores import (
-    GROUP_KINDS,
-    parse_subscription_group_json,
-)
+from rebalance_core.ingest.parse.config_stores import GROUP_KINDS, parse_subscription_group_json
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
 
 V4 = """{"dataVersion":{"counter":2,"timestamp":1795232156755},"subscriptionGroupTable":{

@@ -1,5 +1,5 @@
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.parse.stores.config_stores import TOPIC_KINDS, parse_topics_json
+from rebalance_core.ingest.parse.config_stores import TOPIC_KINDS, parse_topics_json
 from tests.unit.ingest.documents import codes, facts, messages, parse_all
 
 V4 = """{

@@ -3,7 +3,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.parse.text.log_lines import Clock
+from rebalance_core.ingest.parse.log_lines import Clock
 
 
 def ms(year: int, month: int, day: int, hour: int, minute: int) -> int:

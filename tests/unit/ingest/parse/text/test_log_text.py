@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from rebalance_core.ingest.fact import Unreadable
-from rebalance_core.ingest.parse.text import log_lines
-from rebalance_core.ingest.parse.text.log_lines import lines_of
+from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse.log_lines import lines_of
 
 
 def read(content: bytes, *, gzipped: bool) -> tuple[list[bytes], str]:

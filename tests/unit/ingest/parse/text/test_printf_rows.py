@@ -1,4 +1,4 @@
-from rebalance_core.ingest.parse.text.java_text import PrintfRow
+from rebalance_core.ingest.parse.java_text import PrintfRow
 
 ROW = PrintfRow("%-8s  %-4s %6s %s")
 

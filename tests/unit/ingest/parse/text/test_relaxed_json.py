@@ -4,7 +4,7 @@ import random
 import pytest
 
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Unreadable
-from rebalance_core.ingest.parse.text.json_tables import MAX_DEPTH, read_relaxed_json
+from rebalance_core.ingest.parse.json_tables import MAX_DEPTH, read_relaxed_json
 from tests.unit.ingest.processor_time import linear
 
 

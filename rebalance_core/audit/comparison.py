@@ -1,0 +1,461 @@
+"""Predicted against observed ownership of one group: EQUAL, DIFFERS, UNSTABLE, UNKNOWN or
+OFFLINE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.completeness import LOG_SILENT_MS
+from rebalance_core.audit.difference import (
+    CLASSES,
+    DUPLICATE_ID,
+    FOREIGN,
+    LOCK,
+    STALE,
+    UNEXPLAINED,
+    Difference,
+    Unsettled,
+    classified,
+    lateness,
+)
+from rebalance_core.audit.dumps import (
+    fresh,
+    is_system_group,
+    letting_go,
+    proxy_answers,
+    unreadable_topics,
+)
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.observations import (
+    COMMAND_MS,
+    LONGEST_ROUND_MS,
+    NOT_READ,
+    NOT_TOLD,
+    ClientObservation,
+    Observation,
+    Unheld,
+    Untold,
+    address_of,
+    last_round,
+    not_read,
+    not_told,
+    observations,
+    progress_dumps,
+    proxied_members,
+    silent_members,
+    unheard,
+    unheld,
+    untold,
+)
+from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subscriptions import (
+    all_known,
+    assigned_members,
+    is_proxied,
+    reach,
+    strategy_is_known,
+)
+from rebalance_core.model.events import BROKER_DOWN
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import (
+    ASSIGNED,
+    DIFFERS,
+    EQUAL,
+    ERROR,
+    INCOMPLETE,
+    INFO,
+    LOG_ENDED,
+    NO_DUMP,
+    OFFLINE,
+    REASONS,
+    SHARED,
+    STALE_DUMP,
+    STRATEGY,
+    SUBSCRIPTION,
+    SYSTEM,
+    UNKNOWN,
+    UNSTABLE,
+    WARNING,
+)
+from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+
+# Predicted against observed ownership and reach, each observation in its own epoch.
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """What came of comparing one group.
+
+    Attributes:
+        verdict: one of `model.verdicts.VERDICTS`.
+        reason: for UNKNOWN one of `REASONS`, for UNSTABLE the event; else empty.
+        observations: how many were compared; dumped_ms: the last of them, None without one.
+        last_round_ms: when the last round of dumps began.
+        differences: outside every window, of all rounds.
+        unasked: brokers of the group that no consumerConnection of the last round asked.
+        unsettled: what differed in the last round inside a window, the latest after its change.
+        unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
+        untold: members of the last round that did not tell their queues; None: all did.
+    """
+
+    verdict: str
+    reason: str = ""
+    observations: int = 0
+    dumped_ms: int | None = None
+    last_round_ms: int = 0
+    differences: tuple[Difference, ...] = ()
+    unasked: tuple[str, ...] = ()
+    unsettled: Unsettled | None = None
+    unheld: tuple[Unheld, ...] = ()
+    untold: Untold | None = None
+
+
+def compare(case: GroupCase) -> ComparisonResult:
+    """Compare all observations of a group with its ledger."""
+    if not case.members:
+        return ComparisonResult(OFFLINE)
+    return replace(_judged(case), unasked=tuple(sorted(_unasked(case))))
+
+
+def _judged(case: GroupCase) -> ComparisonResult:
+    if is_system_group(case.consumer_group):
+        return ComparisonResult(UNKNOWN, SYSTEM)
+    if {row["client_id"] for row in case.members} <= assigned_members(case):
+        return ComparisonResult(UNKNOWN, ASSIGNED)
+    prediction = Prediction(case)
+    observed = observations(case, proxied_members(case, prediction))
+    result = _compared(case, prediction, observed)
+    found: Iterable[Unheld] = ()
+    if not _depends_on_missing(case):  # what such a broker lacks may be a change
+        until_ms = _logged_until(case)
+        found = unheld(case, prediction, observed)
+        found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
+    silent = untold(case, prediction, observed)
+    return replace(result, unheld=tuple(found), untold=silent)
+
+
+def _unpredictable(case: GroupCase) -> str | None:
+    """Why nobody can say who should own what; None: the ledger does."""
+    if not strategy_is_known(case):
+        return STRATEGY
+    if not all_known(case.members):
+        return SUBSCRIPTION
+    return INCOMPLETE if _depends_on_missing(case) else None
+
+
+def _compared(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> ComparisonResult:
+    reason = _unpredictable(case)
+    if reason is not None:
+        return ComparisonResult(UNKNOWN, reason)
+    members = case.rows("memberships")
+    observed = [
+        one for one in observed if all_known(row for row in members if holds(row, one.at_ms))
+    ]
+    run = case.run
+    if not observed:
+        return ComparisonResult(UNKNOWN, OWNERS_NOT_TOLD if _none_told(case) else NO_DUMP)
+    newest = observed[-1].at_ms
+    if newest < run.end_ms - run.stale_ms:
+        return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
+    round_ = last_round(observed)
+    start_ms = round_[0].at_ms
+    differences: list[Difference] = []
+    unsettled: list[Unsettled] = []
+    changes = _changes_between(start_ms, newest, case)
+    unreadable, go = unreadable_topics(case), letting_go(case)
+    for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
+        change = prediction.changing(at_ms, at_ms + COMMAND_MS)
+        if change is None:
+            differences += (
+                one
+                for observation in at_once
+                for one in _differences(observation, prediction)
+                if not _let_go(one, unreadable, go)
+            )
+        elif at_ms >= start_ms:
+            changes.append(change)
+            found = {one.queue for each in at_once for one in _differences(each, prediction)}
+            if found and change["from_ms"] <= at_ms:
+                unsettled.append(Unsettled(change["from_ms"], at_ms, len(found)))
+    explained = tuple(classified(differences, observed, case, prediction))
+    until_ms = _logged_until(case)
+    if until_ms is not None and any(one.at_ms > until_ms for one in explained):
+        proven = tuple(one for one in explained if one.at_ms <= until_ms)
+        return ComparisonResult(UNKNOWN, LOG_ENDED, len(observed), newest, start_ms, proven)
+    still = [one for one in explained if one.at_ms >= start_ms]
+    verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
+    latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
+    return ComparisonResult(
+        verdict, reason, len(observed), newest, start_ms, explained, unsettled=latest
+    )
+
+
+def _none_told(case: GroupCase) -> bool:
+    """True if the group was dumped, and none of its members told its queues."""
+    return bool(silent_members(case)) or any(unheard(case, one) for one in progress_dumps(case))
+
+
+def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:
+    """Verdict and reason by what differs in the last round or changed in it; None: nothing."""
+    if any(not one.cause for one in still):
+        return DIFFERS, ""
+    if still:
+        return UNSTABLE, still[0].cause
+    if changes:
+        return UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+    return None
+
+
+def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, str]:
+    """Verdict and reason where nothing differs; who pops what, only clients and proxies show."""
+    if not prediction.shares(round_[-1].at_ms):
+        return EQUAL, ""
+    if any(isinstance(one, ClientObservation) for one in round_):
+        return SHARED, ""
+    return UNKNOWN, NO_DUMP
+
+
+def _event(epoch: Row) -> str:
+    return f"{listed(epoch['causes'])} at {utc(epoch['from_ms'])}"
+
+
+def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
+    """Epochs that began while the group was dumped."""
+    return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]
+
+
+def _unasked(case: GroupCase) -> set[str]:
+    """Brokers with readable queues of the group that were not asked for its members.
+
+    None where the last round of dumps asked no broker by name at all; nor where the members are
+    behind proxies, whose lists have them, while those of brokers do not.
+    """
+    lists = fresh(case, proxy_answers(case), "observed_ms")
+    if is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
+        return set()
+    dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
+    last = max((row["first_ms"] for row in dumps), default=0)
+    asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= LONGEST_ROUND_MS}
+    proxied = {row["client_id"] for row in case.members if is_proxied(row)}
+    rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
+    brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}
+    return brokers - asked if asked - {None} else set()
+
+
+def _depends_on_missing(case: GroupCase) -> bool:
+    return bool(_brokers(case) & case.run.missing)
+
+
+def _logged_until(case: GroupCase) -> int | None:
+    """Until when a difference proves something: later its cause may be in no log; None: always."""
+    ends = [ms for broker, ms in case.run.log_ends.items() if broker in _brokers(case)]
+    return min(ends) + LOG_SILENT_MS if ends else None
+
+
+def _brokers(case: GroupCase) -> set[str]:
+    owned = {row["broker_name"] for row in case.owned}
+    return owned | {row["broker_name"] for row in case.rows("topics")}
+
+
+def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
+    """Where the observation disagrees with the ledger; queues unknown to the ledger included."""
+    if isinstance(observation, ClientObservation):
+        yield from _of_client(observation, prediction)
+        return
+    owners = prediction.owners(observation.queue, observation.at_ms)
+    if not observation.address and not owners:
+        return
+    if prediction.is_deleted(observation.queue.topic, observation.at_ms):
+        return
+    topic, at_ms = observation.queue.topic, observation.at_ms
+    others = (
+        prediction.owners(observation.queue, ms) for ms in prediction.other_moments(topic, at_ms)
+    )
+    if any(_is_held_by(observation.address, right) for right in (owners, *others)):
+        return
+    asked = min(owners, default=None)
+    yield Difference(
+        observation.queue,
+        owners,
+        observation.address or None,
+        asked,
+        observation.at_ms,
+        observation.source,
+        unheld=not observation.address,
+    )
+
+
+def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
+    """True if Go clients alone should hold the queue, whose topic nobody can read: they give it up,
+    the ledger follows Java's.
+    """
+    since_ms = unreadable.get(one.queue.topic)
+    late = since_ms is not None and since_ms <= one.at_ms
+    return late and one.live is None and bool(one.predicted) and one.predicted <= go
+
+
+def _is_held_by(address: str, owners: frozenset[str]) -> bool:
+    """True if the address is that of an owner; none is that of a queue without an owner."""
+    return address in {address_of(owner) for owner in owners} or not (address or owners)
+
+
+def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:
+    """Queues that the client holds or pops and should not, or the other way round."""
+    wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
+    shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
+    for queue in sorted(wrong | shared):
+        moments = prediction.other_moments(queue.topic, one.at_ms)
+        if any(
+            (queue in one.held) == (queue in prediction.held(one.client_id, ms)) for ms in moments
+        ):
+            continue
+        if prediction.is_deleted(queue.topic, one.at_ms):
+            continue
+        owners = prediction.owners(queue, one.at_ms) | prediction.takers(queue, one.at_ms)
+        holder = one.client_id if queue in one.held | one.popped else None
+        note = ""
+        if queue in wrong and queue in shared:
+            note = "it is pulled, not popped" if queue in one.held else "it is popped, not pulled"
+        yield Difference(queue, owners, holder, one.client_id, one.at_ms, one.source, note=note)
+
+
+# Findings of the comparison: one for each class and topic that differs, one if it is UNKNOWN.
+
+_SEEN_BY = (
+    "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership; pop_reach against "
+    "POP_QUEUE and, of gRPC clients, observed_members"
+)
+_DIFFERS = {
+    STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
+    LOCK: (
+        WARNING,
+        "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
+    ),
+    DUPLICATE_ID: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
+    FOREIGN: (ERROR, "Set one strategy for all members; name it in consumer_groups.jsonl."),
+    UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
+}
+
+OLDER_VIEW = (
+    "Restart the members one after the other: they divide the topic as before the last change; "
+    "then dump the owners again."
+)
+LATE_REMEDY = (
+    "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
+    "(STARVED_TIMERS) of the members named."
+)
+
+COMPARISON_RULES: dict[str, Rule] = {
+    why: Rule(
+        f"OWNERSHIP_DIFFERS_{why}",
+        severity,
+        f"Live ownership is not the predicted one: {CLASSES[why]}.",
+        _SEEN_BY,
+        remedy,
+    )
+    for why, (severity, remedy) in _DIFFERS.items()
+} | {
+    UNSTABLE: Rule(
+        "GROUP_UNSTABLE",
+        INFO,
+        "The group changed while it was dumped, or had not settled: what differs proves nothing.",
+        "epochs and diffs around the moments of the dumps; propagation, where it is given",
+        "Nothing; dump again if it matters.",
+    ),
+    UNKNOWN: Rule(
+        "OWNERSHIP_UNKNOWN",
+        INFO,
+        "Predicted and live ownership cannot be compared; what is missing of the collection is "
+        "COLLECTION_INCOMPLETE.",
+        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
+        "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
+    ),
+    "UNHELD": NOT_READ,
+    "UNTOLD": NOT_TOLD,
+}
+
+
+def comparison_findings(
+    case: GroupCase, result: ComparisonResult
+) -> Iterator[tuple[Rule, Finding]]:
+    """The findings of one group's comparison, each with its rule."""
+    group = case.consumer_group
+    if result.verdict == UNSTABLE:
+        late = None if result.unsettled is None else lateness(case, result.unsettled)
+        yield (
+            COMPARISON_RULES[UNSTABLE],
+            Finding(
+                f"{group} changed while it was dumped ({result.reason})."
+                f"{'' if late is None else late.words}",
+                {"change": result.reason, "looks": result.observations}
+                | ({} if late is None else late.evidence),
+                last_ms=result.dumped_ms,
+                remedy=LATE_REMEDY if late is not None and late.late else None,
+            ),
+        )
+    if result.verdict == UNKNOWN:
+        yield (
+            COMPARISON_RULES[UNKNOWN],
+            Finding(
+                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}.",
+                {"reason": result.reason},
+                last_ms=result.dumped_ms,
+            ),
+        )
+    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
+    if result.untold is not None:
+        yield NOT_TOLD, not_told(case, result.untold)
+    grouped: dict[tuple[str, str], list[Difference]] = {}
+    for one in result.differences:
+        grouped.setdefault((one.why, one.queue.topic), []).append(one)
+    offsets = Offsets(case)
+    for (why, topic), differences in sorted(grouped.items()):
+        yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
+
+
+def _difference(
+    topic: str, differences: list[Difference], result: ComparisonResult, offsets: Offsets
+) -> Finding:
+    behind = offsets.behind({one.queue for one in differences if one.unheld})
+    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
+    first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
+    healed = last < result.last_round_ms
+    one = differences[0]
+    explained = all(each.cause for each in differences)
+    holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
+    unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
+    left = f"; nobody holds {unheld}, {messages(behind)} behind" if unheld else ""
+    returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
+    predicted = listed(sorted(one.predicted)) or "no owner"
+    note = f" ({one.note})" if one.note else ""
+    ending = "; a later round of dumps agrees again" if healed else ""
+    ending += f"; {one.cause} explains it for now" if explained else ""
+    return Finding(
+        f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
+        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
+        f"{note}{left}{ending}.",
+        {
+            "queues": queue_names(queues),
+            "predicted": predicted,
+            "live": holder,
+            "why": one.note or CLASSES[one.why],
+            "source": one.source,
+        }
+        | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
+        | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
+        | ({"reason": "unknown"} if returned else {}),
+        severity=INFO if healed or explained else None,
+        topic=topic,
+        client_id=one.asked,
+        first_ms=first,
+        last_ms=last,
+        remedy=OLDER_VIEW if one.view else None,
+    )

@@ -1,0 +1,390 @@
+"""One queue that was observed with other owners than predicted, and the likely reason."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import groupby
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.dumps import answers_at, broker_answers, proxy_answers, queue_of
+from rebalance_core.audit.duplicate_ids import duplicate_ids_at
+from rebalance_core.audit.finding import listed, plural
+from rebalance_core.audit.observations import ClientObservation, Observation, address_of
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.events import BROKER_UP
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.strategies import allocate_group, parse_strategy
+
+# How late a live difference is, against the simulated futures of the change before it.
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Queues seen otherwise than predicted while a change may not have reached everybody.
+
+    Attributes:
+        change_ms: the change, epoch ms.
+        seen_ms: the last look that differed, epoch ms.
+        queues: how many differed then.
+    """
+
+    change_ms: int
+    seen_ms: int
+    queues: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """What the simulation says of it.
+
+    Attributes:
+        words: for the summary; begins with a space.
+        evidence: what was compared.
+        late: later than every simulated future.
+    """
+
+    words: str
+    evidence: dict[str, str]
+    late: bool
+
+
+def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
+    """How late the queues are; None where ``propagation`` has no row of the change.
+
+    The windows of the ledger hold for every future, lost notifications left out. The simulation
+    tells how usual such a delay is: within its range it is what the change does, beyond it few
+    futures or none of them are so late.
+    """
+    row = next(
+        (row for row in case.rows("propagation") if row["change_ms"] == unsettled.change_ms), None
+    )
+    if row is None:
+        return None
+    age_ms = unsettled.seen_ms - unsettled.change_ms
+    what, late = _how_late(row, age_ms)
+    queues = plural(unsettled.queues, "queue")
+    words = f" {queues} differed {_seconds(age_ms)} after the change, {what}."
+    evidence = {
+        "differed_after_s": _seconds(age_ms).removesuffix(" s"),
+        "simulated_p99_s": _seconds(row["convergence_ms_p99"]).removesuffix(" s"),
+        "simulated_max_s": _seconds(row["convergence_ms_max"]).removesuffix(" s"),
+    }
+    return Lateness(words, evidence, late)
+
+
+def _how_late(row: Row, age_ms: int) -> tuple[str, bool]:
+    longest = _seconds(row["convergence_ms_max"])
+    slowest = f"the slowest of its simulated futures settles within {longest}"
+    for share, words in (
+        ("p50", "as in more than half of its simulated futures"),
+        ("p95", "as in 1 of 20 of its simulated futures or more"),
+        ("p99", "as in 1 of 100 of its simulated futures or more"),
+    ):
+        if age_ms <= row[f"convergence_ms_{share}"]:
+            return words, False
+    if age_ms <= row["convergence_ms_max"]:
+        return f"which fewer than 1 of 100 of its simulated futures are; {slowest}", False
+    return f"later than all of its simulated futures: {slowest}", True
+
+
+def _seconds(span_ms: int) -> str:
+    return f"{span_ms / SECOND_MS:.1f} s"
+
+
+# What else explains observed ownership: duplicate ids, other member lists, another strategy.
+
+CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies without parameters that a foreign member may use."""
+FOREIGN_CLIENTS = 2
+"""One holder alone fits many strategies."""
+NEAR_MS = ORDER_LOCK_MS
+"""What was seen or said so shortly before or after counts as seen at the same time."""
+
+Owners = Mapping[MessageQueue, tuple[str, ...]]
+
+
+class Allocations:
+    """How the queues of one epoch are allocated to clients; each question is answered once."""
+
+    def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
+        self.prediction = prediction
+        self._at_ms = at_ms
+        self.members = tuple(
+            # cidAll: one who does not subscribe the topic counts too
+            row["client_id"]
+            for row in case.rows("memberships")
+            if holds(row, at_ms)
+        )
+        self.owners = cache(self._owners)
+
+    def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
+        """Owners of every queue of the topic; empty where the strategy cannot divide them."""
+        queues = self.prediction.queues(topic, self._at_ms)
+        if not queues or not clients:
+            return {}
+        try:
+            return allocate_group(parse_strategy(strategy), queues, clients)
+        except AllocationError:
+            return {}
+
+
+class Explanations:
+    """What explains the observations of one time; answers of a whole topic are kept.
+
+    Args:
+        case: the group.
+        observed: all observations of it, in order of time.
+        allocations: of the epoch of that time.
+        at_ms: the time.
+    """
+
+    def __init__(
+        self, case: GroupCase, observed: Sequence[Observation], allocations: Allocations, at_ms: int
+    ) -> None:
+        self._case = case
+        self._observed = observed
+        self._allocations = allocations
+        self._prediction = allocations.prediction
+        self._at_ms = at_ms
+        self.other_strategy = cache(self._other_strategy)
+        self.older_view = cache(self._older_view)
+        self._by_lists = cache(self._allocated_by_lists)
+
+    @cached_property
+    def duplicate_ids(self) -> set[str]:
+        """Client ids of two processes, now or within the life of a lost connection."""
+        return duplicate_ids_at(self._case, self._at_ms, NEAR_MS)
+
+    @cached_property
+    def broker_returned(self) -> str:
+        """The return of a broker, after which it lists members wrongly for a while
+        (rocketmq.md §13 no. 5).
+        """
+        for epoch in reversed(self._case.epochs):
+            age_ms = self._at_ms - epoch["from_ms"]
+            if 0 <= age_ms <= PERSISTENT_MS and BROKER_UP in epoch["causes"]:
+                return f"{BROKER_UP} {age_ms // 1000} s before"
+        return ""
+
+    def other_list(self, queue: MessageQueue, holder: str | None) -> str:
+        """The broker whose list of members explains this holder; None: the queue has no owner."""
+        for note, owners in self._by_lists(queue.topic):
+            if fits(holder, owners.get(queue, ())):
+                return note
+        return ""
+
+    def _older_view(self, topic: str) -> Row | None:
+        """The newest earlier epoch whose ownership of a topic is the live one, queue by queue.
+
+        It counts where queues are held by nobody that the epoch gave to nobody or did not have:
+        what members held before and hold still, each queue tells by itself.
+        """
+        live = self._live.get(topic, {})
+        now = self._case.epoch_at(self._at_ms)
+        if now is None or "" not in live.values() or not any(live.values()):
+            return None
+        for epoch in reversed(self._case.epochs):
+            if epoch["epoch"] >= now["epoch"]:
+                continue
+            owners = {
+                queue: tuple(self._prediction.owners(queue, epoch["from_ms"])) for queue in live
+            }
+            if all(fits(live[queue] or None, owners[queue]) for queue in live):
+                return epoch
+        return None
+
+    def _other_strategy(self, topic: str) -> str:
+        """The strategy that explains every live holder of a topic, while the group uses another."""
+        live = self._live.get(topic, {})
+        if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
+            return ""
+        used = {row["strategy"] for row in self._case.rows("memberships")}
+        held = {queue: holder for queue, holder in live.items() if holder}
+        if any(self._allocates(name, topic, held) for name in used):
+            return ""  # who holds a queue holds it by the group's own strategy
+        for name in CANDIDATES:
+            if name in used:
+                continue
+            if self._allocates(name, topic, live):
+                return name
+        return ""
+
+    def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
+        """True if the strategy gives these queues to whoever has them; empty: to nobody."""
+        owners = self._allocations.owners(strategy, topic, self._allocations.members)
+        return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
+
+    @cached_property
+    def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
+        """By topic the holder of each queue observed around that time; empty: no owner."""
+        live: dict[str, dict[MessageQueue, str]] = {}
+        begin = bisect_left(
+            self._observed, self._at_ms - NEAR_MS, key=lambda observation: observation.at_ms
+        )
+        end = bisect_right(
+            self._observed, self._at_ms + NEAR_MS, key=lambda observation: observation.at_ms
+        )
+        for observation in self._observed[begin:end]:
+            if isinstance(observation, ClientObservation):
+                for queue in observation.held:
+                    live.setdefault(queue.topic, {})[queue] = observation.client_id
+            else:
+                live.setdefault(observation.queue.topic, {})[observation.queue] = (
+                    observation.address
+                )
+        return live
+
+    @cached_property
+    def _lists(self) -> Mapping[str, tuple[str, ...]]:
+        """The members as a broker or proxy lists them now, where they are others than the
+        ledger's.
+        """
+        rows = (*broker_answers(self._case), *proxy_answers(self._case))
+        lists = {
+            broker: [row["client_id"] for row in answer if row["client_id"]]
+            for broker, answer in answers_at(rows, self._at_ms, NEAR_MS).items()
+        }
+        members = sorted(self._allocations.members)
+        return {
+            broker: tuple(sorted(clients))
+            for broker, clients in sorted(lists.items())
+            if clients and sorted(clients) != members
+        }
+
+    def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
+        """What each of the other lists makes of a topic, with words on it."""
+        strategies = {row["strategy"] for row in self._case.members}
+        if len(strategies) != 1:
+            return []
+        return [
+            (
+                f"{broker} lists other members: {listed(clients, 5)}",
+                self._allocations.owners(min(strategies), topic, clients),
+            )
+            for broker, clients in self._lists.items()
+        ]
+
+
+def fits(holder: str | None, owners: Sequence[str]) -> bool:
+    """True if the holder, a client id or its address, is an owner; None fits an unowned queue."""
+    if holder is None:
+        return not owners
+    return any(holder in (owner, address_of(owner)) for owner in owners)
+
+
+DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
+    "TWIN_CLIENT_ID",
+    "LOCK_HELD",
+    "FOREIGN_STRATEGY",
+    "STALE_VIEW",
+    "UNEXPLAINED",
+)
+CLASSES = {
+    DUPLICATE_ID: "two processes with one client id answer in turns, or one was just lost",
+    LOCK: "the order lock of the queue is still with another client, or not yet granted",
+    FOREIGN: "the live owners are those of another strategy than the group's",
+    STALE: "the client still holds what it should have had before a change, or by another "
+    "broker's list of members",
+    UNEXPLAINED: "none of these",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A queue at one time: who should hold it, who does.
+
+    Attributes:
+        predicted: client ids of the ledger; empty: no owner.
+        live: the holder, a client id or the part before its ``@``; None: no owner, or not `asked`.
+        asked: the client whose answer this is, or the first that should hold the queue.
+        unheld: the dump shows that nobody holds it.
+        why: one of `CLASSES`; note: a few words on it.
+        view: the causes of the earlier epoch whose ownership the live one is; empty: of none.
+        cause: the logged event that explains it for now; empty: none.
+    """
+
+    queue: MessageQueue
+    predicted: frozenset[str]
+    live: str | None
+    asked: str | None
+    at_ms: int
+    source: str
+    unheld: bool = False
+    why: str = UNEXPLAINED
+    note: str = ""
+    view: tuple[str, ...] = ()
+    cause: str = ""
+
+
+def classified(
+    differences: Iterable[Difference],
+    observed: list[Observation],
+    case: GroupCase,
+    prediction: Prediction,
+) -> Iterator[Difference]:
+    """The differences with their class and a few words on it.
+
+    Args:
+        differences: of the group's observations, in order of time.
+        observed: all observations, in order of time.
+        case: the group.
+        prediction: its ledger.
+    """
+    refusals: dict[MessageQueue, list[Row]] = {}
+    for row in case.facts("LOCK_REFUSED"):
+        refusals.setdefault(queue_of(row), []).append(row)
+    for explanations, same_time in _by_time(differences, observed, case, prediction):
+        for one in same_time:
+            reasons = _reasons(one, explanations, prediction, refusals)
+            why, note = next(reasons, (UNEXPLAINED, one.note))
+            cause = explanations.broker_returned if why == STALE else ""
+            epoch = explanations.older_view(one.queue.topic) if why == STALE else None
+            view = () if epoch is None else tuple(epoch["causes"])
+            yield replace(one, why=why, note=note, cause=cause, view=view)
+
+
+def _by_time(
+    differences: Iterable[Difference],
+    observed: list[Observation],
+    case: GroupCase,
+    prediction: Prediction,
+) -> Iterator[tuple[Explanations, Iterator[Difference]]]:
+    """The differences of each time; allocations hold for an epoch, as members and queues do."""
+    epoch, allocations = None, None
+    for at_ms, same_time in groupby(differences, key=lambda one: one.at_ms):
+        if allocations is None or case.epoch_at(at_ms) is not epoch:
+            epoch, allocations = case.epoch_at(at_ms), Allocations(case, prediction, at_ms)
+        yield Explanations(case, observed, allocations, at_ms), same_time
+
+
+def _reasons(
+    one: Difference,
+    explanations: Explanations,
+    prediction: Prediction,
+    refusals: Mapping[MessageQueue, list[Row]],
+) -> Iterator[tuple[str, str]]:
+    if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
+        yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is the id of two processes"
+    for row in refusals.get(one.queue, ()):
+        if row["first_ms"] - NEAR_MS <= one.at_ms <= row["last_ms"] + NEAR_MS:
+            yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
+    epoch = explanations.older_view(one.queue.topic)
+    if epoch is not None:
+        span = f"{utc(epoch['from_ms'])} to {utc(epoch['to_ms'])}"
+        yield STALE, f"as in the epoch of {listed(epoch['causes'])}, {span}"
+    if one.live is not None:
+        before = prediction.earlier(one.queue, one.live, one.at_ms)
+        if before is not None:
+            yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
+    note = explanations.other_list(one.queue, one.live)
+    if note:
+        yield STALE, note
+    name = explanations.other_strategy(one.queue.topic)
+    if name:
+        yield FOREIGN, f"the live owners of {one.queue.topic} are those of {name}"

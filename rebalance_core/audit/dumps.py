@@ -1,0 +1,437 @@
+"""What dumps and facts show, and what brokers have configured of groups and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
+from rebalance_core.model.queue import (
+    POP_RETRY_MARKS,
+    MessageQueue,
+    is_retry_topic,
+    is_system_topic,
+    retry_topic,
+)
+from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.verdicts import EMPTY
+from rebalance_core.protocol.members import GO, library_of
+
+# What brokers have configured at the end, of groups and of topics.
+
+# Which brokers have the group's configuration at the end.
+
+
+def configurations(case: GroupCase) -> dict[str, Row]:
+    """Broker -> the newest GROUP_CONFIG that still holds at the end."""
+    newest: dict[str, Row] = {}
+    for fact in sorted(case.facts("GROUP_CONFIG"), key=lambda one: one["last_ms"]):
+        newest[fact["broker_name"]] = fact
+    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
+    return {
+        broker: fact
+        for broker, fact in newest.items()
+        if fact["last_ms"] >= case.run.store_ms.get(broker, 0)
+        and fact["last_ms"] >= deleted.get(broker, 0)
+    }
+
+
+def lacks_configuration(case: GroupCase, broker_name: str) -> bool:
+    """True if the broker's store was collected and does not have the group."""
+    return broker_name in case.run.store_ms and broker_name not in configurations(case)
+
+
+# What the brokers say of a group's topics at the end.
+
+READ, WRITE = 4, 2
+DEFAULT_PERM = READ | WRITE
+
+SYSTEM_GROUPS = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "CID_DefaultHeartBeatSyncerTopic",  # proxies tell each other their members by it
+    }
+)
+"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
+
+
+def is_system_group(group: str) -> bool:
+    """True for a group that belongs to the brokers, the proxies or mqadmin."""
+    return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
+
+
+def perm_of(row: Row) -> int:
+    """Permission of a TOPIC_CONFIG row."""
+    return DEFAULT_PERM if row.get("perm") is None else int(row["perm"])
+
+
+def is_deleted(row: Row) -> bool:
+    """True for the row of a deletion."""
+    return bool(row["event_type"] == TOPIC_DELETED)
+
+
+def configs(case: GroupCase, topic: str) -> list[Row]:
+    """The topic's configuration at each broker that has it, brokers in order."""
+    rows = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
+    return sorted(rows, key=lambda row: row["broker_name"] or "")
+
+
+def subscribed_topics(case: GroupCase, *, retry: bool = False) -> list[str]:
+    """Topics that members at the end subscribe, in order."""
+    topics = {topic for row in case.members for topic in known_topics(row)}
+    return sorted(topic for topic in topics if retry or not is_retry_topic(topic))
+
+
+def last_topics(case: GroupCase) -> list[str]:
+    """Topics of the members at the end, else those of the members that were the last to go."""
+    if case.members:
+        return subscribed_topics(case)
+    gone = [row for row in case.rows("memberships") if row["to_ms"] is not None]
+    last = max((row["to_ms"] for row in gone), default=None)
+    return sorted({t for r in gone if r["to_ms"] == last for t in known_topics(r)})
+
+
+def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
+    """(broker name, queue id) that the topic's configurations let consumers read."""
+    return {
+        (row["broker_name"], queue_id)
+        for row in configs(case, topic)
+        if perm_of(row) & READ
+        for queue_id in range(row["read_queue_nums"] or 0)
+    }
+
+
+def unreadable_topics(case: GroupCase) -> dict[str, int]:
+    """Topics that some broker has and none lets read, and since when, epoch ms."""
+    topics = {row["topic"] for row in case.rows("topics")}
+    return {
+        topic: max(row["event_ms"] for row in configs(case, topic))
+        for topic in topics
+        if configs(case, topic) and not readable_queues(case, topic)
+    }
+
+
+# What dumps and facts show: which are recent, which belong together, what they say.
+
+# Rows by the queue that they name.
+
+
+def queue_of(row: Row) -> MessageQueue:
+    """The queue that a row names."""
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+
+
+def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
+    """The rows of each topic, topics in order."""
+    topics: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=queue_of):
+        topics.setdefault(row["topic"], []).append(row)
+    return topics
+
+
+EMPTY_LIST = ("0", "")
+"""A number of members, in a fact's details."""
+SAME_ROUND_MS = 120_000
+"""Dumps of one group that lie no further apart were taken in one go."""
+
+
+def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:
+    """The rows that are not stale."""
+    since = case.run.end_ms - case.run.stale_ms
+    return [row for row in rows if row[column] >= since]
+
+
+def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> Iterator[list[Row]]:
+    """The rows by rounds of dumps: none begins later than this after the first of its round."""
+    current: list[Row] = []
+    for row in sorted(rows, key=lambda one: one[column]):
+        if current and row[column] - current[0][column] > apart_ms:
+            yield current
+            current = []
+        current.append(row)
+    if current:
+        yield current
+
+
+def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Answers of brokers by rounds in which each broker was asked once."""
+    return each_asked_once(rows, "asked_broker", "observed_ms")
+
+
+def each_asked_once(rows: Iterable[Row], whom: str, column: str) -> Iterator[list[Row]]:
+    """The rows by rounds in which each of the column ``whom`` was asked once."""
+    for together in rounds(rows, column):
+        asked: dict[str, int] = {}
+        current: list[Row] = []
+        for row in together:
+            if asked.setdefault(row[whom], row[column]) != row[column]:
+                yield current
+                asked, current = {row[whom]: row[column]}, []
+            current.append(row)
+        yield current
+
+
+def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, list[Row]]:
+    """By broker its one answer for a time: the newest until then, else the first after it.
+
+    Args:
+        rows: of `broker_answers` or `proxy_answers`.
+        at_ms: the time.
+        within_ms: an answer further from it says nothing of it.
+    """
+    answers: dict[str, dict[int, list[Row]]] = {}
+    for row in rows:
+        if abs(row["observed_ms"] - at_ms) <= within_ms:
+            of_broker = answers.setdefault(row["asked_broker"], {})
+            of_broker.setdefault(row["observed_ms"], []).append(row)
+    return {
+        broker: of_broker[max((ms for ms in of_broker if ms <= at_ms), default=min(of_broker))]
+        for broker, of_broker in answers.items()
+    }
+
+
+def broker_answers(case: GroupCase) -> list[Row]:
+    """Members as brokers list them, and empty lists: rows whose client_id is None."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    return rows + [_nobody(fact, fact["broker_name"]) for fact in case.facts("GROUP_AT_BROKER")
+                   if fact["broker_name"] and _is_empty(fact)]  # fmt: skip
+
+
+def proxy_answers(case: GroupCase) -> list[Row]:
+    """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
+    rows = [
+        {**_nobody(fact, fact["details"]["proxy"]), "client_id": fact["client_id"]}
+        for fact in case.facts("CONNECTION")
+        if "proxy" in fact["details"]
+    ]
+    return rows + [
+        _nobody(fact, fact["details"]["proxy"])
+        for fact in case.facts("GROUP_AT_PROXY")
+        if _is_empty(fact)
+    ]
+
+
+def _is_empty(fact: Row) -> bool:
+    return fact["details"].get("members", "0") in EMPTY_LIST
+
+
+def _nobody(fact: Row, asked: str) -> Row:
+    return {"asked_broker": asked, "client_id": None, "observed_ms": fact["first_ms"],
+            "source": fact["source"]}  # fmt: skip
+
+
+def listed_members(case: GroupCase) -> list[Row]:
+    """Members as brokers list them, stale answers left out."""
+    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    return fresh(case, rows, "observed_ms")
+
+
+def libraries(case: GroupCase) -> dict[str, str]:
+    """The library of each client whose language a broker's list tells, by client id."""
+    rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])
+    named = [
+        (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
+    ]
+    return {client_id: library for client_id, library in named if library is not None}
+
+
+def letting_go(case: GroupCase) -> set[str]:
+    """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
+    return {client_id for client_id, library in libraries(case).items() if library == GO}
+
+
+def said_steadily(fact: Row) -> bool:
+    """True if the fact was stated pass after pass from its first to its last time."""
+    return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
+
+
+def number(row: Row, name: str, default: int = -1) -> int:
+    """A numeric field of a fact's details."""
+    try:
+        return int(row["details"].get(name, default))
+    except (TypeError, ValueError):
+        return default
+
+
+def flag(row: Row, name: str) -> bool:
+    """A boolean field of a fact's details."""
+    return str(row["details"].get(name, "")).lower() == "true"
+
+
+# Who reads without being a member: groups behind proxies, clients that no broker lists.
+
+RETURN_MS = 3 * HEARTBEAT_MS
+"""A client that brokers gave up and that reaches them is back by then; one that ended is silent."""
+OF_A_CLIENT = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST")
+"""Kinds of facts that a client states when it divides a topic of the group."""
+STEPS = 2
+"""One step forward may be an administrator's reset."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenReading:
+    """Offsets that advance with nobody there.
+
+    Attributes:
+        queues: those of which offsets advanced; first_ms: seen before, last_ms: after.
+        steps: in how many steps those of one queue did.
+        denied_by: brokers that said that no member is there.
+        retry_topics: pop retry topics of the group that have offsets: it pops.
+    """
+
+    queues: tuple[MessageQueue, ...]
+    first_ms: int
+    last_ms: int
+    steps: int
+    denied_by: tuple[str, ...]
+    retry_topics: tuple[str, ...]
+
+    @property
+    def is_sure(self) -> bool:
+        """True if it is no single change of offsets by an administrator."""
+        return self.steps >= STEPS or bool(self.retry_topics)
+
+
+def unseen_reading(case: GroupCase) -> UnseenReading | None:
+    """What of the group is read by nobody known; None: nothing, or members are known."""
+    if case.rows("memberships") or case.rows("observed_members"):
+        return None
+    if is_system_group(case.consumer_group) or any(
+        row["client_id"] is not None for row in case.rows("committed_offsets")
+    ):
+        return None
+    seen = _offsets_over_time(case)
+    steps = {
+        queue: sum(after[1] > before[1] for before, after in pairwise(sorted(moments)))
+        for queue, moments in seen.items()
+    }
+    advanced = sorted(queue for queue, count in steps.items() if count)
+    if not advanced:
+        return None
+    moments = [ms for queue in advanced for ms, _ in seen[queue]]
+    pop_retry = tuple(retry_topic(case.consumer_group) + mark for mark in POP_RETRY_MARKS)
+    return UnseenReading(
+        tuple(advanced),
+        min(moments),
+        max(moments),
+        max(steps.values()),
+        _denied_by(case),
+        tuple(sorted({queue.topic for queue in seen if queue.topic.startswith(pop_retry)})),
+    )
+
+
+def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
+    """(when, committed offset) of each queue, by stores and by dumps."""
+    seen: dict[MessageQueue, set[tuple[int, int]]] = {}
+    for row in case.rows("committed_offsets"):
+        seen.setdefault(queue_of(row), set()).add((row["observed_ms"], row["committed_offset"]))
+    for fact in case.facts("QUEUE_PROGRESS"):
+        offset = number(fact, "consumer_offset", 0)
+        if offset > 0:  # 0 may mean none
+            seen.setdefault(queue_of(fact), set()).add((fact["first_ms"], offset))
+    return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
+
+
+def _denied_by(case: GroupCase) -> tuple[str, ...]:
+    facts = [
+        fact
+        for fact in case.facts("GROUP_AT_BROKER")
+        if fact["details"].get("members", "0") in EMPTY_LIST
+    ]
+    facts += case.facts("NOT_ONLINE")
+    return tuple(sorted({fact["broker_name"] for fact in facts if fact["broker_name"]}))
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Readers of a group that no broker lists.
+
+    Attributes:
+        clients: by client id when brokers gave it up, and its last commit or line; epoch ms.
+        refused: by broker the first and last pull of the group that it refused, as it knows no
+            member; epoch ms.
+        last_ms: the last of these signs.
+        goes_on: they last until the end of what was collected.
+    """
+
+    clients: Mapping[str, tuple[int, int]]
+    refused: Mapping[str, tuple[int, int]]
+    last_ms: int
+    goes_on: bool
+
+
+def unlisted_readers(case: GroupCase) -> Unlisted | None:
+    """Clients that commit or write after brokers lost them; who pulls while nobody is a member.
+
+    Signs after the log of a broker ended prove nothing: it may list the client again.
+    """
+    until_ms = min(case.run.log_ends.values(), default=case.run.end_ms)
+    clients = {
+        client_id: (lost_ms, last_ms)
+        for client_id, lost_ms in _given_up(case).items()
+        if (last_ms := _last_sign(case, client_id, until_ms)) > lost_ms + RETURN_MS
+    }
+    refused: dict[str, tuple[int, int]] = {}
+    for fact in case.facts("GROUP_NOT_KNOWN"):
+        broker, first_ms, last_ms = fact["broker_name"], fact["first_ms"], fact["last_ms"]
+        since_ms = _nobody_since(case, last_ms)
+        if since_ms is not None and last_ms > max(since_ms, case.run.start_ms) + RETURN_MS:
+            begin_ms = max(first_ms, since_ms)
+            known = refused.get(broker, (begin_ms, last_ms))
+            refused[broker] = (min(begin_ms, known[0]), max(last_ms, known[1]))
+    if not clients and not refused:
+        return None
+    last_ms = max(last for _, last in (*clients.values(), *refused.values()))
+    return Unlisted(clients, refused, last_ms, last_ms >= until_ms - PERSISTENT_MS)
+
+
+def _given_up(case: GroupCase) -> dict[str, int]:
+    """Clients that brokers lost for good, and when: none joined, or was listed, since."""
+    last: dict[str, Row] = {}
+    for row in sorted(case.rows("cluster_events"), key=lambda r: (r["event_ms"], r["sequence"])):
+        if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
+            last[row["client_id"]] = row
+    there = {row["client_id"] for row in case.members}
+    lost = {
+        client_id: row["event_ms"]
+        for client_id, row in last.items()
+        if row["event_type"] == CONSUMER_LOST and client_id not in there
+    }
+    for row in listed_members(case):
+        if row["observed_ms"] > lost.get(row["client_id"], row["observed_ms"]):
+            del lost[row["client_id"]]
+    return lost
+
+
+def _last_sign(case: GroupCase, client_id: str, until_ms: int) -> int:
+    """The last time at which the client committed, or its log speaks of the group; 0: never."""
+    signs = [
+        row["observed_ms"]
+        for row in case.rows("committed_offsets")
+        if row["client_id"] == client_id
+    ]
+    signs += [
+        fact["last_ms"]
+        for kind in OF_A_CLIENT
+        for fact in case.facts(kind)
+        if fact["client_id"] == client_id
+    ]
+    return max((ms for ms in signs if ms <= until_ms), default=0)
+
+
+def _nobody_since(case: GroupCase, at_ms: int) -> int | None:
+    """Since when the group has no member at this time; None: it has one."""
+    epoch = case.epoch_at(at_ms)
+    if epoch is None:
+        return case.run.start_ms
+    return int(epoch["from_ms"]) if epoch["status"] == EMPTY else None

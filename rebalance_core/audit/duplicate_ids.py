@@ -1,0 +1,171 @@
+"""Client ids that stand in the member list more than once: by the log, and as brokers list them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.dumps import listed_members, member_rounds
+from rebalance_core.audit.orphans import spans_where, there_in
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
+
+HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
+"""A dead channel is gone by then."""
+MANY = 3
+"""As many entries of one id do not come from a single reconnect."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateId:
+    """One id with overlapping processes, the oldest channel first; ``older_went``: it ended it."""
+
+    client_id: str
+    channels: tuple[str, ...]
+    first_ms: int
+    last_ms: int | None
+    older_went: bool
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateListing:
+    """One id that a broker listed with several addresses."""
+
+    client_id: str
+    broker_name: str
+    addresses: tuple[str, ...]
+    first_ms: int
+    last_ms: int
+    resolved: bool = False
+    persists: bool = False
+
+
+def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
+    """Ids whose logged processes overlap; of each id the stretch that matters most."""
+    by_id: dict[str, list[Row]] = {}
+    for row in case.rows("memberships"):
+        by_id.setdefault(row["client_id"], []).append(row)
+    duplicates = []
+    for client_id, rows in sorted(by_id.items()):
+        if len({row["channel_id"] for row in rows}) > 1:
+            stretches = [_as_seen(case, duplicate) for duplicate in _overlaps(client_id, rows)]
+            if stretches:
+                duplicates.append(max(stretches, key=lambda t: (t.last_ms is None, t.last_ms or 0)))
+    return duplicates
+
+
+def _overlaps(client_id: str, rows: list[Row]) -> list[DuplicateId]:
+    life: dict[str, list[int | None]] = {}
+    for row in sorted(rows, key=lambda one: one["from_ms"]):
+        channel = row["channel_id"] or ""
+        life.setdefault(channel, [row["from_ms"], None])[1] = row["to_ms"]
+    duplicates = []
+    for span in spans_where(
+        rows, lambda row: row["channel_id"] or "", lambda there: len(there) > 1
+    ):
+        together = [
+            channel
+            for channel, (begin, end) in life.items()
+            if (begin or 0) <= span.first_ms and (end is None or end > span.first_ms)
+        ]
+        together.sort(key=lambda channel: life[channel][0] or 0)
+        went = span.last_ms is not None and life[together[0]][1] == span.last_ms
+        duplicates.append(
+            DuplicateId(client_id, tuple(together), span.first_ms, span.last_ms, went, span.epoch)
+        )
+    return duplicates
+
+
+def _as_seen(case: GroupCase, duplicate: DuplicateId) -> DuplicateId:
+    """The log tells duplicates apart by their channel, dumps by the address still listed."""
+    if duplicate.last_ms is None:
+        return duplicate
+    still = {
+        row["client_addr"]
+        for row in listed_members(case)
+        if row["client_id"] == duplicate.client_id and row["observed_ms"] > duplicate.last_ms
+    }
+    alive = duplicate.channels[0] in still
+    return replace(duplicate, older_went=False) if alive else duplicate
+
+
+def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
+    """Client ids of two processes at this time, or of which one went so shortly before."""
+    seen: dict[str, set[str | None]] = {}
+    for row in case.rows("memberships"):
+        if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
+            seen.setdefault(row["client_id"], set()).add(row["channel_id"])
+    return {client_id for client_id, channels in seen.items() if len(channels) > 1}
+
+
+def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
+    """True if every member stood there several times: a broker that thawed, not a duplicate."""
+    there: dict[str, int] = {}
+    for row in there_in(case.rows("memberships"), duplicate.epoch):
+        there[row["client_id"]] = there.get(row["client_id"], 0) + 1
+    return len(there) > 1 and min(there.values()) > 1
+
+
+def listed_duplicates(case: GroupCase) -> dict[str, DuplicateListing]:
+    """Ids listed with several addresses by every broker that listed them in that round of dumps.
+
+    What one broker alone lists twice is a matter of that broker: `multiplied`.
+    """
+    listings: dict[str, DuplicateListing] = {}
+    for together in member_rounds(listed_members(case)):
+        for client_id, lists in _addresses(together).items():
+            if min(len(seen) for seen in lists.values()) > 1:
+                listings[client_id] = _listing(client_id, lists, together)
+    return listings
+
+
+def multiplied(case: GroupCase) -> list[DuplicateListing]:
+    """Ids that one broker lists many times while another lists them once, or all ids at once."""
+    listings: dict[tuple[str, str], DuplicateListing] = {}
+    for together in member_rounds(listed_members(case)):
+        by_id = _addresses(together)
+        for broker in {broker for lists in by_id.values() for broker in lists}:
+            counts = {cid: len(lists[broker]) for cid, lists in by_id.items() if broker in lists}
+            all_of_them = len(counts) > 1 and min(counts.values()) > 1
+            for client_id, count in counts.items():
+                fewer = min(len(seen) for seen in by_id[client_id].values()) < count
+                key = (client_id, broker)
+                before = listings.get(key)
+                if (count > 1 and all_of_them) or (count >= MANY and fewer):
+                    lists = {broker: by_id[client_id][broker]}
+                    listing = _listing(client_id, lists, together)
+                    listings[key] = _joined(before, listing)
+                elif before is not None and count == 1:
+                    listings[key] = _joined(before, before, resolved=True)
+    return list(listings.values())
+
+
+def _joined(
+    before: DuplicateListing | None, listing: DuplicateListing, *, resolved: bool = False
+) -> DuplicateListing:
+    first = before.first_ms if before else listing.first_ms
+    return DuplicateListing(
+        listing.client_id,
+        listing.broker_name,
+        listing.addresses,
+        first,
+        listing.last_ms,
+        resolved,
+        listing.last_ms - first > HALF_OPEN_MS,
+    )
+
+
+def _addresses(rows: list[Row]) -> dict[str, dict[str, set[str]]]:
+    """Client id -> broker -> its addresses there."""
+    addresses: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        if row["client_addr"]:
+            lists = addresses.setdefault(row["client_id"], {})
+            lists.setdefault(row["asked_broker"], set()).add(row["client_addr"])
+    return addresses
+
+
+def _listing(client_id: str, lists: dict[str, set[str]], rows: list[Row]) -> DuplicateListing:
+    broker = max(lists, key=lambda name: (len(lists[name]), name))
+    times = [r["observed_ms"] for r in rows if r["client_id"] == client_id]
+    return DuplicateListing(client_id, broker, tuple(sorted(lists[broker])), min(times), max(times))

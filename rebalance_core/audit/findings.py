@@ -1,0 +1,362 @@
+"""The cluster and each group judged, as rows of ``findings`` and of ``group_verdicts``."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.audit.comparison import (
+    COMPARISON_RULES,
+    ComparisonResult,
+    compare,
+    comparison_findings,
+)
+from rebalance_core.audit.completeness import (
+    COLLECTION_INCOMPLETE,
+    UNASKED,
+    audit_run_of,
+    incomplete_groups,
+)
+from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.finding import LISTED, Finding, Rule
+from rebalance_core.audit.known_issues import (
+    Acceptance,
+    accept,
+    of_cluster,
+    of_group,
+    of_java_clients,
+    with_known,
+)
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.rules.cluster import (
+    BROKER_FLAPS,
+    NAME_SERVERS_DIFFER,
+    SLAVE_NOT_READABLE,
+    broker_flaps,
+    down_brokers,
+    master_outages,
+    name_servers_differ,
+    slaves_not_readable,
+)
+from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
+from rebalance_core.audit.rules.starved_timers import starved_timers
+from rebalance_core.audit.subscriptions import strategy_is_known
+from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model.events import BROKER_EVENTS
+from rebalance_core.model.verdicts import (
+    COMPARISON_FAILED,
+    ERROR,
+    LOG_ENDED,
+    NO_DUMP,
+    STALE_DUMP,
+    SYSTEM,
+    UNKNOWN,
+)
+
+RULE_FAILED = Rule(
+    "RULE_FAILED",
+    ERROR,
+    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit, or rows "
+    "that nobody thought of. The other rules went on; what this one would have found is unknown.",
+    "the rule itself",
+    "Report it with the evidence; accept it for the group until it is mended.",
+)
+
+ALL_RULES: tuple[Rule, ...] = (
+    COLLECTION_INCOMPLETE,
+    *COMPARISON_RULES.values(),
+    *RULES,
+    NAME_SERVERS_DIFFER,
+    BROKER_FLAPS,
+    STARVED_TIMERS,
+    SLAVE_NOT_READABLE,
+    RULE_FAILED,
+)
+"""Every rule of the audit; those of `ingest` are in docs/ingest.md."""
+
+MEANINGS = FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES}
+"""What each finding means, those of `ingest` too."""
+
+Row = dict[str, Any]
+Findings = list[tuple[Rule, Finding]]
+
+
+def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
+    """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
+
+    Of a system group ingest's findings alone.
+    """
+    result, findings = _compared(case)
+    known = strategy_is_known(case)
+    for rule in RULES if not is_system_group(case.consumer_group) else ():
+        findings += _by_rule(rule, case) if known or not rule.by_owners else []
+    rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
+    rows = with_known(rows, of_group(case)) if rows else rows
+    rows += [dict(row) for row in case.rows("findings")]
+    return {
+        "findings": [accept(row, accepted) for row in rows],
+        "group_verdicts": [_verdict_row(case, result)],
+    }
+
+
+def run_cluster_rules(
+    facts: Iterable[Mapping[str, Any]],
+    dumps: Iterable[Mapping[str, Any]],
+    broker_events: Iterable[Mapping[str, Any]],
+    stale_hours: float,
+    not_before_ms: int | None = None,
+) -> tuple[AuditRun, list[Row]]:
+    """The audit run's view of the cluster, and the findings on the cluster as a whole.
+
+    Args:
+        facts: observed facts of `collection.CLUSTER_KINDS`.
+        dumps: DUMP facts, or the newest by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
+        stale_hours: what is older at the end says nothing about the present.
+        not_before_ms: a collection that ends before is old as a whole.
+    """
+    facts, given = list(facts), list(broker_events)
+    events = [row for row in given if row["event_type"] in BROKER_EVENTS]
+    run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
+    rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
+    rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
+    starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
+    masters = master_outages(given)
+    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
+    run = replace(run, masters=masters)
+    known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
+    return run, known
+
+
+def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
+    """Findings for groups of which something is missing that others have.
+
+    Args:
+        unknown: by reason (`missing_reason`) how many groups, and the first names.
+        compared: groups that were compared; with none the whole kind of dump is missing, which is
+            a finding already.
+    """
+    return [
+        finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
+        for reason in (NO_DUMP, STALE_DUMP, LOG_ENDED, UNASKED)
+        if reason in unknown and (compared or reason in (LOG_ENDED, UNASKED))
+    ]
+
+
+def missing_reason(verdict: Mapping[str, Any]) -> str | None:
+    """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP, LOG_ENDED):
+        return str(verdict["reason"])
+    return UNASKED if verdict["unasked"] else None
+
+
+def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None) -> Row:
+    """A row of ``findings`` without the cluster."""
+    return {
+        "rule_id": rule.rule_id,
+        "severity": finding.severity or rule.severity,
+        "consumer_group": consumer_group,
+        "topic": finding.topic,
+        "broker_name": finding.broker_name,
+        "queue_id": finding.queue_id,
+        "client_id": finding.client_id,
+        "first_ms": finding.first_ms,
+        "last_ms": finding.last_ms,
+        "summary": finding.summary,
+        "evidence": {name: str(value) for name, value in finding.evidence.items()},
+        "remedy": finding.remedy or rule.remedy,
+        "accepted": None,
+    }
+
+
+def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
+    try:
+        result = compare(case)
+        known = result.reason == SYSTEM
+        return result, [] if known else list(comparison_findings(case, result))
+    except Exception as error:  # one group must not cost the audit of 10,000 groups
+        return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
+            _failed("The comparison", case, error)
+        ]
+
+
+def _by_rule(rule: Rule, case: GroupCase) -> Findings:
+    if rule.find is None:
+        return []
+    try:
+        return [(rule, one) for one in rule.find(case)]
+    except Exception as error:  # as above
+        return [_failed(rule.rule_id, case, error)]
+
+
+def _failed(what: str, case: GroupCase, error: Exception) -> tuple[Rule, Finding]:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return RULE_FAILED, Finding(
+        f"{what} failed on {case.consumer_group}: {type(error).__name__}: {error}",
+        {"failed": what, "where": f"{where.name}:{where.lineno}"},
+    )
+
+
+def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
+    return {
+        "consumer_group": case.consumer_group,
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "looks": result.observations,
+        "differences": len({one.queue for one in result.differences}),
+        "members": len(case.members),
+        "dumped_ms": result.dumped_ms,
+        "unasked": list(result.unasked),
+    }
+
+
+# The rules of one group, wherever its rows are.
+
+
+@dataclass(frozen=True)
+class GroupRules:
+    """Judges one group; travels to every task.
+
+    Attributes:
+        runs: by cluster.
+        accepted: acceptances that hold.
+        salt: of the names for client ids; None: they are shown.
+    """
+
+    runs: Mapping[str, AuditRun]
+    accepted: tuple[Acceptance, ...] = ()
+    salt: str | None = None
+
+    def __call__(
+        self, cluster: str, group: str, rows: Mapping[str, list[Row]]
+    ) -> Mapping[str, list[Row]]:
+        """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
+        case = GroupCase(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
+        judged = run_rules(case, self.accepted)
+        if self.salt is None or not judged["findings"]:
+            return judged
+        redaction = Redaction(self.salt, case)
+        return {**judged, "findings": [redaction.finding(row) for row in judged["findings"]]}
+
+
+# Every cluster judged as a whole, from the few rows that concern it.
+
+BROKER_EVENT_COLUMNS = ("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail")
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """What is to be known of one cluster; grows with brokers, not with groups.
+
+    Attributes:
+        facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
+        dumps: the newest dump by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+    """
+
+    facts: list[Row] = field(default_factory=list)
+    dumps: list[Row] = field(default_factory=list)
+    broker_events: list[Row] = field(default_factory=list)
+
+
+def cluster_rows(
+    spans: Iterable[Row], facts: Iterable[Row], dumps: Iterable[Row], broker_events: Iterable[Row]
+) -> dict[str, ClusterRows]:
+    """The rows by cluster.
+
+    Args:
+        spans: cluster, and first_ms and last_ms of its events.
+        facts: observed facts of `completeness.CLUSTER_KINDS`.
+        dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
+        broker_events: `BROKER_EVENT_COLUMNS` of clusters that have a span.
+    """
+    clusters = {
+        row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
+        for row in spans
+    }
+    for row in facts:
+        clusters.setdefault(row["cluster"], ClusterRows()).facts.append(row)
+    for row in dumps:
+        dump = row | {"details": {"command": row["command"]}}
+        clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
+    for row in broker_events:
+        clusters[row["cluster"]].broker_events.append(row)
+    return clusters
+
+
+@dataclass(frozen=True)
+class ClusterFindings:
+    """What is known and found of the clusters as such.
+
+    Attributes:
+        runs: by cluster, what the judge of its groups has to know.
+        findings: on clusters.
+        brokers: names that no redaction takes for a client's.
+        incomplete: clusters of which something was not collected.
+    """
+
+    runs: Mapping[str, AuditRun]
+    findings: list[Row]
+    brokers: frozenset[str]
+    incomplete: frozenset[str] = frozenset()
+
+    def all_findings(
+        self,
+        of_ingest: Iterable[Row],
+        unknown: Mapping[str, tuple[list[Row], int]],
+        accepted: tuple[Acceptance, ...],
+        redact_salt: str | None,
+    ) -> list[Row]:
+        """Every finding that is none on a group, accepted and redacted.
+
+        Args:
+            of_ingest: what `ingest` found beside groups.
+            unknown: by cluster its groups with something missing, and how many were compared. A row
+                has verdict, reason, unasked, groups (how many) and names, the first of them.
+            accepted: acceptances that hold.
+            redact_salt: of the names for client ids; None: they are shown.
+        """
+        rows = [*self.findings, *of_ingest]
+        for cluster, (missing, compared) in unknown.items():
+            found = missing_of_groups(_by_reason(missing), compared)
+            rows += [{"cluster": cluster} | row for row in found]
+        rows = [accept(row, accepted) for row in rows]
+        if redact_salt is None:
+            return rows
+        return list(map(Redaction(redact_salt, brokers=self.brokers).finding, rows))
+
+
+def cluster_findings(
+    clusters: Mapping[str, ClusterRows], stale_hours: float, not_before_ms: int | None
+) -> ClusterFindings:
+    """Judge each cluster; arguments as of `run_cluster_rules`."""
+    runs: dict[str, AuditRun] = {}
+    findings: list[Row] = []
+    brokers: set[str | None] = set()
+    for cluster, known in clusters.items():
+        runs[cluster], found = run_cluster_rules(
+            known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
+        )
+        brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
+        findings += [{"cluster": cluster} | row for row in found]
+    incomplete = frozenset(
+        row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
+    )
+    names = frozenset(name for name in brokers if name is not None)
+    return ClusterFindings(runs, findings, names, incomplete)
+
+
+def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
+    """How many groups something is missing of, and the first names, by `missing_reason`."""
+    by_reason: dict[str, tuple[int, list[str]]] = {}
+    for row in unknown:
+        reason = missing_reason(row)
+        if reason is not None:
+            groups, names = by_reason.get(reason, (0, []))
+            by_reason[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:LISTED])
+    return by_reason

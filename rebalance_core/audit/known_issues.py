@@ -1,0 +1,444 @@
+"""Known defects of RocketMQ and its clients, with the findings they explain; findings accepted
+for a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import date, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.protocol.members import library_of
+
+# Known defects of RocketMQ and its clients: their threads, and which findings they explain.
+
+# One known defect: its thread, which findings it may explain, and in whose versions it is.
+
+LIST_NAME = "known_issues.toml"
+LANGUAGES = (
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP",
+    "OMS", "RUST", "NODE_JS",
+)  # fmt: skip
+"""LanguageCode."""
+THREAD = re.compile(r"[\w.-]+/[\w.-]+#[1-9][0-9]*")
+Numbers = tuple[int, ...]
+
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){1,2}")
+_LISTS = ("rules", "languages", "consumer_types")
+_VERSIONS = ("client_from", "client_to", "broker_from", "broker_to")
+_WORDS = ("id", "url", "title", "symptom", "remedy")
+
+
+@dataclass(frozen=True)
+class KnownIssue:
+    """A table of `known_issues.toml`; its head says what the fields mean."""
+
+    id: str
+    url: str
+    title: str
+    rules: tuple[str, ...]
+    languages: tuple[str, ...]
+    symptom: str
+    remedy: str
+    client_from: str | None = None
+    client_to: str | None = None
+    broker_from: str | None = None
+    broker_to: str | None = None
+    ordered: bool | None = None
+    consumer_types: tuple[str, ...] = ()
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    summary: str = ""
+
+    def of_client(self, language: str | None, version: str | None) -> bool:
+        """True if clients of this language and version have it; unknown ones are not known to."""
+        if language not in self.languages:
+            return False
+        return in_range(version, self.client_from, self.client_to)
+
+    def of_broker(self, version: str | None) -> bool:
+        """True if brokers of this version have it."""
+        return in_range(version, self.broker_from, self.broker_to)
+
+
+def in_range(version: str | None, first: str | None, last: str | None) -> bool:
+    """True if the version lies in the range, both ends included; with no ends any does.
+
+    >>> in_range("5.2.0", "5.2.0", None), in_range("4.9.8", None, "4.9.4")
+    (True, False)
+    """
+    if first is None and last is None:
+        return True
+    numbers = _numbers(version or "")
+    if numbers is None:
+        return False
+    return (first is None or _at_least(numbers, first)) and (
+        last is None or not _at_least(numbers, last) or numbers == _numbers(last)
+    )
+
+
+def _at_least(numbers: Numbers, version: str) -> bool:
+    other = _numbers(version)
+    return other is not None and numbers >= other
+
+
+def _numbers(version: str) -> Numbers | None:
+    if _VERSION.fullmatch(version) is None:
+        return None
+    numbers = tuple(int(part) for part in version.split("."))
+    return (*numbers, 0, 0)[:3]
+
+
+@cache
+def known_issues() -> tuple[KnownIssue, ...]:
+    """The list that comes with the package."""
+    text = (files("rebalance_core.audit") / LIST_NAME).read_text("utf-8")
+    return parse_known_issues(text, LIST_NAME)
+
+
+def parse_known_issues(
+    text: str, name: str, rule_ids: Collection[str] | None = None
+) -> tuple[KnownIssue, ...]:
+    """The issues of a TOML text.
+
+    Args:
+        text: tables ``[[issue]]``.
+        name: of the file, for messages.
+        rule_ids: that there are; None: not checked.
+
+    Raises:
+        UsageError: it is no TOML, or holds anything else; every mistake is named.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is no TOML: {error}") from error
+    tables = document.get("issue")
+    plain = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
+    if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
+        raise UsageError(f"{name} holds {', '.join(document) or 'nothing'}; expected [[issue]]")
+    mistakes: list[str] = []
+    seen: set[str] = set()
+    for number, table in enumerate(tables, 1):
+        where = f"{name}, issue {number} ({table.get('id', 'without id')})"
+        found = _mistakes(table, rule_ids)
+        if table.get("id") in seen:
+            found.append("its id is there twice")
+        seen.add(str(table.get("id")))
+        mistakes += [f"{where}: {mistake}" for mistake in found]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return tuple(_issue(table) for table in tables)
+
+
+def _issue(table: Mapping[str, Any]) -> KnownIssue:
+    given: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in table.items()}
+    return KnownIssue(**given)
+
+
+def _mistakes(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+    names = [one.name for one in fields(KnownIssue)]
+    needed = [
+        one.name
+        for one in fields(KnownIssue)
+        if one.default is MISSING and one.default_factory is MISSING
+    ]
+    mistakes = [
+        f"unknown key {key}{did_you_mean(key, names)} (valid keys: {', '.join(names)})"
+        for key in table
+        if key not in names
+    ]
+    mistakes += [f"{name} is missing" for name in needed if name not in table]
+    for name in (*_WORDS, "summary"):
+        if name in table and not (isinstance(table[name], str) and table[name].strip()):
+            mistakes.append(f"{name} is {table[name]!r}, not a text")
+    for name in _VERSIONS:
+        if name in table and (
+            not isinstance(table[name], str) or _VERSION.fullmatch(table[name]) is None
+        ):
+            mistakes.append(f"{name} is {table[name]!r}, not a version such as 5.2.0")
+    for name in _LISTS:
+        value = table.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            mistakes.append(f"{name} is {value!r}, not a list of texts")
+    return mistakes or _contradictions(table, rule_ids)
+
+
+def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+    """Mistakes of a table whose fields are there and of their types."""
+    mistakes = []
+    if THREAD.fullmatch(table["id"]) is None:
+        mistakes.append(f"id {table['id']!r} is not <owner>/<repository>#<number>")
+    else:
+        repository, _, number = table["id"].partition("#")
+        if table["url"].rpartition("/")[2] != number or f"/{repository}/" not in table["url"]:
+            mistakes.append(f"url {table['url']} is not that of {table['id']}")
+    if not table["rules"]:
+        mistakes.append("rules names no finding")
+    mistakes += [
+        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGES
+    ]
+    if rule_ids is not None:
+        mistakes += [f"there is no rule {one}" for one in table["rules"] if one not in rule_ids]
+    for who in ("client", "broker"):
+        first, last = table.get(f"{who}_from"), table.get(f"{who}_to")
+        if first is not None and last is not None and not in_range(first, None, last):
+            mistakes.append(f"{who}_from {first} is after {who}_to {last}")
+    ranged = any(name in table for name in ("client_from", "client_to"))
+    if ranged and table["languages"] != ["JAVA"]:
+        mistakes.append("a range of client versions needs languages = ['JAVA']")
+    if not isinstance(table.get("ordered", False), bool):
+        mistakes.append(f"ordered is {table['ordered']!r}, not true or false")
+    evidence = table.get("evidence", {})
+    if not isinstance(evidence, dict) or not all(isinstance(v, str) for v in evidence.values()):
+        mistakes.append(f"evidence is {evidence!r}, not a table of texts")
+    return mistakes
+
+
+# Which known issues fit a finding, by the clients and brokers concerned.
+
+KNOWN = "known"
+"""Key of a finding's evidence: the issues that fit it, and by which versions."""
+
+Row = dict[str, Any]
+Client = tuple[str | None, str | None]
+"""Language and version; None: no file tells."""
+
+
+@dataclass(frozen=True)
+class Concerned:
+    """Whom a finding may be about.
+
+    Attributes:
+        brokers: version by broker, where a file tells.
+        clients: language and version by client id.
+        settings: the group's row of consumer_groups; empty for findings on the cluster.
+    """
+
+    brokers: Mapping[str, str] = field(default_factory=dict)
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_group(case: GroupCase) -> Concerned:
+    """The clients of a group, as brokers list them, and the cluster's brokers.
+
+    Of what several dumps state of a client the last counts; not all of them tell its language.
+    """
+    versions = {row["client_id"]: row["version"] for row in case.rows("memberships")}
+    clients: dict[str, Client] = {}
+    listed = case.rows("observed_members")
+    for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
+        client_id = row["client_id"]
+        language, version = clients.get(client_id, (None, versions.get(client_id)))
+        clients[client_id] = (row["language"] or language, row["version"] or version)
+    known = {name: (library_of(*one), one[1]) for name, one in clients.items()}
+    return Concerned(case.run.versions, known, case.settings)
+
+
+def of_cluster(run: AuditRun) -> Concerned:
+    """The brokers of a cluster."""
+    return Concerned(run.versions)
+
+
+def of_java_clients(run: AuditRun) -> Concerned:
+    """Java clients of any release: only theirs are the logs that name no client."""
+    return Concerned(run.versions, {"": ("JAVA", None)})
+
+
+def with_known(
+    rows: Iterable[Row], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
+) -> list[Row]:
+    """The findings, those that a known issue fits with it in their evidence."""
+    listed = list(known_issues() if issues is None else issues)
+    return [_named(row, concerned, listed) for row in rows]
+
+
+def _named(row: Row, concerned: Concerned, issues: Iterable[KnownIssue]) -> Row:
+    fitting = [f"{issue.id}, {whose}" for issue in issues for whose in _fit(row, concerned, issue)]
+    if not fitting:
+        return row
+    return {**row, "evidence": {**row["evidence"], KNOWN: "; ".join(fitting)}}
+
+
+def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
+    """Whose it is, once, if the issue fits: by the language and versions that were seen."""
+    if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
+        return
+    whose = []
+    if issue.languages:
+        clients = concerned.clients
+        if row["client_id"] is not None:
+            clients = {name: one for name, one in clients.items() if name == row["client_id"]}
+        found = {one for one in clients.values() if issue.of_client(*one)}
+        if not found:
+            return
+        # only Java's number is that of its release
+        java = sorted({version or language for language, version in found if language == "JAVA"})
+        others = sorted({str(language) for language, _ in found if language != "JAVA"})
+        whose += [f"client {', '.join([*java, *others])}"]
+    if issue.broker_from or issue.broker_to or not issue.languages:
+        versions = concerned.brokers
+        if row["broker_name"] in versions:
+            versions = {row["broker_name"]: versions[row["broker_name"]]}
+        having = sorted({version for version in versions.values() if issue.of_broker(version)})
+        if not having and (issue.broker_from or issue.broker_to):
+            return
+        whose += [f"broker {', '.join(having) or 'of any version'}"]
+    yield ", ".join(whose)
+
+
+def _holds(row: Row, concerned: Concerned, issue: KnownIssue) -> bool:
+    """The conditions beside languages and versions."""
+    settings = concerned.settings
+    if issue.ordered is not None and settings.get("ordered") is not issue.ordered:
+        return False
+    if issue.consumer_types and settings.get("consumer_type") not in issue.consumer_types:
+        return False
+    evidence = row["evidence"]
+    return issue.summary in row["summary"] and all(
+        name in evidence and text in evidence[name] for name, text in issue.evidence.items()
+    )
+
+
+# Findings that are known and accepted for a time: a TOML file with reasons and expiry dates.
+#
+# ```toml [[accepted]] rule_id = "IDLE_MEMBER" consumer_group = "audit-*" # a glob; likewise
+# topic, broker_name and client_id; left out: any reason = "one spare member on purpose" expires =
+# 2027-03-31 # the last day on which it holds ```
+
+WHERE = ("consumer_group", "topic", "broker_name", "client_id")
+"""Fields that say which findings of the rule are meant; globs."""
+KEYS = ("rule_id", *WHERE, "reason", "expires")
+FIRST_ACCEPTANCE_DAYS = 30
+"""How long what ``--write-accepted`` writes is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """One entry; ``globs`` are (field, pattern) pairs."""
+
+    rule_id: str
+    globs: tuple[tuple[str, str], ...]
+    reason: str
+    expires: date
+
+    def covers(self, finding: Mapping[str, Any]) -> bool:
+        """True for a row of ``findings`` that this entry means."""
+        return finding["rule_id"] == self.rule_id and all(
+            fnmatchcase(finding[name] or "", pattern) for name, pattern in self.globs
+        )
+
+
+def accept(finding: dict[str, Any], accepted: Iterable[Acceptance]) -> dict[str, Any]:
+    """The finding with the reason for which it is accepted, if it is."""
+    reason = next((one.reason for one in accepted if one.covers(finding)), None)
+    return finding | {"accepted": reason}
+
+
+def read_accepted(
+    text: str, where: str, rule_ids: Iterable[str], never: Iterable[str], today: date
+) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
+    """The entries that hold today, and those that expired.
+
+    Args:
+        text: the file.
+        where: its name, for messages.
+        rule_ids: ids there are.
+        never: ids that cannot be accepted.
+        today: the day of the audit.
+
+    Raises:
+        UsageError: names every mistake with its line.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where}: not TOML: {error}") from error
+    mistakes = [
+        f"{where}: unknown key {name}{did_you_mean(name, ['accepted'])} (valid: [[accepted]])"
+        for name in document
+        if name != "accepted"
+    ]
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[[accepted]]"]
+    entries = document.get("accepted", [])
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise UsageError(f"{where}: write each acceptance as a [[accepted]] table")
+    known, unacceptable = set(rule_ids), set(never)
+    acceptances = []
+    for index, entry in enumerate(entries):
+        line = f"{where}:{lines[index]}" if index < len(lines) else f"{where}, entry {index + 1}"
+        wrong = list(_accepted_mistakes(entry, known, unacceptable))
+        mistakes += [f"{line}: {mistake}" for mistake in wrong]
+        if not wrong:
+            globs = tuple((name, entry[name]) for name in WHERE if name in entry)
+            acceptances.append(
+                Acceptance(entry["rule_id"], globs, entry["reason"], entry["expires"])
+            )
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    holding = tuple(one for one in acceptances if one.expires >= today)
+    return holding, tuple(one for one in acceptances if one.expires < today)
+
+
+def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Iterator[str]:
+    for name in entry:
+        if name not in KEYS:
+            yield f"unknown key {name}{did_you_mean(name, KEYS)} (valid keys: {', '.join(KEYS)})"
+    rule_id = entry.get("rule_id")
+    if not isinstance(rule_id, str):
+        yield "rule_id is missing: which rule's findings?"
+    elif rule_id in never:
+        yield f"{rule_id} cannot be accepted: change what collection.toml expects instead"
+    elif rule_id not in known:
+        yield f"rule_id = {rule_id!r} is no rule{did_you_mean(rule_id, sorted(known))}"
+    for name in WHERE:
+        if name in entry and (not isinstance(entry[name], str) or not entry[name]):
+            yield f"{name} = {entry[name]!r}: expected a name or a glob"
+    if not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
+        yield "reason is missing: why is it accepted?"
+    expires = entry.get("expires")
+    if not isinstance(expires, date) or isinstance(expires, datetime):
+        yield f"expires = {expires!r}: expected a day, e.g. 2027-03-31"
+
+
+def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:
+    """A file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`; reasons are to be filled in.
+
+    One entry for a rule and group; findings on the cluster name their broker or topic.
+    """
+    expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
+    keys = {
+        (f["rule_id"], *((name, f[name]) for name in _naming(f) if f[name] is not None))
+        for f in findings
+    }
+    parts = [
+        "# Findings of the first run. Give each its reason and its day, or mend and delete it.",
+        "# Names are globs: [*] stands for a star in a name.",
+    ]
+    for rule_id, *where in sorted(keys, key=str):
+        parts += ["", "[[accepted]]", f'rule_id = "{rule_id}"']
+        parts += [f"{name} = {_toml(_escaped(value))}" for name, value in where]
+        parts += ['reason = "there at the first run"', f"expires = {expires.isoformat()}"]
+    return "\n".join(parts) + "\n"
+
+
+def _naming(finding: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("consumer_group",) if finding["consumer_group"] else WHERE[1:]
+
+
+def _escaped(name: str) -> str:
+    """The name as a glob that means itself."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text)  # a JSON string of ASCII is a TOML basic string

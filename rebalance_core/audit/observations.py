@@ -1,0 +1,558 @@
+"""Ownership as dumps and proxies show it; queues of nobody, and whose queues no command shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.audit.dumps import (
+    SAME_ROUND_MS,
+    answers_at,
+    broker_answers,
+    each_asked_once,
+    libraries,
+    member_rounds,
+    number,
+    proxy_answers,
+    queue_of,
+    readable_queues,
+)
+from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
+from rebalance_core.audit.orphans import Offsets, is_broadcasting
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subscriptions import assigned_members, is_proxied, strategy_is_known
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
+from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.protocol.members import tells_queues
+from rebalance_core.protocol.windows import ORDER_LOCK_MS
+
+# Ownership as dumps and proxies show it: what one client holds and pops, and who holds one queue.
+
+# Ownership as dumps show it: what one client holds and pops, and who holds one queue.
+#
+# ``consumerStatus`` asks a client, which answers with all that it holds and all that it pops;
+# ``consumerProgress -s true`` lists a group's queues with the address of the holder, the text
+# before the ``@`` of its client id. Of popped queues it shows no holder.
+
+COMMAND_MS = 5_000
+"""A command takes seconds, 3 s for a broker it cannot reach; its file has the time of its start."""
+LONGEST_ROUND_MS = 600_000
+"""A round of dumps of one group takes no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientObservation:
+    """All queues that a client id held when it was asked, and all that it popped.
+
+    Dropped ones are left out. The queue id -1 is any queue of the broker.
+
+    Attributes:
+        listed: no client was asked: this is what a proxy's list of members says of it. All that one
+            round of lists says has one source.
+    """
+
+    client_id: str
+    at_ms: int
+    held: frozenset[MessageQueue]
+    source: str
+    popped: frozenset[MessageQueue] = frozenset()
+    listed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueObservation:
+    """Who held a queue: the client id up to its first ``@``; empty: no owner."""
+
+    queue: MessageQueue
+    at_ms: int
+    address: str
+    source: str
+
+
+Observation = ClientObservation | QueueObservation
+
+
+def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
+    """Every observation of the group, these others included, in order of time."""
+    observed: list[Observation] = [
+        *_client_observations(case),
+        *_queue_observations(case),
+        *others,
+    ]
+    if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
+        observed += _bare_observations(case.rows("observed_ownership"))
+    return sorted(observed, key=_order)
+
+
+def _order(observation: Observation) -> tuple[Any, ...]:
+    """By time and dump, then clients before queues, each in the order of what was asked."""
+    if isinstance(observation, ClientObservation):
+        return observation.at_ms, observation.source, 0, observation.client_id
+    return observation.at_ms, observation.source, 1, observation.queue, observation.address
+
+
+def last_round(observed: list[Observation]) -> list[Observation]:
+    """Those of the last round of dumps: back to the dump that shows something the later ones show.
+
+    A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
+    """
+    seen: dict[str | MessageQueue, str] = {}
+    begin = len(observed)
+    for at_ms, dump in groupby(reversed(observed), key=lambda one: one.at_ms):
+        of_dump = list(dump)
+        again = any(seen.get(_asked(one), one.source) != one.source for one in of_dump)
+        if again or observed[-1].at_ms - at_ms > LONGEST_ROUND_MS:
+            break
+        seen |= {_asked(one): one.source for one in of_dump}
+        begin -= len(of_dump)
+    return observed[begin:]
+
+
+def _asked(observation: Observation) -> str | MessageQueue:
+    """The client or queue that was asked for; of lists of members all clients are one."""
+    if isinstance(observation, QueueObservation):
+        return observation.queue
+    return "" if observation.listed else observation.client_id
+
+
+def address_of(client_id: str) -> str:
+    """What ``consumerProgress`` shows of a client id."""
+    return client_id.partition("@")[0]
+
+
+def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
+    held, popped = _tables_of_clients(case, "HELD_QUEUE"), _tables_of_clients(case, "POP_QUEUE")
+    silent, assigned = silent_members(case), assigned_members(case)
+    for row in case.facts("DUMP"):
+        if row["client_id"] in assigned:
+            continue
+        if row["details"]["command"] == "consumerStatus" and row["client_id"]:
+            asked = row["client_id"], row["first_ms"]
+            queues = frozenset(held.get(asked, ()))
+            if not queues and (row["client_id"] in silent or _is_unanswered(row)):
+                continue
+            if _is_cut(row):
+                continue
+            yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
+
+
+def _is_unanswered(dump: Row) -> bool:
+    """The client could not be asked: mqadmin printed an exception, or nothing."""
+    return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
+
+
+def _is_cut(dump: Row) -> bool:
+    """The answer ends before the client's queues or among them: it may hold others."""
+    return bool(dump["details"].get("queues_told") == "false")
+
+
+def silent_members(case: GroupCase) -> set[str]:
+    """Members whose answers leave out the queues that they hold."""
+    consumer_type = case.settings.get("consumer_type") or PUSH
+    return {
+        row["client_id"]
+        for row in case.rows("memberships")
+        if not tells_queues(consumer_type, row["version"])
+    }
+
+
+def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[MessageQueue]]:
+    """The queues of these facts by client and time."""
+    queues: dict[tuple[str, int], set[MessageQueue]] = {}
+    not_ours = _pop_retries(case)
+    for row in case.facts(kind):
+        if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
+            queues.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
+    return queues
+
+
+def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
+    """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
+
+    A queue of nobody may be that of a member that does not tell its queues or did not answer
+    (`unheard`), and one that a member says in that round it holds is its: then the row is no
+    observation. One that reads the queues that its application names
+    (`assigned_members`) is no owner.
+    """
+    not_ours, silent = _pop_retries(case), silent_members(case)
+    ours = {queue_of(row) for row in case.rows("ownership")}
+    assigned = {address_of(client_id) for client_id in assigned_members(case)}
+    for rows in progress_dumps(case):
+        unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
+        told = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
+        for row in rows:
+            details = row["details"]
+            if details.get("names_cut") == "true" and queue_of(row) not in ours:
+                continue
+            address = details.get("client_ip", "")
+            if row["topic"] in not_ours or address in assigned:
+                continue
+            if not address and (unsure or row["topic"] in elsewhere or queue_of(row) in told):
+                continue
+            yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
+
+
+def progress_dumps(case: GroupCase) -> Iterator[list[Row]]:
+    """The rows of each ``consumerProgress -s true``, in order of time."""
+    rows = [r for r in case.facts("QUEUE_PROGRESS") if r["details"].get("with_clients") == "true"]
+    for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
+        yield list(dump)
+
+
+def unheard(case: GroupCase, progress: list[Row]) -> set[str]:
+    """Members whose queues a ``consumerProgress -s`` cannot show.
+
+    mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
+    that it has not asked by then are N/A. Who is named as a holder was asked. A member that brokers
+    list and the dump does not name was so only if its own ``consumerStatus`` says that it holds
+    nothing.
+
+    Args:
+        case: the group.
+        progress: the rows of the dump.
+    """
+    at_ms = progress[0]["first_ms"]
+    failed = {
+        row["client_id"]
+        for row in case.facts("DUMP")
+        if row["details"]["command"] == "consumerStatus"
+        and _is_unanswered(row)
+        and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+    }
+    failed |= {
+        row["client_id"]
+        for row in proxy_answers(case)
+        if row["client_id"] and abs(row["observed_ms"] - at_ms) <= LONGEST_ROUND_MS
+    }
+    asked = _listed_at(case, at_ms)
+    named = Counter(address_of(client_id) for client_id in asked)
+    holders = {row["details"].get("client_ip", "") for row in progress}
+    answers = _answers_near(case, at_ms)
+    for client_id in asked - failed:
+        address = address_of(client_id)
+        answer = answers.get(client_id)
+        if address in holders:
+            heard = named[address] == 1 or answer is not None
+        else:
+            heard = answer is not None and not answer
+        if not heard:
+            failed.add(client_id)
+    return failed
+
+
+def commit_moves(case: GroupCase, look: Row) -> bool:
+    """True if the queue's commit moved about the time of the look, or has since."""
+    queue, at_ms = queue_of(look), look["first_ms"]
+    committed = number(look, "consumer_offset", 0)
+    readings = [
+        (row["observed_ms"], row["committed_offset"])
+        for row in case.rows("committed_offsets")
+        if queue_of(row) == queue
+    ]
+    readings += [
+        (row["first_ms"], number(row, "consumer_offset", 0))
+        for row in case.facts("QUEUE_PROGRESS")
+        if queue_of(row) == queue
+    ]
+    return any(
+        offset > committed if ms > at_ms else offset < committed and ms >= at_ms - MINUTE_MS
+        for ms, offset in readings
+    )
+
+
+def _read_otherwise(case: GroupCase, progress: list[Row]) -> set[str]:
+    """Topics of which the dump names no holder at all although somebody reads them.
+
+    Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
+    the pop retry topic, or commits that move.
+    """
+    held = {row["topic"] for row in progress if row["details"].get("client_ip")}
+    shown = {row["topic"] for row in progress}
+    found = set()
+    for topic in shown - held:
+        popped = shown & set(pop_retry_topics(case.consumer_group, topic))
+        if popped or any(commit_moves(case, row) for row in progress if row["topic"] == topic):
+            found.add(topic)
+    return found
+
+
+def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
+    """Members as brokers list them in the round of that time, without those that left meanwhile."""
+    answers = answers_at(broker_answers(case), at_ms, LONGEST_ROUND_MS)
+    found = {row["client_id"] for rows in answers.values() for row in rows} - {None}
+    rows = case.rows("memberships")
+    there = {row["client_id"] for row in rows if holds(row, at_ms)}
+    return found - ({row["client_id"] for row in rows} - there)
+
+
+def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
+    """What clients answered in the run of ``consumerStatus`` nearest to that time, in its round."""
+    dumps = [
+        row
+        for row in case.facts("DUMP")
+        if row["details"]["command"] == "consumerStatus"
+        and row["client_id"]
+        and not (_is_unanswered(row) or _is_cut(row))
+        and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+    ]
+    runs = each_asked_once(dumps, "client_id", "first_ms")
+    run = min(runs, key=lambda rows: abs(rows[0]["first_ms"] - at_ms), default=[])
+    held = _tables_of_clients(case, "HELD_QUEUE")
+    return {
+        row["client_id"]: frozenset(held.get((row["client_id"], row["first_ms"]), ()))
+        for row in run
+    }
+
+
+def _pop_retries(case: GroupCase) -> set[str]:
+    """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
+    topics = {topic for row in case.rows("memberships") for topic in known_topics(row)}
+    return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
+
+
+def _bare_observations(rows: Iterable[Row]) -> Iterable[QueueObservation]:
+    for row in rows:
+        address = address_of(row["client_id"])
+        yield QueueObservation(queue_of(row), row["observed_ms"], address, row["source"])
+
+
+# gRPC clients as proxies list them: the only dump that shows anything of their reach.
+#
+# ``consumerStatus`` fails for them, and their queues are in no table of the client. By rule each
+# reaches every readable queue, whoever else is there (rocketmq.md §14), so what can be compared
+# is who is there: a listed client is taken to pop all that the rules give it, one that no list
+# has pops nothing.
+
+
+def proxied_members(case: GroupCase, prediction: Prediction) -> Iterator[ClientObservation]:
+    """An observation of each gRPC client that should be listed or is, for every round of dumps.
+
+    A round counts if a proxy was asked, or if a broker lists gRPC clients (proxies in LOCAL mode).
+    It lists whom any of the answers lists. A client that only a list has counts where all members
+    are gRPC clients: else it may be any other.
+    """
+    known = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    answers = proxy_answers(case)
+    answers += [row for row in broker_answers(case) if row["client_id"] in known]
+    for together in member_rounds(answers) if known else ():
+        yield from _of_round(case, prediction, together)
+
+
+def _of_round(
+    case: GroupCase, prediction: Prediction, answers: list[Row]
+) -> Iterator[ClientObservation]:
+    last = max(answers, key=lambda row: row["observed_ms"])
+    source = min(answers, key=lambda row: row["observed_ms"])["source"]
+    listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
+    there = [row for row in case.rows("memberships") if holds(row, last["observed_ms"])]
+    expected = {row["client_id"] for row in there if is_proxied(row)}
+    counted = listed.keys() if len(expected) == len({r["client_id"] for r in there}) else expected
+    for client_id in sorted(expected | (listed.keys() & counted)):
+        seen = listed.get(client_id)
+        at_ms = (last if seen is None else seen)["observed_ms"]
+        popped = frozenset[MessageQueue]()
+        if seen is not None:
+            own = prediction.popped(client_id, at_ms)
+            popped = own if client_id in expected else _everything(case, at_ms)
+        yield ClientObservation(client_id, at_ms, frozenset(), source, popped, listed=True)
+
+
+def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:
+    """What gRPC clients of the group reach at this time, or reached last before it."""
+    rows = [row for row in case.rows("pop_reach") if row["from_ms"] <= at_ms]
+    now = [row for row in rows if holds(row, at_ms)]
+    last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)
+    return _queues(now or [row for row in rows if row["to_ms"] == last_ms])
+
+
+def _queues(rows: Iterable[Row]) -> frozenset[MessageQueue]:
+    return frozenset(queue_of(row) for row in rows)
+
+
+# What ``consumerProgress -s`` says by itself: queues of nobody, and whose queues it cannot show.
+#
+# That nobody holds a queue in which messages wait is a fact, whatever strategy the group uses.
+
+NOT_READ = Rule(
+    "QUEUES_NOT_READ",
+    ERROR,
+    "consumerProgress -s shows no holder of a queue in which messages wait, in the two newest "
+    "dumps or in one while no commit moves: every listed member answered, and no change of the "
+    "group is under way. It is a fact whatever the strategy, also where that is not known.",
+    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus; epochs for the "
+    "windows of changes; committed_offsets",
+    "Restart the members one by one, and look for the cause in the group's other findings.",
+)
+NOT_TOLD = Rule(
+    "QUEUES_NOT_TOLD",
+    INFO,
+    "Members that brokers list did not tell mqadmin which queues they hold, so nobody knows "
+    "whether they hold those that nobody else does. mqadmin stops at the first member that does "
+    "not answer: consumerProgress -s then shows N/A for queues of others, too, and is no evidence.",
+    "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
+    "Nothing for clients whose language has no such answer (C++ before 1.2.5, ali-ons); else dump "
+    "again, and look at a member that never answers.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """A queue that nobody holds.
+
+    Attributes:
+        behind: messages in it that the group has not read.
+        since_ms: the first of the looks without a holder; at_ms: the newest.
+        source: of the newest.
+    """
+
+    queue: MessageQueue
+    behind: int
+    since_ms: int
+    at_ms: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Members of the last round that did not tell their queues, and queues left open by it."""
+
+    members: tuple[str, ...]
+    listed: int
+    queues: tuple[MessageQueue, ...]
+    at_ms: int
+
+
+def unheld(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> Iterator[Unheld]:
+    """The queues that nobody holds, though messages wait in them and no change is under way.
+
+    Args:
+        case: the group.
+        prediction: its ledger; of a strategy that is not known its queues and windows still count.
+        observed: all observations, in order of time.
+    """
+    if is_broadcasting(case):
+        return
+    since_ms = case.run.end_ms - case.run.stale_ms
+    held = _held_by_clients(observed)
+    progress = {(queue_of(row), row["first_ms"]): row for row in case.facts("QUEUE_PROGRESS")}
+    offsets = Offsets(case)
+    looks: dict[MessageQueue, list[QueueObservation]] = {}
+    for one in observed:
+        if isinstance(one, QueueObservation):
+            looks.setdefault(one.queue, []).append(one)
+    for queue, seen in sorted(looks.items()):
+        newest, before = seen[-1], seen[-2] if len(seen) > 1 else None
+        row = progress.get((queue, newest.at_ms))
+        if newest.address or newest.at_ms < since_ms or queue in held or row is None:
+            continue
+        behind = _behind(row, offsets)
+        if not behind or not _should_be_read(case, prediction, queue, newest.at_ms):
+            continue
+        again = before is not None and not before.address
+        if again or not commit_moves(case, row):
+            first_ms = before.at_ms if before is not None and again else newest.at_ms
+            yield Unheld(queue, behind, first_ms, newest.at_ms, newest.source)
+
+
+def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
+    """Queues that a client of the last round says it holds or pops."""
+    clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
+    return {queue for one in clients for queue in one.held | one.popped}
+
+
+def _behind(row: Row, offsets: Offsets) -> int:
+    """Messages that wait in the queue, by the dump itself; an offset below the minimum is none."""
+    low, _ = offsets.ends.get(queue_of(row), (0, 0))
+    return number(row, "broker_offset", 0) - max(number(row, "consumer_offset", 0), low)
+
+
+def _should_be_read(
+    case: GroupCase, prediction: Prediction, queue: MessageQueue, at_ms: int
+) -> bool:
+    """True if the group can read the queue at this time, and nothing that changes explains it."""
+    configured = any(row["topic"] == queue.topic for row in case.rows("topics"))
+    if configured and queue[1:] not in readable_queues(case, queue.topic):
+        return False
+    if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
+        return False  # it is in no route, or who pops it is no holder
+    if strategy_is_known(case) and not prediction.owners(queue, at_ms):
+        return False  # nobody should have it: ORPHAN_QUEUES and the rules of the strategies say why
+    # who is to have it may wait for the order lock of the one before
+    wait_ms = ORDER_LOCK_MS if case.settings.get("ordered") else 0
+    return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
+
+
+def untold(case: GroupCase, prediction: Prediction, observed: list[Observation]) -> Untold | None:
+    """Who did not tell its queues in the last round of dumps; None: everybody did that matters."""
+    dumps = list(progress_dumps(case))
+    if not dumps or not observed:
+        return None
+    at_ms, round_ms = dumps[-1][0]["first_ms"], last_round(observed)[0].at_ms
+    if at_ms < round_ms - SAME_ROUND_MS:
+        return None
+    members = unheard(case, dumps[-1])
+    told = {one.client_id for one in observed if isinstance(one, ClientObservation)
+            and one.at_ms >= round_ms}  # fmt: skip
+    left = [
+        queue
+        for queue in (queue_of(row) for row in dumps[-1] if not row["details"].get("client_ip"))
+        if (owners := prediction.owners(queue, at_ms)) and not owners <= told
+    ]
+    silent = members - told
+    if not left or not silent:
+        return None
+    there = {row["client_id"] for row in case.rows("memberships") if holds(row, at_ms)}
+    return Untold(tuple(sorted(silent)), len(there | silent), tuple(sorted(left)), at_ms)
+
+
+def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
+    """One finding a topic."""
+    offsets = Offsets(case)
+    topics: dict[str, list[Unheld]] = {}
+    for one in found:
+        topics.setdefault(one.queue.topic, []).append(one)
+    for topic, unread in sorted(topics.items()):
+        names = queue_names(one.queue[1:] for one in unread)
+        behind, at_ms = sum(one.behind for one in unread), max(one.at_ms for one in unread)
+        alone = unread[0].queue if len(unread) == 1 else None
+        yield Finding(
+            f"{names} of {topic}: no holder (dump of {utc(at_ms)}), "
+            f"{behind:,} message{'' if behind == 1 else 's'} behind.",
+            {
+                "queues": names,
+                "behind": str(behind),
+                "committed": offsets.committed(one.queue for one in unread),
+                "source": unread[0].source,
+            },
+            severity=WARNING if is_retry_topic(topic) else None,
+            topic=topic,
+            broker_name=alone.broker_name if alone else None,
+            queue_id=alone.queue_id if alone else None,
+            first_ms=min(one.since_ms for one in unread),
+        )
+
+
+def not_told(case: GroupCase, found: Untold) -> Finding:
+    """The finding on members that did not answer."""
+    named = libraries(case)
+    kinds = {named[client_id] for client_id in found.members if client_id in named}
+    names = f" ({', '.join(sorted(kinds))})" if kinds else ""
+    do = "does" if len(found.members) == 1 else "do"
+    return Finding(
+        f"{len(found.members)} of {plural(found.listed, 'member')} {do} not tell their queues"
+        f"{names}: {plural(len(found.queues), 'queue')} not verified.",
+        {
+            "members": listed(found.members),
+            "queues": listed(f"{q.topic}/{q.broker_name}/{q.queue_id}" for q in found.queues),
+        },
+        first_ms=found.at_ms,
+        last_ms=found.at_ms,
+    )

@@ -1,0 +1,235 @@
+"""Who should hold or pop which queue at any time, by the ledger of one group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache, cached_property
+from itertools import chain
+
+from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
+from rebalance_core.audit.subscriptions import Readers, readers
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
+from rebalance_core.model.verdicts import FROZEN
+from rebalance_core.protocol.windows import OWN_PASS_MS
+from rebalance_core.strategies.pop import WHOLE_BROKER
+
+EVENT_DATED_LATE_MS = 2_000
+"""Events of servers are dated by whole seconds, joins by the end of ``start()``."""
+
+
+class Prediction:
+    """The ledger of one group as an answer to: who holds this queue then, and who what.
+
+    Tables are read once, when first asked for; an answer reads the rows of one queue or client. Of
+    a shared topic, a member that pulls holds the queues of its share, all others pop theirs.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self._case = case
+        self._readers = cache(self._readers_in)
+
+    @cached_property
+    def _of_queue(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("ownership"))
+
+    @cached_property
+    def _of_client(self) -> dict[str, list[Row]]:
+        return _by_client(self._case.rows("ownership"))
+
+    @cached_property
+    def _reach_of_queue(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("pop_reach"))
+
+    @cached_property
+    def _reach_of_client(self) -> dict[str, list[Row]]:
+        return _by_client(self._case.rows("pop_reach"))
+
+    @cached_property
+    def _diffs(self) -> dict[MessageQueue, list[Row]]:
+        return _by_queue(self._case.rows("diffs"))
+
+    @cached_property
+    def _settling(self) -> list[tuple[Row, int]]:
+        return _settling(self._case)
+
+    def holdings(self, queue: MessageQueue, at_ms: int) -> list[Row]:
+        """Rows of ownership of the queue at this time, those without an owner included."""
+        return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
+
+    def owners(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
+        """Client ids that should hold the queue at this time: pull it, alone or beside others."""
+        rows = self.holdings(queue, at_ms)
+        owned = frozenset(row["client_id"] for row in rows if row["client_id"] is not None)
+        return owned | frozenset(
+            client_id
+            for client_id in self.takers(queue, at_ms)
+            if self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def takers(self, queue: MessageQueue, at_ms: int) -> frozenset[str]:
+        """Client ids that may take messages of a shared queue, or of any of its broker's."""
+        whole = queue._replace(queue_id=WHOLE_BROKER)
+        rows = chain.from_iterable(self._reach_of_queue.get(one, ()) for one in {queue, whole})
+        return frozenset(row["client_id"] for row in rows if holds(row, at_ms))
+
+    def held(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
+        """The queues that a client id should hold, that is pull, at this time."""
+        rows = self._of_client.get(client_id, ())
+        owned = frozenset(queue_of(row) for row in rows if holds(row, at_ms))
+        return owned | frozenset(
+            queue
+            for queue in self._reach(client_id, at_ms)
+            if self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def popped(self, client_id: str, at_ms: int) -> frozenset[MessageQueue]:
+        """The queues that a client id should pop, by itself or by its proxy, at this time."""
+        return frozenset(
+            queue
+            for queue in self._reach(client_id, at_ms)
+            if not self._pulls(client_id, queue.topic, at_ms)
+        )
+
+    def shares(self, at_ms: int) -> bool:
+        """True if members share the queues of some topic at this time."""
+        epoch = self._case.epoch_at(at_ms)
+        return epoch is not None and epoch["epoch"] in self._shared_epochs
+
+    @cached_property
+    def _shared_epochs(self) -> frozenset[int]:
+        return frozenset(row["epoch"] for row in self._case.rows("pop_metrics"))
+
+    def _reach(self, client_id: str, at_ms: int) -> list[MessageQueue]:
+        rows = self._reach_of_client.get(client_id, ())
+        return [queue_of(row) for row in rows if holds(row, at_ms)]
+
+    def _pulls(self, client_id: str, topic: str, at_ms: int) -> bool:
+        epoch = self._case.epoch_at(at_ms)
+        return epoch is not None and client_id in self._readers(topic, epoch["from_ms"]).pullers
+
+    def _readers_in(self, topic: str, from_ms: int) -> Readers:
+        return readers(self._case, topic, from_ms)
+
+    def queues(self, topic: str, at_ms: int) -> list[MessageQueue]:
+        """The queues of a topic that the group has at this time, owned or not."""
+        of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
+        return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
+
+    def other_moments(self, topic: str, at_ms: int) -> list[int]:
+        """Moments whose ownership of a topic is as right at this time as that of the ledger."""
+        return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
+
+    def _after_undated(self, topic: str, at_ms: int) -> list[int]:
+        """When a change was seen that no log dates, and that may have come before this time."""
+        return [
+            row["last_ms"] + SECOND_MS
+            for row in self._case.rows("findings")
+            if row["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+            and row["topic"] == topic
+            and (row["first_ms"] or 0) <= at_ms <= row["last_ms"]
+        ]
+
+    def before_freeze(self, topic: str, at_ms: int) -> list[int]:
+        """Moments whose ownership of a topic that nobody can divide now members may have kept.
+
+        Clients poll routes. Of several changes within one poll, the last of which left the topic
+        without a readable queue, each may have seen any or none before it froze what it held.
+        """
+        if readable_queues(self._case, topic) or topic not in self._topics:
+            return []
+        epochs = [epoch for epoch in self._case.epochs if epoch["from_ms"] <= at_ms]
+        while epochs and epochs[-1]["status"] == FROZEN:
+            frozen_ms = epochs.pop()["from_ms"]
+            if not epochs or epochs[-1]["status"] != FROZEN:
+                since_ms = frozen_ms - ROUTE_POLL_MS - EVENT_DATED_LATE_MS
+                return [one["from_ms"] for one in epochs if one["to_ms"] > since_ms]
+        return []
+
+    def is_deleted(self, topic: str, at_ms: int) -> bool:
+        """True if the topic is gone from every broker.
+
+        Clients that know its old route divide it anew when members change (rocketmq.md §6.3),
+        those that came since do not: who holds its queues says nothing, and nobody reads them.
+        """
+        rows = self._topics.get(topic)
+        return rows is not None and all(
+            is_deleted(row) and row["event_ms"] <= at_ms for row in rows
+        )
+
+    @cached_property
+    def _topics(self) -> dict[str, list[Row]]:
+        rows: dict[str, list[Row]] = {}
+        for row in self._case.rows("topics"):
+            rows.setdefault(row["topic"], []).append(row)
+        return rows
+
+    def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
+        """The last holding of the queue by the client that ended before; None: it never had it."""
+        rows = [
+            row
+            for row in self._of_queue.get(queue, ())
+            if row["client_id"] == client_id and row["to_ms"] is not None and row["to_ms"] <= at_ms
+        ]
+        return max(rows, key=lambda row: row["to_ms"], default=None)
+
+    def last_change(self, queue: MessageQueue, at_ms: int) -> Row | None:
+        """The newest diff of the queue not later than this time, the one that settles last."""
+        before = [row for row in self._diffs.get(queue, ()) if row["change_ms"] <= at_ms]
+        return max(before, key=lambda row: (row["change_ms"], row["latest_ms"]), default=None)
+
+    def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
+        """True if no change of the queue is under way at this time."""
+        change = self.last_change(queue, at_ms)
+        return change is None or change["latest_ms"] < at_ms
+
+    def changing(self, at_ms: int, until_ms: int) -> Row | None:
+        """The epoch whose change may not have reached everybody between these two times."""
+        for epoch, settled_ms in self._settling:
+            if epoch["from_ms"] - EVENT_DATED_LATE_MS <= until_ms and at_ms < settled_ms:
+                return epoch
+        return None
+
+
+def _by_queue(rows: Iterable[Row]) -> dict[MessageQueue, list[Row]]:
+    found: dict[MessageQueue, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[queue_of(row)].append(row)
+    return found
+
+
+def _by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["client_id"] is not None:
+            found[row["client_id"]].append(row)
+    return found
+
+
+def _settling(case: GroupCase) -> list[tuple[Row, int]]:
+    """Each epoch, and when its changes have surely happened, those of retry topics too.
+
+    Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
+    """
+    retries: dict[int, int] = {}
+    for row in case.rows("diffs"):
+        if is_retry_topic(row["topic"]):
+            retries[row["epoch"]] = max(row["latest_ms"], retries.get(row["epoch"], 0))
+    return [
+        (
+            epoch,
+            max(
+                case.settled_by[epoch["epoch"]],
+                epoch["from_ms"] + OWN_PASS_MS,
+                retries.get(epoch["epoch"], 0),
+            ),
+        )
+        for epoch in case.epochs
+    ]
+
+
+def holds(row: Row, at_ms: int) -> bool:
+    """True if the row, of ownership or memberships, holds at this time."""
+    return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

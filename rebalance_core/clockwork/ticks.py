@@ -1,0 +1,455 @@
+"""Times that no pass can change, of many futures at once: joins, endings, registrations, ticks.
+
+Arrays have the seeds as their last axis and hold microseconds since the epoch. Begin with `Ticks`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.draws import (
+    BROKER_BACK,
+    BROKER_BACK_4,
+    BROKER_GONE,
+    BROKER_GONE_4,
+    CHANNEL_CLOSE,
+    CLOSE_STEP,
+    DRAW_BITS,
+    LAST_LEAD,
+    LEAVE_BEGIN,
+    LONGEST_LEAD_MS,
+    PASS_LENGTH,
+    REGISTRATION_STEP,
+    ROUTE_ANSWER,
+    SHORTEST_SILENCE_US,
+    SILENCE_SPREAD_US,
+    START_UP,
+    START_UP_ALIKE,
+    STARTED_TOGETHER_US,
+    TIMERS_AFTER,
+    TOPIC_VISIBLE,
+    UNREGISTRATION_STEP,
+    Delay,
+    Timer,
+    all_below,
+    uniforms,
+)
+from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
+from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script
+from rebalance_core.model.group_settings import LITE_PULL, PULL
+from rebalance_core.model.times import (
+    CHANNEL_SCAN_MS,
+    HEARTBEAT_MS,
+    LOCK_RENEWAL_MS,
+    REBALANCE_WAIT_MS,
+    ROUTE_POLL_MS,
+)
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
+
+# Arrays of times, and when what the log tells of happened: known to the millisecond, or to the
+# second.
+
+# Arrays of times, and the periods of the timers of a client.
+
+Times = NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max // 2
+"""Later than everything."""
+BEFORE_ALL = -NEVER
+"""From before the log."""
+
+POLL_US = ROUTE_POLL_MS * MS_US
+HEARTBEAT_US = HEARTBEAT_MS * MS_US
+LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
+FIRST_POLL_US = 10 * MS_US
+"""MQClientInstance.startScheduledTask: initial delay of the route poll."""
+FIRST_HEARTBEAT_US = 1 * SECOND_US
+"""MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
+FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
+"""ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
+
+
+# When what the log tells of happened: events are known to the millisecond, or to the second.
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """Times of events.
+
+    Attributes:
+        script: what happens.
+        seeds: (S,) of the futures.
+        options: what was asked for.
+    """
+
+    script: Script
+    seeds: NDArray[np.int64]
+    options: ClockOptions
+
+    def true_us(self, moment: Moment) -> Times:
+        """(S,) when an event happened."""
+        if not moment.to_the_second:
+            return np.full(len(self.seeds), moment.event_us, np.int64)
+        draws = uniforms(self.seeds, moment.entity, Timer.EVENT_CLOCK)
+        return moment.event_us + all_below(draws, SECOND_US)
+
+    def states_us(self, life: Life) -> list[Times]:
+        """(S,) by state of a life: since when it holds; never before the one before it."""
+        since = [self.joined[life.index]]
+        for moment, _ in life.states[1:]:
+            since.append(np.maximum(since[-1], self.true_us(moment)))
+        return since
+
+    @cached_property
+    def joined(self) -> Times:
+        """(lives, S): the joins."""
+        return self._by_life([self.true_us(life.joined) for life in self.script.lives])
+
+    @cached_property
+    def ended(self) -> Times:
+        """(lives, S): the ends, `NEVER` for a process that stays; not before the last state."""
+        rows = []
+        for life in self.script.lives:
+            if life.ending is None:
+                rows.append(np.full(len(self.seeds), NEVER, np.int64))
+            else:
+                rows.append(np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment)))
+        return self._by_life(rows)
+
+    def sightings_us(self, life: Life) -> list[Times]:
+        """(S,) by sighting of a life; never before its join, nor before the one before it."""
+        at = self.joined[life.index]
+        found = []
+        for sighting in life.sightings:
+            at = np.maximum(at, self.true_us(sighting.moment))
+            found.append(at)
+        return found
+
+    @cached_property
+    def broker_lives_us(self) -> list[tuple[Times, Times]]:
+        """By broker life: (S,) since when and until when; one after the other, as in the log.
+
+        A lost host's ends before name servers notice it.
+        """
+        ended: dict[int, Times] = {}
+        found = []
+        for number, life in enumerate(self.script.broker_lives):
+            up = ended.get(life.broker, np.full(len(self.seeds), BEFORE_ALL, np.int64))
+            if life.up is not None:
+                up = np.maximum(up, self.true_us(life.up))
+            down = np.full(len(self.seeds), NEVER, np.int64)
+            if life.down is not None:
+                down = ended[life.broker] = np.maximum(up, self.true_us(life.down))
+                if life.host_lost:
+                    down = np.maximum(up, down - self._silence_us(number))
+            found.append((up, down))
+        return found
+
+    @cached_property
+    def lockless_us(self) -> list[tuple[Times, Times]]:
+        """By stretch without order locks: (S,) since when and until when, as in the log."""
+        ended: dict[int, Times] = {}
+        found = []
+        for stretch in self.script.lockless:
+            since = self.true_us(stretch.since)
+            since = np.maximum(since, ended.get(stretch.broker, since))
+            until = np.full(len(self.seeds), NEVER, np.int64)
+            if stretch.until is not None:
+                until = ended[stretch.broker] = np.maximum(since, self.true_us(stretch.until))
+            found.append((since, until))
+        return found
+
+    def _silence_us(self, number: int) -> Times:
+        entity = self.script.broker_entities[self.script.broker_lives[number].broker]
+        draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
+        return SHORTEST_SILENCE_US + all_below(draws, SILENCE_SPREAD_US)
+
+    def _entities(self) -> NDArray[np.uint64]:
+        return np.array([life.entity for life in self.script.lives], np.uint64)
+
+    def _by_life(self, rows: list[Times]) -> Times:
+        return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)
+
+
+# When the timers of a client tick, and when it registers with brokers and is lost by them.
+
+# When the timers of a client tick.
+
+_SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
+
+
+class ClientTimes(EventTimes):
+    """Times of clients' timers."""
+
+    @cached_property
+    def created(self) -> Times:
+        """(lives, S): when the client was created."""
+        entities = self._entities()[:, None]
+        start_up = START_UP.many(self._start_up_draws(entities))
+        phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
+        unknown = np.where(self.unknown_phase[:, None], phase, 0)
+        created: Times = self.joined - start_up - unknown
+        return created
+
+    def _start_up_draws(self, entities: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """(lives, S): in some futures those that started together are as slow as their first."""
+        own = uniforms(self.seeds, entities, Timer.START_UP)
+        first = self._first_of_start()
+        alike = uniforms(self.seeds, entities[first], Timer.START_TOGETHER) < _SHARE_ALIKE
+        return np.where(alike, own[first], own)
+
+    def _first_of_start(self) -> NDArray[np.int64]:
+        """(lives,): the first of those with whom a process was started, by their joins."""
+        first: list[int] = []
+        latest_us = None
+        for life in self.script.lives:
+            joined_us = life.joined.event_us
+            together = latest_us is not None and joined_us - latest_us <= STARTED_TOGETHER_US
+            first.append(first[-1] if together and not life.observed else life.index)
+            latest_us = None if life.observed else joined_us
+        return np.array(first, np.int64)
+
+    @cached_property
+    def unknown_phase(self) -> NDArray[np.bool_]:
+        """(lives,): nothing is known of when its timers started."""
+        everybody = self.options.phases == RANDOM_PHASES
+        return np.array([everybody or life.observed for life in self.script.lives], bool)
+
+    @cached_property
+    def timers_start(self) -> Times:
+        """(lives, S): when the periodic timers of a client start."""
+        draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
+        started: Times = self.created + TIMERS_AFTER.many(draws)
+        return started
+
+    @cached_property
+    def first_pass_end(self) -> Times:
+        """(lives, S): where the clock of passes stands at first; of who joins, at its creation."""
+        if not self.script.changes:
+            return self.created
+        entities = self._entities()[:, None]
+        draws = uniforms(self.seeds, entities, Timer.PASS_PHASE)
+        phase = all_below(draws, REBALANCE_WAIT_MS * MS_US)
+        observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
+        before = self.script.begin_us - phase
+        times: Times = np.where(observed, before, self.created)
+        return times
+
+    @cached_property
+    def pass_length(self) -> Times:
+        """(lives, S): of each pass of the process."""
+        return PASS_LENGTH.many(uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH))
+
+    def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
+        """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
+        tick: Times = self.timers_start[life] + FIRST_POLL_US + number * POLL_US
+        return tick
+
+    def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
+        """When the answer of a route poll is in use. ``number``: (..., S)."""
+        entity = self.script.lives[life].entity
+        draws = uniforms(self.seeds, entity, Timer.ROUTE_ANSWER, number)
+        return self.poll_us(life, number) + ROUTE_ANSWER.many(draws)
+
+    def first_poll_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
+        """The number of the first route poll at or after a time; (..., S)."""
+        return _first_from(self.timers_start[life] + FIRST_POLL_US, POLL_US, at_us)
+
+    def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
+        """Tick of a heartbeat."""
+        tick: Times = self.timers_start[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        return tick
+
+    def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
+        """The number of the first heartbeat tick at or after a time; (..., S)."""
+        return _first_from(self.timers_start[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
+
+    def last_lock_renewal(self, life: int, at_us: Times) -> Times:
+        """The last tick of lockAll at or before a time; `BEFORE_ALL` if there was none."""
+        first = self.timers_start[life] + FIRST_LOCK_RENEWAL_US
+        number = (at_us - first) // LOCK_RENEWAL_US
+        tick = first + number * LOCK_RENEWAL_US
+        times: Times = np.where(number < 0, BEFORE_ALL, tick)
+        return times
+
+
+def _first_from(first: Times, period: int, at_us: Times) -> NDArray[np.int64]:
+    numbers: NDArray[np.int64] = np.maximum(-((first - at_us) // period), 0)
+    return numbers
+
+
+# When clients register with brokers as they join, and when brokers lose them as they go.
+
+_ADDRESS_BUCKETS = 16
+"""MQClientInstance.brokerAddrTable, a ConcurrentHashMap: heartbeats and unregistrations walk it."""
+_HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
+"""Their ``start()`` sends none."""
+_APART_US = 100 * MS_US
+"""Earliest registrations of many members are spread over so much."""
+_LEAVING = 1_000  # ticks of BROKER_STEP at the end of a life; below: at its join
+
+
+class ListTimes(ClientTimes):
+    """Times of registrations that no pass can change."""
+
+    @cached_property
+    def broker_rank(self) -> NDArray[np.int64]:
+        """(brokers,): the order in which every client goes through them: that of its Java map."""
+        names, masters = self.script.broker_names, self.script.masters
+        walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
+        for name in names:
+            walk.add(name)
+        # A broker's own addresses are walked by id; the master's is 0.
+        order = [
+            number
+            for broker in map(names.index, walk)
+            for number in (masters.get(broker), broker)
+            if number is not None
+        ]
+        return np.argsort(order)
+
+    @cached_property
+    def registered(self) -> Times:
+        """(lives, brokers, S): first registrations; `NEVER` where the join reaches no broker.
+
+        Counted back from the join: the last broker's is just before it.
+        """
+        shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
+        times = np.full(shape, NEVER, np.int64)
+        for life in self.script.lives:
+            given = np.array(life.first_brokers, int)
+            if life.observed:
+                times[life.index, given] = BEFORE_ALL
+            elif len(given):
+                times[life.index, given] = self._at_join(life, given)
+        return times
+
+    def _at_join(self, life: Life, given: NDArray[np.int64]) -> Times:
+        rank = np.argsort(np.argsort(self.broker_rank[given]))[:, None]
+        rank = np.broadcast_to(rank, (len(given), len(self.seeds)))
+        joined = self.joined[life.index]
+        earliest = np.maximum(self.created[life.index], joined - LONGEST_LEAD_MS * MS_US)
+        if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
+            # A slow start() waits for the route, and so does the first heartbeat.
+            first = self.timers_start[life.index] + FIRST_HEARTBEAT_US
+            at = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
+        else:
+            draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
+            steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
+            at = joined - LAST_LEAD.many(draws) - steps
+        # At one time it would matter which of two came first.
+        own = life.index * len(given) % _APART_US
+        times: Times = np.maximum(at, earliest + rank + own)
+        return times
+
+    @cached_property
+    def unregistered(self) -> Times:
+        """(lives, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
+
+        Whether it is registered there is not asked.
+        """
+        shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
+        times = np.full(shape, NEVER, np.int64)
+        brokers = np.arange(len(self.script.brokers))[:, None]
+        for life in self.script.lives:
+            ending = life.ending
+            if ending is None or not len(brokers):
+                continue
+            at = self.ended[life.index]
+            if ending.graceful:
+                begin = LEAVE_BEGIN.many(uniforms(self.seeds, life.entity, Timer.LEAVE_BEGIN))
+                rank = np.broadcast_to(self.broker_rank[:, None], shape[1:])
+                steps = self._steps(life, rank + 1, _LEAVING, UNREGISTRATION_STEP)
+                times[life.index] = at + begin + steps
+            elif ending.told:
+                close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))
+                draws = uniforms(self.seeds, life.entity, Timer.CLOSE_STEP, brokers)
+                times[life.index] = at + close + CLOSE_STEP.many(draws)
+            else:
+                draws = uniforms(self.seeds, life.entity, Timer.SCAN_PHASE, brokers)
+                scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
+                seen = list(life.first_brokers) or list(range(len(brokers)))
+                times[life.index] = at + np.maximum(scan - scan[seen].min(axis=0), 0)
+        return times
+
+    def _steps(self, life: Life, rank: NDArray[np.int64], tick: int, step: Delay) -> Times:
+        """What a client's requests to ``rank`` brokers take, one after the other."""
+        most = int(rank.max(initial=0))
+        draws = uniforms(
+            self.seeds, life.entity, Timer.BROKER_STEP, tick + np.arange(most)[:, None]
+        )
+        total = np.zeros((most + 1, len(self.seeds)), np.int64)
+        np.cumsum(step.many(draws), axis=0, out=total[1:])
+        return np.take_along_axis(total, rank, axis=0)
+
+
+# Times that no pass can change, of many futures at once: joins, endings, registrations, ticks.
+
+# Since when name servers answer with a version of a route, and when clients hear of it.
+
+
+class RouteTimes(EventTimes):
+    """Times of routes."""
+
+    def route_visible_us(self, topic: int) -> Times:
+        """(versions, S): since when the name server answers with each version of a route."""
+        rows: list[Times] = []
+        for version in self.script.routes[topic]:
+            at = self._visible_us(version)
+            rows.append(at if not rows else np.maximum(rows[-1], at))
+        return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)
+
+    def _visible_us(self, version: RouteVersion) -> Times:
+        if version.moment is None:
+            return np.full(len(self.seeds), BEFORE_ALL, np.int64)
+        delay = self._way_to_name_servers(version.moment)
+        if delay is None:
+            return self.true_us(version.moment)
+        broker = delay is not TOPIC_VISIBLE  # which tells of all its topics at once
+        entity = version.moment.entity if broker else version.entity
+        draws = uniforms(self.seeds, entity, Timer.ROUTE_VISIBLE)
+        return self.true_us(version.moment) + delay.many(draws)
+
+    def _way_to_name_servers(self, moment: Moment) -> Delay | None:
+        """By what happened then; None: it is when a name server heard of it."""
+        lives = self.script.broker_lives
+        old = parse_version(self.script.settings.broker_version) < (5,)
+        ups, downs = ([life.up for life in lives], [life.down for life in lives])
+        if moment not in ups and moment not in downs:
+            return TOPIC_VISIBLE
+        if moment.to_the_second:
+            return None
+        if moment in ups and self.script.known is not None:
+            return None
+        if moment in ups:
+            return BROKER_BACK_4 if old else BROKER_BACK
+        return BROKER_GONE_4 if old else BROKER_GONE
+
+    @cached_property
+    def route_lag(self) -> Times:
+        """(lives, S): how much later a client's name server learns of routes."""
+        shape = len(self.script.lives), len(self.seeds)
+        if not self.options.late_share:
+            return np.zeros(shape, np.int64)
+        entities = self._entities()[:, None]
+        draws = uniforms(self.seeds, entities, Timer.NAME_SERVER)
+        late = draws < np.uint64(round(self.options.late_share * (1 << 32)))
+        return np.where(late, self.options.late_ms * MS_US, 0)
+
+
+# All times of one script that no pass can change.
+
+
+class Ticks(ListTimes, RouteTimes):
+    """Times of one script in some futures.
+
+    Attributes:
+        script: what happens.
+        seeds: (S,) of the futures.
+        options: what was asked for.
+    """

@@ -1,0 +1,399 @@
+"""Which broker the files of each folder of ``brokers/`` are of; name servers that were silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.model.times import REGISTRATION_MS
+
+# Which broker the files of each folder of ``brokers/`` are of, as files tell, whatever its name.
+#
+# A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
+# like. A slave's stores are copies of its master's; its log has members of its own, as clients
+# send heartbeats to slaves too (rocketmq.md §6.2). Under a controller, or after an operator's
+# switch, the same process is master and slave by turns: each of its statements counts by its role
+# at that time.
+
+MASTER_ID = 0
+"""MixAll.MASTER_ID."""
+SYNC_MEMBER_TOPIC = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""TopicValidator.SYNC_BROKER_MEMBER_GROUP_PREFIX (5.x): the broker's own name follows."""
+
+
+@dataclass(frozen=True)
+class BrokerFolder:
+    """One folder.
+
+    Attributes:
+        broker_name: the broker whose files lie there.
+        place: whose table of consumers its log tells of: that of the broker's master, by the
+            broker's name, or one of its own, by the path of the folder.
+        authoritative: True for the master's, else for one of its slaves': its stores are the
+            broker's.
+        slave: True if files tell that it is a slave's.
+        addresses: its own, where files tell them.
+        identified: False if no file says whose it is: it is taken as the broker of its own name.
+        role_known: False if another folder is authoritative for the broker and no file tells how
+            the two are related.
+        turns: of a broker whose master is another process by turns: (since when, it is the master,
+            ``file:line``), the first at 0; of a broker that was moved to another machine, too.
+        by_turns: a process of the broker was its slave and became its master, or the reverse.
+    """
+
+    broker_name: str
+    place: str
+    authoritative: bool = True
+    slave: bool = False
+    addresses: frozenset[str] = frozenset()
+    identified: bool = True
+    role_known: bool = True
+    turns: tuple[tuple[int, bool, str], ...] = ()
+    by_turns: bool = False
+
+    def speaks(self, at_ms: int | None) -> bool:
+        """True if what it says of that time counts as the broker's."""
+        if at_ms is None or not self.turns:
+            return self.authoritative
+        return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
+
+
+_Statement = tuple[int, bool, str]
+"""When a process was stated to be a slave (True) or the master, and where."""
+
+
+@dataclass
+class _Clues:
+    """What files say of one folder; ``roles``: what a controller made of it."""
+
+    booted: list[tuple[int, str, str, str]] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    local: set[str] = field(default_factory=set)
+    addresses: set[str] = field(default_factory=set)
+    masters: set[str] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    slave: list[_Statement] = field(default_factory=list)
+    roles: list[_Statement] = field(default_factory=list)
+    acting: bool = False
+
+
+@dataclass
+class BrokerDirectory:
+    """Names and roles by address, from dumps and the name servers' logs."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    acting: set[str] = field(default_factory=set)
+    """Brokers whose slaves may act as master, and then stand under its id."""
+    _listed: dict[str, list[_Statement]] = field(default_factory=dict)
+    _as_slaves: set[str] = field(default_factory=set)
+    _routes: dict[str, set[bool]] = field(default_factory=dict)
+
+    def read(self, piece: Evidence, end_ms: int) -> None:
+        """Take what one piece of evidence on the cluster says."""
+        v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+        if piece.kind in ("broker_address", "broker_known"):
+            self._list(v["address"], v["broker"], (at_ms, False, piece.source))
+        elif piece.kind == "broker":
+            slave = int(v["broker_id"]) != MASTER_ID
+            self._list(v["addr"], v["broker_name"], (at_ms, slave, piece.source))
+        elif piece.kind == "route_broker":
+            if v.get("acting"):
+                self.acting.add(v["broker_name"])
+            for broker_id, address in v["addresses"].items():
+                self.names[address] = v["broker_name"]
+                if v.get("acting") and int(broker_id) == MASTER_ID:
+                    continue  # a slave that acts as master stands there, too
+                self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
+            self.known.add(v["broker_name"])
+        elif piece.kind == "server_settings":
+            self._settings(v["address"], v["settings"], at_ms, piece.source)
+        elif piece.kind == "broker_removed":
+            self.known.add(v["broker"])
+
+    def _settings(self, address: str, settings: Mapping[str, str], at_ms: int, source: str) -> None:
+        if "brokerName" in settings and settings.get("brokerId", "").isdecimal():
+            name = settings["brokerName"]
+            self._list(address, name, (at_ms, int(settings["brokerId"]) != MASTER_ID, source))
+            if settings.get("enableSlaveActingMaster") == "true":
+                self.acting.add(name)
+
+    def _list(self, address: str, name: str, statement: _Statement) -> None:
+        self.names[address] = name
+        self.known.add(name)
+        if statement[1]:
+            self._as_slaves.add(address)
+        self._listed.setdefault(address, []).append(statement)
+
+    def listed(self, address: str) -> list[_Statement]:
+        """What dumps and name servers state of the role of the process there, in any order."""
+        return self._listed.get(address, [])
+
+    def role(self, address: str) -> tuple[int, bool] | None:
+        """When it was stated last, and True for a slave; None: not stated, or routes differ."""
+        if address in self._listed:
+            at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
+            stood_in = address in self._as_slaves and self.names[address] in self.acting
+            return at_ms, slave or stood_in
+        routes = self._routes.get(address, set())
+        return (0, True in routes) if len(routes) == 1 else None
+
+    @property
+    def slaves(self) -> frozenset[str]:
+        """Addresses whose last word is that of a slave."""
+        roles = {address: self.role(address) for address in self.names}
+        return frozenset(address for address, role in roles.items() if role and role[1])
+
+    @property
+    def masters(self) -> frozenset[str]:
+        """Addresses whose last word is that of a master."""
+        roles = {address: self.role(address) for address in self.names}
+        return frozenset(address for address, role in roles.items() if role and not role[1])
+
+
+def broker_folders(
+    folders: Iterable[str], pieces: Iterable[Evidence], expected: Iterable[str], end_ms: int
+) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
+    """Each folder's broker, and what is known of addresses.
+
+    Args:
+        folders: names of the folders.
+        pieces: evidence on the cluster.
+        expected: broker names of ``collection.toml``.
+        end_ms: of the collection.
+    """
+    clues = {folder: _Clues() for folder in sorted(folders)}
+    directory = BrokerDirectory(known=set(expected))
+    for piece in pieces:
+        directory.read(piece, end_ms)
+        if piece.place in clues:
+            _read(clues[piece.place], piece, end_ms)
+    seen = Counter(address for of_folder in clues.values() for address in of_folder.local)
+    for of_folder in clues.values():
+        # behind a proxy of its host every broker sees the same local address
+        of_folder.addresses |= {address for address in of_folder.local if seen[address] == 1}
+        for _, booted, address, _ in of_folder.booted:
+            directory.known.add(booted)
+            directory.names.setdefault(address, booted)
+    names = {folder: _name(folder, of_folder, directory) for folder, of_folder in clues.items()}
+    directory.acting |= {str(name) for folder, name in names.items() if clues[folder].acting}
+    identified: dict[str, BrokerFolder] = {}
+    for name in set(names.values()) - {None}:
+        of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
+        identified |= _replicas(str(name), of_name, directory)
+    for its in identified.values():
+        directory.names |= dict.fromkeys(its.addresses - directory.names.keys(), its.broker_name)
+    others = {f: BrokerFolder(f, f, identified=False) for f, name in names.items() if name is None}
+    return identified | others, directory
+
+
+def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
+    v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+    if piece.kind == "broker_booted":
+        clues.booted.append((at_ms, v["broker"], v["address"], piece.source))
+        clues.addresses.add(v["address"])
+    elif piece.kind == "broker_property":
+        if v["name"] == "brokerName":
+            clues.named.add(v["value"])
+        elif v["name"] == "brokerId":
+            clues.slave.append((at_ms, v["value"] != str(MASTER_ID), piece.source))
+        elif v["name"] == "brokerRole":
+            clues.slave.append((at_ms, v["value"] == "SLAVE", piece.source))
+        elif v["name"] == "enableSlaveActingMaster":
+            clues.acting = clues.acting or v["value"].strip() == "true"
+    elif piece.kind == "min_broker":
+        clues.acting = True
+        clues.slave.append((at_ms, True, piece.source))
+    elif piece.kind == "broker_role":
+        clues.addresses.add(v["address"])
+        clues.roles.append((at_ms, v["slave"], piece.source))
+    elif piece.kind == "broker_local":
+        clues.local.add(v["address"])
+    elif piece.kind in ("broker_follows", "broker_copy_failed"):
+        clues.masters.add(v["address"])
+        clues.slave.append((at_ms, True, piece.source))
+    elif piece.kind == "broker_topic":
+        clues.topics.add(v["topic"])
+
+
+def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
+    """The name by the best clue there is: of clues of one kind that differ none counts."""
+    prefix = SYNC_MEMBER_TOPIC
+    own = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
+    for names in (
+        {max(clues.booted)[1]} if clues.booted else set(),
+        clues.named,
+        {directory.names[a] for a in clues.addresses if a in directory.names},
+        {directory.names[a] for a in clues.masters if a in directory.names},
+        own,
+        clues.topics & directory.known,
+        {folder} & directory.known,
+    ):
+        if len(names) == 1:
+            return next(iter(names))
+    return None
+
+
+def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
+    """Names of brokers of which one process was slave and master by turns."""
+    return frozenset(folder.broker_name for folder in folders if folder.turns and folder.by_turns)
+
+
+def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
+    """Of statements of one time the one that was read last counts."""
+    number, statement = numbered
+    return statement[0], number
+
+
+def _replicas(
+    name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
+) -> dict[str, BrokerFolder]:
+    """The folders of one broker: its master's is authoritative, else one of its slaves'."""
+    acting = name in directory.acting
+    roles = {folder: _is_slave(its, directory, acting) for folder, its in clues.items()}
+    turns, by_turns = _turns(clues, directory, acting)
+    masters = [folder for folder, its in turns.items() if its[-1][1]]
+    rank = {False: 0, None: 1, True: 2}
+    first = min(masters or clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
+    if by_turns:
+        roles |= {folder: folder not in masters for folder in turns}
+    place = f"brokers/{first}" if roles[first] else name
+    replicas = {}
+    for folder, its in clues.items():
+        authoritative = folder == first or bool(its.addresses & clues[first].addresses)
+        another = bool(its.addresses) and roles[first] is False  # than the master: a slave
+        replicas[folder] = BrokerFolder(
+            name,
+            place if authoritative else f"brokers/{folder}",
+            authoritative,
+            roles[folder] is True,
+            frozenset(its.addresses),
+            role_known=authoritative or roles[folder] is not None or another,
+            turns=turns.get(folder, ()),
+            by_turns=by_turns,
+        )
+    return replicas
+
+
+def _turns(
+    clues: Mapping[str, _Clues], directory: BrokerDirectory, acting: bool
+) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
+    """When each folder's process was the master, if not one was throughout; a slave became one.
+
+    Of two that are said to be the master the one of whom it was said last is.
+    """
+    stated = {folder: _statements(its, directory, acting) for folder, its in clues.items()}
+    both = [{slave for _, slave, _ in found} == {True, False} for found in stated.values()]
+    ordered = sorted(
+        (at_ms, not slave, _process(folder, clues), source)
+        for folder, found in stated.items()
+        for at_ms, slave, source in found
+    )
+    if len({process for _, master, process, _ in ordered if master}) < 2 and not any(both):
+        return {}, False
+    turns: dict[str, list[tuple[int, bool, str]]] = {}
+    now: str | None = None
+    for at_ms, master, process, source in ordered:
+        before, now = now, process if master else None if now == process else now
+        for folder in {before, now} - {None} if before != now else ():
+            of_folder = turns.setdefault(str(folder), [])
+            # what it says from before it was first said to be the master is not a slave's
+            begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
+            of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
+    found = {
+        folder: tuple(its if its[0][0] == 0 else [(0, False, its[0][2]), *its])
+        for folder in clues
+        for its in [turns.get(_process(folder, clues)) or [(0, False, "")]]
+    }
+    return found, any(both)
+
+
+def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
+    """The first of the folders of one process."""
+    own = clues[folder].addresses
+    return min([folder, *(other for other, its in clues.items() if its.addresses & own)])
+
+
+def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
+    return any(slave for since_ms, slave, _ in statements if since_ms < at_ms)
+
+
+def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
+    """On the role of one folder's process: its controller's word, else all there is.
+
+    Under a controller its settings mean nothing. A start repeats what it was by then, and one that
+    nobody calls a slave starts as master. A slave that acts as master is none.
+    """
+    if clues.roles:
+        return clues.roles
+    if acting:
+        return []
+    found = list(clues.slave)
+    for address in clues.addresses:
+        found += directory.listed(address)
+    last = max(found, default=None)
+    if last is not None and not last[1]:
+        for at_ms, _, _, source in clues.booted:
+            before = [one for one in found if one[0] <= at_ms]
+            if not (before and max(before)[1]):
+                found.append((at_ms, False, source))
+    return found
+
+
+def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
+    """The newest word on its role; its own, where a slave that acts may be listed as the master."""
+    if clues.roles:
+        return max(enumerate(clues.roles), key=_when)[1][1]
+    own = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
+    if acting and own:
+        return max(own)[1]
+    by_address = [directory.role(address) for address in sorted(clues.addresses)]
+    statements = [*own, *(role for role in by_address if role is not None)]
+    return max(statements)[1] if statements else None
+
+
+# Name servers that were down for a while: what they knew is gone, and no broker with it.
+
+HEARD_MS = 2 * REGISTRATION_MS
+"""Every broker that lives has registered by then with a name server that started (60 s at most)."""
+STARTS, STOPS = "name_server_starting", "name_server_stopping"
+_LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
+
+
+def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
+    """By number of a piece of evidence the name server of which it is the last before its start.
+
+    Nothing tells how long it lived after that. While it did it logged each broker that it lost, so
+    what another one lost since then it did not have either.
+
+    Args:
+        ordered: evidence on the cluster by time.
+    """
+    last: dict[str, int] = {}
+    silent: dict[int, str] = {}
+    for number, piece in enumerate(ordered):
+        if piece.kind == STARTS and piece.place in last:
+            silent[last[piece.place]] = piece.place
+        last[piece.place] = number
+    return silent
+
+
+def without_graceful_stops(pieces: Iterable[Evidence]) -> list[Evidence]:
+    """The evidence without brokers that a name server lost by shutting down.
+
+    Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients
+    keep the routes that they have.
+    """
+    pieces = list(pieces)
+    turns: dict[str, list[tuple[int, bool]]] = {}
+    for piece in pieces:
+        if piece.kind in (STARTS, STOPS) and piece.at_ms is not None:
+            turns.setdefault(piece.place, []).append((piece.at_ms, piece.kind == STOPS))
+    return [piece for piece in pieces if piece.kind not in _LOSSES or not _stops(piece, turns)]
+
+
+def _stops(piece: Evidence, turns: dict[str, list[tuple[int, bool]]]) -> bool:
+    before = [turn for turn in turns.get(piece.place, ()) if turn[0] <= (piece.at_ms or 0)]
+    return max(before, default=(0, False))[1]

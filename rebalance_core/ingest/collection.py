@@ -1,0 +1,461 @@
+"""A folder of files that operators collected: what each file is by its path, how logs were
+rotated, what is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import zlib
+from collections.abc import Collection as AnyCollection
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from rebalance_core.contracts.paths import refuse_no_folder
+from rebalance_core.ingest.collection_settings import (
+    SETTINGS_NAME,
+    CollectionSettings,
+    read_settings,
+)
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
+from rebalance_core.model.errors import InputRefused
+
+# What a file of a collection is, by its path alone (layout: docs/ingest.md).
+
+NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG = (
+    "namesrv_log",
+    "broker_log",
+    "lock_log",
+    "client_log",
+)
+PROXY_LOG = "proxy_log"
+LOGS = (NAMESRV_LOG, BROKER_LOG, LOCK_LOG, CLIENT_LOG, PROXY_LOG)
+TOPICS, GROUPS, OFFSETS = "topics_json", "subscription_group_json", "consumer_offset_json"
+MODES, ORDER_INFO = "message_request_mode_json", "consumer_order_info_json"
+LOCAL_OFFSETS, ADMIN, GIVEN_GROUPS = "local_offset_json", "mqadmin", "consumer_groups"
+PROXY_CONFIG = "proxy_config"
+PROXIES = "proxy/"
+"""Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
+STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
+
+_STORES = {
+    "topics.json": TOPICS,
+    "subscriptionGroup.json": GROUPS,
+    "consumerOffset.json": OFFSETS,
+    "messageRequestMode.json": MODES,
+    "consumerOrderInfo.json": ORDER_INFO,
+}
+CONFIG_STORES = (TOPICS, GROUPS, OFFSETS)
+"""What a broker may keep in RocksDB instead."""
+_BROKER_LOGS = {"broker": BROKER_LOG, "lock": LOCK_LOG, "filter": LOCK_LOG}
+_PROXY_LOGS = ("broker", "proxy")
+_ROTATED = re.compile(
+    r"^(?P<stem>[A-Za-z_]+?)(?:[._-]?\d[\d._-]*)?\.log(?:[._-]\d[\d._-]*)?(?:\.gz)?$"
+)
+"""RocketMQ's own: ``broker.3.log.gz``, ``rocketmq_client-3.log.gz``, ``rocketmq_client.log.3``;
+logrotate's: ``broker.log-20261121.gz``."""
+_CONFIG = re.compile(r"^config(?:-(?P<ms>\d{10,16}))?$")
+_ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments>.*))?$")
+
+STORE_COMMANDS = ("rocksDBConfigToJson", "exportMetadataInRocksDB", "exported")
+"""Commands that read a broker's own store; ``exported``: a file that ``-e`` of the first wrote."""
+EXPORT_METADATA = "exportMetadata"
+
+# Written by this project's recorder beside what operators have, and its answers: never read.
+NOT_INPUT_FOLDERS = ("tables", "truth")
+NOT_INPUT_FILES = ("cluster.json", "events.jsonl", "collection.toml")
+NOT_INPUT_SUFFIXES = (".csv", ".md")
+OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
+# Other logs and stores of RocketMQ that state nothing of ours.
+_OTHER_LOGS = re.compile(
+    r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
+    r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
+    r"dledger|rocketmq-client)[\w.-]*\.log"  # the last: of the gRPC client
+)
+_OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
+_LISTING = re.compile(r"^store-files(?:-(?P<ms>\d{10,16}))?(?:-.*)?\.txt$")
+_ROCKSDB = (*FORM_OF_FOLDER, "consumerOffsets", "subscriptionGroups")
+"""Folders below ``config/`` that are RocksDBs."""
+
+
+@dataclass(frozen=True)
+class CollectedFile:
+    """One file to read.
+
+    Attributes:
+        name: path in the collection, with ``/``; the ``file`` of every source.
+        kind: one of the constants of this module.
+        place: the broker, client or name server whose file it is; empty for others.
+        size: bytes on disk.
+        written_ms: when a document says what it says; None: not known.
+        arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
+        newest: True for the last store of its kind that was collected of its broker.
+        turn: logs: how many files of its kind and place begin before it.
+    """
+
+    name: str
+    kind: str
+    place: str = ""
+    size: int = 0
+    written_ms: int | None = None
+    arguments: tuple[str, ...] = ()
+    newest: bool = False
+    turn: int = 0
+
+    @property
+    def is_log(self) -> bool:
+        """True for a file that is read line by line."""
+        return self.kind in LOGS
+
+    @property
+    def gzipped(self) -> bool:
+        """True for a rotated log that was compressed."""
+        return self.name.endswith(".gz")
+
+
+def is_answer(name: str) -> bool:
+    """True for what ingest must not look at: a recording's truth and tables, and derived files."""
+    path = PurePosixPath(name)
+    return (
+        path.parts[0] in NOT_INPUT_FOLDERS
+        or (len(path.parts) == 1 and path.name in NOT_INPUT_FILES)
+        or path.suffix in NOT_INPUT_SUFFIXES
+    )
+
+
+def is_other(name: str) -> bool:
+    """True for files of RocketMQ that are collected along and state nothing of ours."""
+    path = PurePosixPath(name.removesuffix(OLDER))
+    under_config = any(_CONFIG.match(part) for part in path.parts[:-1])
+    return bool(_OTHER_LOGS.match(path.name)) or (
+        under_config and (bool(_OTHER_STORES.match(path.name)) or _is_rocksdb(path.parts))
+    )
+
+
+def _is_rocksdb(parts: tuple[str, ...]) -> bool:
+    return len(parts) > 3 and parts[-2] in _ROCKSDB and bool(_CONFIG.match(parts[-3]))
+
+
+def identify(name: str, size: int = 0) -> CollectedFile | None:
+    """The file that stands at this path of a collection, None if it is none of ours."""
+    parts = PurePosixPath(name.removesuffix(OLDER)).parts
+    if name == "consumer_groups.jsonl":
+        return CollectedFile(name, GIVEN_GROUPS, size=size)
+    if len(parts) < 2:
+        return None
+    if parts[0] == "namesrv":
+        return _namesrv(name, parts, size)
+    if parts[0] == "brokers" and len(parts) > 2:
+        return _broker(name, parts, size)
+    if parts[0] == "clients" and len(parts) > 2:
+        return _client(name, parts, size)
+    if name.startswith(PROXIES) and len(parts) > 2:
+        return _proxy(name, parts, size)
+    return _admin(name, parts, size) if parts[0] == "mqadmin" else None
+
+
+def _namesrv(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is None or rotated["stem"] != "namesrv":
+        return None
+    # namesrv/namesrv.log, namesrv/<name>/namesrv.log, each with otherdays/ beside it
+    folders = [part for part in parts[1:-1] if part not in ("otherdays", "other_days")]
+    number = re.match(r"namesrv-\d{1,3}(?=\.log)", parts[-1])
+    place = folders[0] if folders else number[0] if number else "namesrv"
+    return CollectedFile(name, NAMESRV_LOG, place, size)
+
+
+def _broker(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] in _BROKER_LOGS:
+        return CollectedFile(name, _BROKER_LOGS[rotated["stem"]], parts[1], size)
+    listing = _LISTING.match(parts[-1])
+    if listing is not None and len(parts) == 3:
+        written = int(listing["ms"]) if listing["ms"] else None
+        return CollectedFile(name, STORE_LISTING, parts[1], size, written)
+    if parts[-1] == "CURRENT" and parts[-2] in FORM_OF_FOLDER and _is_rocksdb(parts):
+        config = _CONFIG.match(parts[-3])
+        written = int(config["ms"]) if config and config["ms"] else None
+        return CollectedFile(name, ROCKSDB_SIGN, parts[1], size, written)
+    config = _CONFIG.match(parts[-2])
+    if config is not None and parts[-1] in _STORES:
+        written = int(config["ms"]) if config["ms"] else None
+        return CollectedFile(name, _STORES[parts[-1]], parts[1], size, written)
+    return None
+
+
+def _client(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] == "rocketmq_client":
+        return CollectedFile(name, CLIENT_LOG, parts[1], size)
+    if parts[-1] == "offsets.json" and len(parts) >= 5:
+        return CollectedFile(name, LOCAL_OFFSETS, parts[1], size, arguments=(parts[-3], parts[-2]))
+    return None
+
+
+def _proxy(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    place = PROXIES + parts[1]
+    if parts[-1] == "rmq-proxy.json":
+        return CollectedFile(name, PROXY_CONFIG, place, size)
+    rotated = _ROTATED.match(parts[-1])
+    if rotated is not None and rotated["stem"] in _PROXY_LOGS:
+        return CollectedFile(name, PROXY_LOG, place, size)
+    return None
+
+
+def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None:
+    stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[1])
+    command = _ADMIN.match(stem)
+    if command is None or len(parts) > 3:
+        return None
+    arguments: tuple[str, ...] = (command["command"], command["arguments"] or "")
+    if len(parts) == 3:
+        arguments = (*arguments, re.sub(r"\.txt$", "", parts[2]))
+    return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
+
+
+def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
+    """The file; of a dump whose name ends in ``-<proxy>`` with that proxy as its place.
+
+    Args:
+        file: of any kind.
+        proxies: names.
+    """
+    if file.kind != ADMIN:
+        return file
+    command, argument, *client = file.arguments
+    ends = [proxy for proxy in proxies if f"-{argument}".endswith("-" + proxy)]
+    if not ends:
+        return file
+    proxy = max(ends, key=len)
+    asked = argument.removesuffix(proxy).removesuffix("-")
+    return replace(file, place=PROXIES + proxy, arguments=(command, asked, *client))
+
+
+def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
+    """The files, the newest store of each kind and broker marked; one without time is the last.
+
+    So is the newest output of each command that reads a store.
+    """
+    newest: dict[tuple[str, ...], CollectedFile] = {}
+    for file in files:
+        if file.kind in _STORES.values():
+            key: tuple[str, ...] = (file.place, file.kind)
+        elif file.arguments and file.arguments[0] in (*STORE_COMMANDS, EXPORT_METADATA):
+            key = (file.kind, *file.arguments)
+        else:
+            continue
+        known = newest.setdefault(key, file)
+        if _age(known) < _age(file):
+            newest[key] = file
+    names = {file.name for file in newest.values()}
+    return [replace(file, newest=True) if file.name in names else file for file in files]
+
+
+def _age(file: CollectedFile) -> tuple[bool, int]:
+    return file.written_ms is None, file.written_ms or 0
+
+
+# A folder of files that operators collected: what is in it, how logs were rotated, what is
+# refused of it.
+
+# The pieces that one log was rotated into, in the order they were written.
+
+_TIME = re.compile(rb"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})?", re.MULTILINE)
+_INDEX = re.compile(r"[.-](\d{1,4})\.log(?:\.gz)?$|\.log\.(\d{1,4})(?:\.gz)?$")
+_GZIP = 31  # zlib: a gzip header, 32 KB window
+_UNPACKED = 64 * 1024
+
+
+def first_time(file: CollectedFile, head: bytes) -> str:
+    """The first time in a log, as it is written there; empty if its first bytes hold none.
+
+    Args:
+        file: the log.
+        head: its first bytes, compressed if the file is.
+    """
+    if file.gzipped:
+        try:
+            head = zlib.decompressobj(wbits=_GZIP).decompress(head, _UNPACKED)
+        except zlib.error:
+            return ""
+    found = _TIME.search(head)
+    return found[0].decode() if found else ""
+
+
+def with_turns(
+    files: Iterable[CollectedFile], begins: Mapping[str, str]
+) -> tuple[CollectedFile, ...]:
+    """The files, each log with its turn among those of its kind and place, by their first times.
+
+    Those that begin in one second are taken as RocketMQ numbers them: 1 is the last one rotated.
+
+    Args:
+        files: of a collection.
+        begins: `first_time` of each log, by name.
+    """
+    files = tuple(files)
+    turns: dict[str, int] = {}
+    count: dict[tuple[str, str], int] = {}
+    logs = [file for file in files if file.is_log]
+    for file in sorted(logs, key=lambda f: (begins.get(f.name, ""), -_index(f.name), f.name)):
+        of_place = (file.kind, file.place)
+        turns[file.name] = count.get(of_place, 0)
+        count[of_place] = turns[file.name] + 1
+    return tuple(replace(file, turn=turns.get(file.name, 0)) for file in files)
+
+
+def _index(name: str) -> int:
+    """The number that a rotation gave the file; 0 of the one that is written to.
+
+    >>> _index("broker.12.log.gz"), _index("rocketmq_client.log.3"), _index("broker.log")
+    (12, 3, 0)
+    """
+    found = _INDEX.search(name)
+    return int(found[1] or found[2]) if found else 0
+
+
+# A folder of files that operators collected: what is in it, and what is refused of it.
+
+DOCUMENT_LIMIT = 64 * 1024**2
+"""Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
+GZIP_LIMIT = 512 * 1024**2
+"""Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
+_SNIFFED = 4096
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The files to read, in order of their names, and what was refused before reading."""
+
+    root: Path
+    settings: CollectionSettings
+    files: tuple[CollectedFile, ...]
+    refused: tuple[Unread, ...]
+
+    @cached_property
+    def broker_folders(self) -> tuple[str, ...]:
+        """Names of the folders of brokers' files."""
+        places = {file.place for file in self.files if file.name.startswith("brokers/")}
+        return tuple(sorted(places))
+
+    @cached_property
+    def brokers(self) -> tuple[str, ...]:
+        """What dumps may call a broker: names of folders, and of the brokers expected."""
+        return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
+
+    def path_of(self, file: CollectedFile) -> Path:
+        """Where the file lies."""
+        return self.root / file.name
+
+
+def open_collection(folder: Path) -> Collection:
+    """List a collection; reads ``collection.toml`` and the first bytes of each file.
+
+    Symbolic links that leave the folder, what is no plain file, what cannot be opened, binaries and
+    files above the limits are refused by name; the rest is read.
+
+    Raises:
+        InputRefused: no such folder, no or a wrong ``collection.toml``, or nothing to read.
+    """
+    refuse_no_folder("--collection", folder)
+    root = folder.resolve()
+    settings = read_settings(root)
+    files: list[CollectedFile] = []
+    refused: list[Unread] = []
+    seen: set[Path] = set()
+    begins: dict[str, str] = {}
+    names = set(_names(root, refused))
+    for name in sorted(names):
+        if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
+            continue
+        entry = _identified(root, name, seen, begins)
+        if isinstance(entry, CollectedFile):
+            files.append(entry)
+        elif entry is not None:
+            refused.append(entry)
+    if not files:
+        raise InputRefused(
+            f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
+            "brokers/<name>/, proxy/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
+        )
+    folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
+    proxies = {*folders, *settings.proxies}
+    files = [asked_at(file, proxies) for file in with_newest(files)]
+    return Collection(root, settings, with_turns(files, begins), tuple(refused))
+
+
+def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
+
+    def unlisted(error: OSError) -> None:
+        name = Path(error.filename).relative_to(root).as_posix()
+        why = f"cannot be opened: {error.strerror}; nothing below it is read"
+        refused.append(_refuse(name, "UNREADABLE_FILE", why))
+
+    for folder, folders, files in os.walk(root, onerror=unlisted):
+        inside = Path(folder).relative_to(root)
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        folders[:] = sorted(set(folders) - set(links))
+        for name in (*files, *links):
+            yield (inside / name).as_posix()
+
+
+def _identified(
+    root: Path, name: str, seen: set[Path], begins: dict[str, str]
+) -> CollectedFile | Unread | None:
+    """The file; `seen` and `begins` get its path and, of a log, its first time."""
+    if is_answer(name):
+        return None
+    path = root / name
+    if not name.isprintable():
+        return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
+    try:
+        real = path.resolve()
+        if not real.is_relative_to(root):
+            why = "is a link that leaves the collection; not read"
+            return _refuse(name, "LEAVES_COLLECTION", why)
+        status = real.stat()
+        if stat.S_ISDIR(status.st_mode) or real in seen:
+            return None  # a link inside: what it names is read where it lies
+        if not stat.S_ISREG(status.st_mode):
+            return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
+        with real.open("rb") as opened:
+            head = opened.read(_SNIFFED)
+    except OSError as error:
+        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
+    except RuntimeError:  # Python before 3.13, of links that name each other
+        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
+    file = identify(name, status.st_size)
+    if file is None:
+        return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
+    seen.add(real)
+    if file.is_log:
+        begins[name] = first_time(file, head)
+    return _refusal_of_content(file, head) or file
+
+
+def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
+    if file.gzipped:
+        if not head.startswith(b"\x1f\x8b"):
+            return _refuse(file.name, "WRONG_FILE", "is named .gz and is not compressed by gzip")
+        if file.size > GZIP_LIMIT:
+            return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes; unpack it first")
+        return None
+    if head.startswith(_UTF_16):
+        return _refuse(file.name, "BINARY", "is UTF-16, as PowerShell's > writes: save it as UTF-8")
+    if b"\x00" in head or head.startswith(b"\x1f\x8b"):
+        return _refuse(file.name, "BINARY", "holds binary data where text is expected")
+    if not file.is_log and file.size > DOCUMENT_LIMIT:
+        return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")
+    return None
+
+
+def _refuse(name: str, code: str, message: str) -> Unread:
+    shown = name.encode("utf-8", "backslashreplace").decode()
+    return Unread(shown, shown, code, f"{shown!r} {message}")

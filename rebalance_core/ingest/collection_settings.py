@@ -1,0 +1,193 @@
+"""``collection.toml`` and ``consumer_groups.jsonl``: what only the person who collects the
+files knows.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
+from rebalance_core.ingest.parse.log_lines import UTC_NAME, known_zone
+from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.strategies import parse_strategy
+
+# What is taken where no file says it; every field so taken is an INFO finding.
+
+_DEFAULTS = GroupSettings()
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """The section ``[assume]`` of the configuration.
+
+    Attributes:
+        strategy: text of groups whose client logs and ``consumerStatus`` were not collected.
+        consume_from_where: of groups that no heartbeat line or dump describes.
+        client_version: of members whose registration is in no log and no dump.
+        broker_version: of brokers that no ``clusterList`` lists.
+        time_zone: of files with local time that ``collection.toml`` names no zone for.
+    """
+
+    strategy: str = _DEFAULTS.strategy
+    consume_from_where: str = _DEFAULTS.consume_from_where
+    client_version: str = _DEFAULTS.client_version
+    broker_version: str = _DEFAULTS.broker_version
+    time_zone: str = "UTC"
+
+
+# ``consumer_groups.jsonl`` of a collection: what no file of RocketMQ shows, named by a person.
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "STRING": str,
+    "BIGINT": int,
+    "INT": int,
+    "BOOLEAN": bool,
+    "ARRAY<STRING>": list,
+}
+
+
+def parse_given_groups(
+    text: str, name: str, cluster: str
+) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
+    """Rows by group, each with any of the table's columns; and the lines that are none.
+
+    Rows of another cluster are refused; a group named twice keeps its first row.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    refused: list[Unread] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = _row(line, cluster)
+            if row["consumer_group"] in rows:
+                raise Unreadable("DUPLICATE_KEY", f"{row['consumer_group']} has a row above")
+            rows[row["consumer_group"]] = row
+        except Unreadable as refusal:
+            refused.append(unread(f"{name}:{number}", line, refusal))
+    return rows, refused
+
+
+def _row(line: str, cluster: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(UNPARSABLE_LINE, f"is not one JSON object: {error}") from None
+    if not isinstance(row, dict) or not isinstance(row.get("consumer_group"), str):
+        raise Unreadable(BAD_ENTRY, "is no object with the text consumer_group")
+    if row.pop("cluster", cluster) != cluster:
+        raise Unreadable(BAD_ENTRY, f"is of another cluster than {cluster}")
+    types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
+    given = {name: value for name, value in row.items() if value is not None}
+    for name, value in given.items():
+        if name not in types:
+            raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
+        right = isinstance(value, _TYPES[types[name]])
+        if not right or (isinstance(value, bool) and types[name] != "BOOLEAN"):
+            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is no {types[name]}")
+    if "strategy" in given:
+        try:
+            parse_strategy(given["strategy"])
+        except RebalanceError as error:
+            raise Unreadable("BAD_STRATEGY", str(error)) from None
+    return given
+
+
+# ``collection.toml``: what only the person who collects the files knows.
+
+SETTINGS_NAME = "collection.toml"
+_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected")
+_EXPECTED = ("brokers", "name_servers", "proxies")
+
+
+@dataclass(frozen=True)
+class CollectionSettings:
+    """Cluster name, zones of files with local time, and who should be there.
+
+    Attributes:
+        cluster: name of the cluster; every row gets it.
+        admin_time_zone: zone of the machine that ran mqadmin; None: not said.
+        time_zones: zone per pattern of a file's path in the collection; the first that fits holds.
+        brokers: names of the brokers expected.
+        name_servers: names of the name servers expected.
+        proxies: names of the proxies expected.
+    """
+
+    cluster: str
+    admin_time_zone: str | None = None
+    time_zones: Mapping[str, str] = field(default_factory=dict)
+    brokers: tuple[str, ...] = ()
+    name_servers: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+
+    def zone_of(self, name: str) -> str | None:
+        """The zone of a file by its path in the collection; None if no pattern fits."""
+        return next((z for p, z in self.time_zones.items() if fnmatchcase(name, p)), None)
+
+
+def read_settings(folder: Path) -> CollectionSettings:
+    """The settings of a collection.
+
+    Raises:
+        InputRefused: the file is missing or wrong; every mistake is named.
+    """
+    path = folder / SETTINGS_NAME
+    if path.exists() and not path.is_file():
+        raise InputRefused(f"{path} cannot be read: it is no plain file")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        document = tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise InputRefused(
+            f'{path} is missing: it names the cluster, e.g. cluster = "DefaultCluster"'
+        ) from error
+    except OSError as error:
+        raise InputRefused(f"{path} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputRefused(f"{path} cannot be read as TOML: {error}") from error
+    mistakes = _mistakes(document)
+    if mistakes:
+        raise InputRefused("\n".join(f"{path}: {mistake}" for mistake in mistakes))
+    expected = document.get("expected", {})
+    return CollectionSettings(
+        cluster=document["cluster"],
+        admin_time_zone=document.get("admin_time_zone"),
+        time_zones=dict(document.get("time_zones", {})),
+        brokers=tuple(expected.get("brokers", ())),
+        name_servers=tuple(expected.get("name_servers", ())),
+        proxies=tuple(expected.get("proxies", ())),
+    )
+
+
+def _mistakes(document: Mapping[str, Any]) -> list[str]:
+    mistakes = [
+        f"unknown key {key}{did_you_mean(key, _KEYS)} (valid keys: {', '.join(_KEYS)})"
+        for key in document
+        if key not in _KEYS
+    ]
+    cluster = document.get("cluster")
+    if not isinstance(cluster, str) or not cluster.strip():
+        mistakes.append("cluster is missing: the name of the RocketMQ cluster, as text")
+    zones = document.get("time_zones", {})
+    expected = document.get("expected", {})
+    if not isinstance(zones, dict) or not isinstance(expected, dict):
+        return [*mistakes, "time_zones and expected are tables: [time_zones], [expected]"]
+    named = {"admin_time_zone": document.get("admin_time_zone", UTC_NAME)} | zones
+    for where, zone in named.items():
+        if not isinstance(zone, str) or not known_zone(zone):
+            mistakes.append(f"{where} = {zone!r} is no time zone; expected e.g. America/New_York")
+    mistakes += [f"the pattern {where!r} leaves the collection" for where in zones if ".." in where]
+    for key, names in expected.items():
+        if key not in _EXPECTED:
+            mistakes.append(f"unknown key expected.{key}{did_you_mean(key, _EXPECTED)}")
+        elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            mistakes.append(f"expected.{key} is a list of names")
+    return mistakes

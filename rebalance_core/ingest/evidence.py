@@ -1,0 +1,342 @@
+"""Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rebalance_core.contracts.fact_declaration import (
+    CLUSTER,
+    COMMIT,
+    GROUP,
+    ONE_A_PLACE,
+    TOPIC,
+    Thinning,
+)
+from rebalance_core.contracts.log_facts import LOG_FACTS
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    EXPORT_METADATA,
+    GROUPS,
+    MODES,
+    STORE_COMMANDS,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
+
+EVERYTHING = ("", "all")
+"""What stands for no group in the name of a ``consumerProgress`` dump."""
+_NO_ROWS = (
+    "no_output", "no_members", "admin_error", "group_connection", "same_subscription",
+    "progress_total",
+)  # fmt: skip
+
+
+def dump_fact(
+    file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
+) -> Fact:
+    """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
+    and of a client's answer queues_told.
+
+    ``rejected`` counts what was not understood: with any, a missing row may have been there.
+    """
+    command, argument = file.arguments[:2]
+    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    values = {
+        "command": command,
+        "group": None,
+        "topic": None,
+        "broker": None,
+        "client_id": file.arguments[2] if len(file.arguments) > 2 else None,
+        "rows": sum(kind not in _NO_ROWS for kind in kinds),
+        "rejected": len(results) - len(kinds),
+        "error": _error(results),
+    }
+    if command == "consumerConnection" and file.place:
+        values["group"] = argument
+    elif command == "consumerConnection":
+        values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
+    elif command == "consumerStatus":
+        values["group"] = argument
+        told = [
+            p.values["queues_told"] for p in results if isinstance(p, Fact) and p.kind == "client"
+        ]
+        values["queues_told"] = any(told) if told else None
+    elif command == "consumerProgress":
+        values["group"] = _group_of_progress(argument, results)
+    elif command in ("topicRoute", "topicStatus"):
+        values["topic"] = argument
+    elif command in (*STORE_COMMANDS, EXPORT_METADATA):
+        values["broker"] = asked("-" + argument, (), brokers)[1]
+    return Fact("dump", file.written_ms, values, file.name)
+
+
+def asked(
+    argument: str, subscriptions: Iterable[tuple[str, str]], brokers: Collection[str]
+) -> tuple[str, str]:
+    """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it.
+
+    The group of a broker that nobody knows shows by its retry topic among the subscriptions.
+    """
+    ends = [broker for broker in brokers if argument.endswith("-" + broker)]
+    broker = max(ends, key=len, default="")
+    if broker:
+        return argument[: -len(broker) - 1], broker
+    retry = (topic for topic, _ in subscriptions if is_retry_topic(topic))
+    groups = (topic.removeprefix(RETRY_TOPIC_PREFIX) for topic in retry)
+    return next((group for group in groups if argument.startswith(group + "-")), argument), ""
+
+
+def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
+    facts = (piece for piece in results if isinstance(piece, Fact))
+    return [pair for fact in facts for pair in fact.values.get("subscriptions") or ()]
+
+
+def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
+    """The group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
+
+    Args:
+        argument: what follows the command in the file's name.
+        with_clients: run with ``-s true``.
+        topic: of the rows.
+    """
+    return (argument.removeprefix("s-") if with_clients else argument).removeprefix(f"t-{topic}-")
+
+
+def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str | None:
+    for piece in results:
+        if isinstance(piece, Fact) and piece.kind == "queue_progress":
+            v = piece.values
+            return group_of_rows(argument, v["with_clients"], v["topic"])
+    # without rows nothing but the name tells whether -s was given
+    return None if argument in EVERYTHING else argument.removeprefix("s-")
+
+
+def _error(results: Collection[Fact | Unread]) -> str:
+    """Class, code and message of the failure, empty if none was printed."""
+    for piece in results:
+        if isinstance(piece, Fact) and piece.kind == "admin_error":
+            code = piece.values["code"]
+            parts = (piece.values["exception"], "" if code is None else f"CODE {code}")
+            return " ".join((*filter(None, parts), piece.values["message"])).strip()
+    return ""
+
+
+# What a fact is evidence for: one group, one topic, the cluster, or a commit.
+#
+# Each piece of evidence goes to one place where it is put together with what other files say of
+# the same thing; pieces are plain values, so that they can travel between machines.
+
+PERM_INHERIT = 1
+"""PermName.PERM_INHERIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One statement, addressed.
+
+    Attributes:
+        part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
+        key: the group or topic; empty for the cluster.
+        kind: of the fact.
+        at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
+        place: the broker, client or name server whose file states it.
+        position: grows with the place in one file, and from one file of a log to the next; orders
+            what has the same time.
+        source: ``file:line``.
+        values: the fact's fields.
+    """
+
+    part: str
+    key: str
+    kind: str
+    at_ms: int | None
+    place: str
+    position: int
+    source: str
+    values: Mapping[str, Any]
+
+
+_STORES = {
+    "topic_config": (TOPIC, "topic"),
+    "subscription_group": (GROUP, "consumer_group"),
+    "request_mode": (GROUP, "consumer_group"),
+    "order_info": (GROUP, "consumer_group"),
+    "proxy_mode": (CLUSTER, ""),
+    "exported_topic": (TOPIC, "topic"),
+    "exported_subscription_group": (GROUP, "consumer_group"),
+    "committed_offset": (COMMIT, "consumer_group"),
+    "local_offset": (COMMIT, "consumer_group"),
+    "store_form": (CLUSTER, ""),
+}
+"""Facts of stores: who puts them together, and the field that names the group or topic."""
+_FACTS_ONLY = ("subscription_group", "order_info", "dump")
+"""Facts of stores and dumps of which `observed_facts` alone is made."""
+_REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
+"""Evidence on the cluster from dumps and from facts on something else; each place says it often."""
+
+
+def thinning_of(part: str) -> dict[str, Thinning]:
+    """How the evidence of a part that repeats is thinned, by its kind."""
+    of_logs = {
+        fact.kind: fact.thinning
+        for fact in LOG_FACTS.values()
+        if fact.part == part and fact.thinning is not None
+    }
+    return of_logs | dict.fromkeys(_REPEATED if part == CLUSTER else (), ONE_A_PLACE)
+
+
+def is_fact_only(kind: str) -> bool:
+    """Of which `observed_facts` alone is made; it does not tell when a log begins and ends."""
+    return kind in _FACTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
+
+
+def _address(kind: str) -> tuple[str, str]:
+    """Who puts a kind together, and the field that names the group or topic."""
+    if kind in LOG_FACTS:
+        return LOG_FACTS[kind].part, LOG_FACTS[kind].key
+    return _STORES.get(kind, ("", ""))
+
+
+def evidence_of(
+    file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """Where the fact counts; nothing for facts that no table is made of.
+
+    Args:
+        file: the file that states it.
+        fact: the fact.
+        position: its place in the file.
+        brokers: known names; they end the names of ``consumerConnection`` dumps.
+    """
+    if file.kind == ADMIN:
+        at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
+        piece = Evidence(
+            CLUSTER, "", fact.kind, at_ms, file.place, position, fact.source, fact.values
+        )
+        yield from _of_dump(file, piece, brokers)
+        return
+    part, name = _address(fact.kind)
+    if not part or (file.kind == GROUPS and not file.newest):
+        return
+    values = fact.values
+    if fact.kind == "local_offset":
+        client_id, group = file.arguments
+        values = {**values, "client_id": client_id, "consumer_group": group}
+    piece = Evidence(
+        part,
+        values[name] if name else "",
+        fact.kind,
+        file.written_ms if fact.at_ms is None else fact.at_ms,
+        file.place,
+        position,
+        fact.source,
+        values,
+    )
+    yield piece
+    if piece.kind == "offset_went_back":
+        yield replace(piece, part=COMMIT)
+    elif piece.kind == "offset_reset":
+        yield replace(piece, part=CLUSTER, key="")  # who reads a refused commit has to know it
+    if file.kind in (BROKER_LOG, TOPICS):
+        yield from _of_folder(piece)
+    elif fact.values.get("proxy_addr") and not fact.values["remote"]:
+        address = {"address": fact.values["proxy_addr"]}
+        yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
+
+
+def _of_folder(piece: Evidence) -> Iterator[Evidence]:
+    """What a statement on something else says of the broker whose file it is.
+
+    The end of each connection at the broker is its own address. A broker has a topic of its own
+    name, made with one queue and inheritable (`TopicConfigManager`).
+    """
+    v = piece.values
+    if v.get("local"):
+        address = {"address": v["local"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_local", values=address)
+    elif piece.kind == "topic_config" and v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
+        topic = {"topic": v["topic"]}
+        yield replace(piece, part=CLUSTER, key="", kind="broker_topic", values=topic)
+
+
+def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
+    """A dump's command line stands in its file's name: the group or topic asked for."""
+    command, argument = file.arguments[:2]
+    if command == "consumerConnection":
+        group, broker = argument, file.place
+        if not broker:
+            group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
+        yield replace(piece, part=GROUP, key=group, place=broker)
+    elif command == "consumerStatus":
+        client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
+        yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
+    elif piece.kind == "queue_progress":
+        group = group_of_rows(argument, piece.values["with_clients"], piece.values["topic"])
+        yield replace(piece, part=GROUP, key=group)
+        yield replace(piece, part=COMMIT, key=group)
+        yield replace(piece, part=TOPIC, key=piece.values["topic"])
+    elif command == "topicRoute" and file.place:
+        return  # a proxy answers with its own address for every broker's
+    elif command in STORE_COMMANDS or command == EXPORT_METADATA:
+        yield from _of_store_command(file, piece, brokers)
+    elif command in ("topicRoute", "topicStatus"):
+        yield replace(piece, part=TOPIC, key=argument)
+        if piece.kind == "route_broker":
+            yield piece
+    elif piece.kind in ("broker", "server_settings"):
+        yield piece
+
+
+def _of_store_command(
+    file: CollectedFile, piece: Evidence, brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """An export that brokers were asked for, or what local mode read in a broker's own store."""
+    _, broker = asked("-" + file.arguments[1], (), brokers)
+    part, name = _STORES.get(piece.kind, ("", ""))
+    if piece.kind == "rocksdb_export":
+        values = {**piece.values, "argument": file.arguments[1]}
+        yield replace(piece, place=broker, values=values)
+    elif part and broker and (part != GROUP or file.newest):
+        yield replace(piece, part=part, key=piece.values[name], place=broker)
+
+
+def of_document(
+    file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """What a document as a whole is evidence for: that it was collected, and how much it held."""
+    if file.kind == ADMIN:
+        fact = dump_fact(file, results, brokers)
+        group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
+        stored = {piece.kind for piece in results if isinstance(piece, Fact)}
+        if place and file.newest and "subscription_group" in stored:
+            yield _group_configs(file, results, place)
+        elif place and file.newest and "exported_subscription_group" in stored:
+            found = _group_configs(file, results, place)
+            yield replace(found, kind="exported_group_configs")
+    elif file.kind == GROUPS and file.newest:
+        if results and not any(isinstance(piece, Fact) for piece in results):
+            return  # it is no such store, or only part of one
+        yield _group_configs(file, results, file.place)
+        return
+    elif file.kind == MODES:
+        if any(isinstance(piece, Unread) for piece in results):
+            return  # a missing entry may be one that could not be read
+        fact = Fact("request_modes", file.written_ms, {}, file.name)
+        group, place = None, file.place
+    else:
+        return
+    part = CLUSTER if group is None else GROUP
+    yield Evidence(part, group or "", fact.kind, fact.at_ms, place, 0, fact.source, fact.values)
+
+
+def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
+    """That the groups of a broker could be read."""
+    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
+    count = {"groups": groups, "rejected": len(results) - len(kinds)}
+    return Evidence(CLUSTER, "", "group_configs", file.written_ms, place, 0, file.name, count)

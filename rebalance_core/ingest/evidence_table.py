@@ -1,0 +1,228 @@
+"""Evidence, refusals and counts as Arrow rows: what travels between the tasks of a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.contracts.fact_declaration import CLUSTER, GROUP, TOPIC
+from rebalance_core.ingest.evidence import Evidence, thinning_of
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.file_reader import FileStats
+
+# The fields of a million statements, in half the memory that as many dicts take.
+
+
+class Fields(Mapping[str, Any]):
+    """The fields of one statement, by name; made by `OneOfEach`.
+
+    Args:
+        places: where the value of each name stands in `row`; all that have the same names share it.
+        row: the values.
+    """
+
+    __slots__ = ("_places", "_row")
+
+    def __init__(self, places: Mapping[str, int], row: tuple[Any, ...]) -> None:
+        self._places = places
+        self._row = row
+
+    def __getitem__(self, name: str) -> Any:
+        return self._row[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or the default; faster than that of `Mapping`, which catches an error."""
+        place = self._places.get(name)
+        return default if place is None else self._row[place]
+
+
+class OneOfEach:
+    """Equal texts, numbers and sets of names as one object, of all that one instance made.
+
+    >>> same = OneOfEach()
+    >>> one, other = same.fields({"group": "g", "pid": 7}), same.fields({"group": "g", "pid": None})
+    >>> one["pid"], other.get("topic", "none"), "topic" in other, dict(other)
+    (7, 'none', False, {'group': 'g', 'pid': None})
+    >>> one == {"pid": 7, "group": "g"}, one["group"] is other["group"]
+    (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str | int | None, str | int | None] = {}
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}
+
+    def values(self, column: Iterable[str | int | None]) -> list[Any]:
+        """The same values; none of them a bool."""
+        return [self._known.setdefault(value, value) for value in column]
+
+    def fields(self, values: Mapping[str, Any]) -> Fields:
+        """The same fields; lists and mappings among their values are kept as they are."""
+        names, known = tuple(values), self._known
+        if names not in self._places:
+            self._places[names] = {name: place for place, name in enumerate(names)}
+        row = [
+            # not isinstance: True equals 1
+            known.setdefault(value, value) if type(value) is str or type(value) is int else value
+            for value in values.values()
+        ]
+        return Fields(self._places[names], tuple(row))
+
+
+# What logs repeat, second after second: the first of such statements is enough.
+
+_MOST_KNOWN = 100_000
+
+
+class Repeats:
+    """Tells what says something new from what repeats it, as `Thinning` has it.
+
+    Of statements that are alike the first one counts. One that comes later and is of an earlier
+    time, after a clock was set back, is new as well. Of more than 100,000 different ones some are
+    new twice.
+    """
+
+    def __init__(self) -> None:
+        self._thinning = {part: thinning_of(part) for part in (CLUSTER, GROUP, TOPIC)}
+        self._first: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+    def is_new(self, piece: Evidence, fields: str) -> bool:
+        """Whether the piece says something new.
+
+        Args:
+            piece: Any.
+            fields: Its fields as one text.
+        """
+        thinning = self._thinning.get(piece.part, {}).get(piece.kind)
+        if thinning is None:
+            return True
+        at_ms, window_ms = piece.at_ms, thinning.window_ms
+        window = None if at_ms is None or window_ms is None else at_ms // window_ms
+        place = piece.place if thinning.per_place else None
+        alike = (piece.part, piece.key, piece.kind, fields, place, window)
+        when = (at_ms or 0, piece.place, piece.position, piece.source)
+        first = self._first.get(alike)
+        if first is not None and first <= when:
+            return False
+        if len(self._first) >= _MOST_KNOWN:
+            self._first.clear()
+        self._first[alike] = when
+        return True
+
+
+REFUSED, COUNTED = "refused", "counted"
+"""Parts beside those of evidence: an `Unread`, and the `FileStats` of one file or split."""
+
+Pieces = Iterable[Evidence | Unread | FileStats]
+"""What a file states, what of it could not be read, and in the end how much was understood."""
+
+EVIDENCE_SCHEMA = pa.schema(
+    [
+        ("part", pa.string()),
+        ("key", pa.string()),
+        ("kind", pa.string()),
+        ("at_ms", pa.int64()),
+        ("place", pa.string()),
+        ("position", pa.int64()),
+        ("source", pa.string()),
+        ("fields", pa.string()),
+    ]
+)
+
+_BATCH_ROWS = 4096
+
+
+def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+    """The pieces as record batches of `EVIDENCE_SCHEMA`, without those that repeat one."""
+    repeats = Repeats()
+    rows: list[tuple[object, ...]] = []
+    for piece in pieces:
+        row = _row(piece)
+        if isinstance(piece, Evidence) and not repeats.is_new(piece, str(row[-1])):
+            continue
+        rows.append(row)
+        if len(rows) >= _BATCH_ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
+    """The evidence of batches with the columns of `EVIDENCE_SCHEMA`, refusals and counts among it.
+
+    A group may have a million pieces: they are made some at a time, and what is equal is one
+    object.
+    """
+    same = OneOfEach()
+    for batch in batches:
+        for begin in range(0, batch.num_rows, _BATCH_ROWS):
+            yield from _pieces(batch.slice(begin, _BATCH_ROWS), same)
+
+
+def unread_of(piece: Evidence) -> Unread:
+    """What was refused, as it comes out of `pieces_of`."""
+    return Unread(piece.source, piece.values["raw"], piece.kind, piece.values["message"])
+
+
+def stats_of(piece: Evidence) -> FileStats:
+    """The counts of a file or split, as they come out of `pieces_of`."""
+    return FileStats(**piece.values)
+
+
+def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
+    part, key, kind, at_ms, place, position, source, fields = (
+        batch[name].to_pylist() for name in EVIDENCE_SCHEMA.names
+    )
+    part, key, kind, at_ms, place = map(same.values, (part, key, kind, at_ms, place))
+    # in one document, so that the names of fields are one object
+    values = map(same.fields, json.loads(f"[{','.join(fields)}]"))
+    return map(Evidence, part, key, kind, at_ms, place, position, source, values)
+
+
+def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
+    if isinstance(piece, Evidence):
+        fields = json.dumps(dict(piece.values), ensure_ascii=False)
+        return (
+            piece.part, piece.key, piece.kind, piece.at_ms, piece.place, piece.position,
+            piece.source, fields,
+        )  # fmt: skip
+    if isinstance(piece, Unread):
+        fields = json.dumps({"raw": piece.raw, "message": piece.message})
+        return (REFUSED, "", piece.code, None, "", 0, piece.source, fields)
+    return (COUNTED, "", piece.kind, None, "", 0, piece.name, json.dumps(asdict(piece)))
+
+
+def _batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    arrays = [
+        _array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), EVIDENCE_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=EVIDENCE_SCHEMA)
+
+
+def _array(column: tuple[object, ...], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(column, kind)
+    except UnicodeEncodeError:
+        return pa.array([_text(value) for value in column], kind)
+
+
+def _text(value: object) -> object:
+    """Lone surrogates cannot travel as UTF-8; they come from broken names only."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

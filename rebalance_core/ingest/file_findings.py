@@ -1,0 +1,222 @@
+"""Findings on the files themselves: who is missing, what was not understood, clocks set back."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCK_LOG,
+    LOGS,
+    NAMESRV_LOG,
+    PROXY_LOG,
+    Collection,
+    identify,
+)
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import shown as text_shown
+from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.observed_facts import WRONG_FILE_SHARE, rocksdb_findings
+from rebalance_core.ingest.parse.java_text import not_modelled
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.verdicts import WARNING
+
+LISTED = 20
+"""Files that a finding names at most."""
+
+
+def file_findings(
+    collection: Collection,
+    stats: Iterable[FileStats],
+    assumed: Assumptions,
+    context: ClusterContext,
+) -> list[Row]:
+    """Findings on the collection as a whole and on single files."""
+    stats = list(stats)
+    local = {one.name for one in stats if one.local_times}
+    findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
+    findings += [*_folders(context), *_unknown_versions(context), *rocksdb_findings(context)]
+    places = {file.name: (file.kind, file.place) for file in collection.files}
+    stating = {places.get(one.name) for one in stats if one.facts}
+    for one in stats:
+        findings += _of_file(one, stating=places.get(one.name) in stating)
+    findings += _silent_clients(stats, places, stating)
+    return findings
+
+
+def _silent_clients(
+    stats: Iterable[FileStats],
+    places: Mapping[str, tuple[str, str]],
+    stating: Container[tuple[str, str] | None],
+) -> Iterator[Row]:
+    """Logs of clients that were read and state nothing of ours."""
+    silent: dict[str, list[FileStats]] = {}
+    for one in stats:
+        if one.kind == CLIENT_LOG and places[one.name] not in stating and one.understood:
+            silent.setdefault(places[one.name][1], []).append(one)
+    for place, of_client in sorted(silent.items()):
+        lines = sum(one.lines for one in of_client)
+        yield finding(
+            "INGEST_STATES_NOTHING",
+            f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
+            "Nothing if it is the log of a producer; else look whether it is that of the consumer.",
+            evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},
+        )
+
+
+def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
+    refused = {
+        file.place
+        for piece in collection.refused
+        if (file := identify(piece.source)) and file.kind == BROKER_LOG
+    }
+    name_servers = {f.place for f in collection.files if f.kind == NAMESRV_LOG}
+    rows = [
+        finding(
+            "INGEST_BROKER_LOG_MISSING",
+            f"broker.log of {name} was not collected: members that only it saw are unknown.",
+            f"Put it into brokers/{name}/.",
+            WARNING,
+            broker_name=name,
+        )
+        for name in context.expected
+        if name not in {*context.logged, *refused}
+    ]
+    rows += [
+        _unread_client(piece)
+        for piece in collection.refused
+        if (file := identify(piece.source)) and file.kind == CLIENT_LOG
+    ]
+    expected, there = len(collection.settings.name_servers), len(name_servers)
+    if there < expected:
+        names = ", ".join(collection.settings.name_servers)
+        rows.append(
+            finding(
+                "INGEST_NAMESRV_LOG_MISSING",
+                f"Of the {expected} name servers expected ({names}) the logs of {there} are there.",
+                "Put each into namesrv/<name>/.",
+                WARNING,
+            )
+        )
+    return rows
+
+
+def _unread_client(piece: Unread) -> Row:
+    return finding(
+        "INGEST_NOT_UNDERSTOOD",
+        f"{piece.message}.",
+        "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where).",
+        WARNING,
+        evidence={"file": piece.source, "code": piece.code},
+    )
+
+
+def _folders(context: ClusterContext) -> Iterator[Row]:
+    """Folders whose broker no file tells, and those of one broker that no file tells apart."""
+    for name, folder in context.folders.items():
+        if not folder.identified:
+            what = f"No file tells which broker brokers/{name} is of: taken as the broker {name}."
+        elif not folder.role_known:
+            what = (
+                f"brokers/{name} is of {folder.broker_name} too, and no file tells whether of a "
+                "slave: taken as a slave's, its stores are not used."
+            )
+        else:
+            continue
+        yield finding(
+            "INGEST_BROKER_FOLDER_UNCLEAR",
+            what,
+            "Collect clusterList, or broker.log since the broker's start.",
+            WARNING,
+            broker_name=folder.broker_name,
+            evidence={"folder": f"brokers/{name}"},
+        )
+
+
+def _unknown_versions(context: ClusterContext) -> Iterator[Row]:
+    """One finding for each version of brokers whose rules are not known."""
+    for version, brokers, instead, remedy in not_modelled(context.versions):
+        yield finding(
+            "INGEST_VERSION_NOT_MODELLED",
+            f"{', '.join(brokers)}: V{version.replace('.', '_')} (clusterList) {instead}.",
+            remedy,
+            WARNING,
+            broker_name=brokers[0] if len(brokers) == 1 else None,
+            evidence={"version": version, "brokers": ", ".join(brokers)},
+        )
+
+
+def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Row]:
+    """Zones that are not said of dumps and of logs (by name) with times of the host's zone."""
+    settings = collection.settings
+    rows = []
+    dumps = any(f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS for f in collection.files)
+    if settings.admin_time_zone is None and dumps:
+        rows.append(_zone("admin_time_zone", "mqadmin's output", assumed))
+    logs = [f for f in collection.files if f.kind == CLIENT_LOG and f.name in local]
+    for place in sorted({f.place for f in logs if settings.zone_of(f.name) is None}):
+        rows.append(_zone(f'time_zones."clients/{place}/*"', f"clients/{place}", assumed))
+    return rows
+
+
+def _zone(key: str, what: str, assumed: Assumptions) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"collection.toml has no {key}: local times of {what} are taken as {assumed.time_zone}.",
+        f"Name {key} in collection.toml; 5.1+ clients and servers write GMT+8 and need none.",
+        evidence={key: assumed.time_zone},
+    )
+
+
+def _of_file(stats: FileStats, *, stating: bool) -> list[Row]:
+    """Findings on one file; `stating`: it or another of its log states something.
+
+    A client's log may state nothing, as that of a producer; a proxy's too.
+    """
+    rows = []
+    shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
+    # a proxy's lines go on in lines without a head, and one without members states nothing
+    share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
+    foreign = stats.understood < share * stats.lines or not stats.understood
+    silent = not stating and stats.kind not in (LOCK_LOG, PROXY_LOG, CLIENT_LOG)
+    if stats.kind in LOGS and stats.lines and (foreign or silent):
+        rows.append(
+            finding(
+                "INGEST_NOT_UNDERSTOOD",
+                f"{stats.name} is hardly understood: {stats.understood} of {stats.lines} lines, "
+                f"{stats.facts} facts. It begins {text_shown(stats.first_line)}"
+                f"{f', like {stats.looks_like}' if stats.looks_like else ''}.",
+                "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where, and "
+                "how its lines begin).",
+                WARNING,
+                evidence=shown,
+            )
+        )
+    if stats.lines == 0 and stats.kind in (BROKER_LOG, NAMESRV_LOG, CLIENT_LOG):
+        rows.append(
+            finding(
+                "INGEST_EMPTY_FILE",
+                f"{stats.name} is empty.",
+                "Copy the log, not the file that a rotation has just begun.",
+                WARNING,
+                evidence=shown,
+            )
+        )
+    if stats.jumps_back:
+        rows.append(
+            finding(
+                "INGEST_CLOCK_SET_BACK",
+                f"The clock of {stats.name} goes back {stats.jumps_back} times, by up to "
+                f"{stats.worst_jump_ms} ms; its times are kept as they stand.",
+                "Keep hosts synchronised without steps (chrony slews).",
+                WARNING,
+                first_ms=stats.first_ms,
+                last_ms=stats.last_ms,
+                evidence=shown,
+            )
+        )
+    return rows

@@ -1,0 +1,316 @@
+"""One row of consumer_groups: what files show, else what was given, else what is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_strategies import GroupStrategies
+from rebalance_core.ingest.parse.java_text import plain_version
+from rebalance_core.ingest.parse.log_lines import zone_named
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    LITE_PULL,
+    PROXY_REBALANCE,
+    GroupSettings,
+)
+from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.versions import nearest_version, parse_version
+from rebalance_core.protocol.members import consumer_type_of
+
+# The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.
+
+FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+DEFAULT_AGE_MS = 30 * MINUTE_MS
+"""consumeTimestamp that nobody set: half an hour before the consumer object was made."""
+CREATED_BEFORE_MS = MINUTE_MS
+"""A consumer is started soon after it was made."""
+
+
+def consume_timestamp(
+    group: str,
+    pieces: Iterable[Evidence],
+    members: int,
+    zone_of: Callable[[str], str | None],
+    context: ClusterContext,
+) -> tuple[int | None, list[Row]]:
+    """The one time that consumerStatus printed for the members that ask for it, else the given.
+
+    The table has one time a group. Where members have several (that of the default is another for
+    every process), none of them is right for all, and none is taken. A time whose zone is not
+    said gives way to the given one.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        members: how many client ids there ever were.
+        zone_of: time zone of a client by its id, None if it is not said.
+        context: the cluster.
+
+    Returns:
+        The time, None if it is not known or not the same for all; a finding if that is so, or if
+        a time zone was assumed.
+    """
+    times: dict[int, str] = {}
+    default = assumed = False
+    for piece in pieces:
+        values = piece.values
+        if piece.kind != "client" or values["consume_from_where"] != FROM_TIMESTAMP:
+            continue
+        zone = zone_of(values.get("client_file", ""))
+        at_ms = local_seconds_ms(values["consume_timestamp"], zone or context.assumed.time_zone)
+        if at_ms is None:
+            continue
+        times[at_ms] = values["consume_timestamp"]
+        assumed |= zone is None
+        default |= _is_default(at_ms, values["start_ms"])
+    several = len(times) > 1 or (default and members > 1)
+    if len(times) == 1 and not several and not assumed:
+        return next(iter(times)), []
+    given = context.given.get(group, {}).get("consume_timestamp_ms")
+    if given is not None:
+        return given, []
+    if several:
+        return None, [_several(group, times, default=default)]
+    if not times:
+        return None, [_unknown(group)]
+    ((at_ms, text),) = times.items()
+    return at_ms, [_zone(group, text, context.assumed.time_zone)]
+
+
+def local_seconds_ms(text: str | None, zone: str) -> int | None:
+    """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
+
+    A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
+
+    >>> local_seconds_ms("20261121030558", "UTC")
+    1795230358000
+    """
+    try:
+        local = datetime.strptime(text or "", "%Y%m%d%H%M%S")  # noqa: DTZ007  # the zone follows
+    except ValueError:
+        return None
+    return max(0, int(local.replace(tzinfo=zone_named(zone)).timestamp()) * 1000)
+
+
+def _is_default(at_ms: int, start_ms: int | None) -> bool:
+    return start_ms is not None and 0 <= start_ms - DEFAULT_AGE_MS - at_ms <= CREATED_BEFORE_MS
+
+
+def _several(group: str, times: dict[int, str], *, default: bool) -> Row:
+    why = "half an hour before each of its processes was made" if default else "several times"
+    return finding(
+        "INGEST_TIMESTAMP_UNKNOWN",
+        f"Members of {group} start at {why}: where new owners of queues without a commit start is "
+        "UNKNOWN.",
+        "Set one consumeTimestamp for all members, or name consume_timestamp_ms in the "
+        "collection's consumer_groups.jsonl.",
+        consumer_group=group,
+        evidence={"consume_timestamp": ", ".join(times[at_ms] for at_ms in sorted(times))},
+    )
+
+
+def _zone(group: str, text: str, zone: str) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"consumeTimestamp {text} of {group} is local time of its clients; taken as {zone}.",
+        "Name time_zones of the clients' folders in collection.toml, or consume_timestamp_ms in "
+        "the collection's consumer_groups.jsonl.",
+        consumer_group=group,
+        evidence={"consume_timestamp": text},
+    )
+
+
+def _unknown(group: str) -> Row:
+    return finding(
+        "INGEST_TIMESTAMP_UNKNOWN",
+        f"{group} starts at a time that no file of the collection tells: where new owners of "
+        "queues without a commit start is UNKNOWN.",
+        "Collect consumerStatus of the group, or name consume_timestamp_ms in the collection's "
+        "consumer_groups.jsonl.",
+        consumer_group=group,
+    )
+
+
+_THRESHOLDS = (
+    "pull_threshold_for_queue",
+    "pull_threshold_size_for_queue",
+    "pull_threshold_for_topic",
+    "pull_threshold_size_for_topic",
+)
+
+
+@dataclass(frozen=True)
+class MemberSettings:
+    """What files show of a group's members.
+
+    Attributes:
+        strategies: see `group_strategies`.
+        versions: client versions by client id.
+        rebalance_modes: see `rebalance_modes`.
+        there: ids of all members that there ever were.
+        popped: some topic's request mode is POP, at times.
+    """
+
+    strategies: GroupStrategies
+    versions: Mapping[str, str]
+    rebalance_modes: Mapping[str, str]
+    there: frozenset[str] = frozenset()
+    popped: bool = False
+
+    @property
+    def rebalance_mode(self) -> str:
+        """The group's: PROXY if all are of gRPC, else BROKER if any asks, as most then do."""
+        of_grpc = {c for c, mode in self.rebalance_modes.items() if mode == PROXY_REBALANCE}
+        if of_grpc and self.there <= of_grpc:
+            return PROXY_REBALANCE
+        asks = BROKER_REBALANCE in self.rebalance_modes.values()
+        return BROKER_REBALANCE if asks else CLIENT_REBALANCE
+
+
+def settings_row(
+    group: str,
+    pieces: list[Evidence],
+    members: MemberSettings,
+    zone_of: Callable[[str], str | None],
+    context: ClusterContext,
+) -> tuple[Row, list[Row]]:
+    """The group's row and an INFO finding for each field that no file and no given row tells.
+
+    Args:
+        group: the group.
+        pieces: its evidence, in order of time and place.
+        members: what files show of its members.
+        zone_of: time zone of a client by its id, None if it is not said.
+        context: the cluster.
+    """
+    strategies = members.strategies
+    shown = _shown(pieces, members.versions, context)
+    if members.rebalance_modes:
+        shown["rebalance_mode"] = members.rebalance_mode
+    shared = shown.get("rebalance_mode") == PROXY_REBALANCE
+    if shared:
+        shown |= _of_proxies(pieces)
+    if strategies.group is not None:
+        shown["strategy"] = strategies.group
+    given = context.given.get(group, {})
+    assumed = _assumed(context)
+    if members.popped:
+        # a mode that changes nothing for its members would be no use to anybody
+        assumed["rebalance_mode"] = BROKER_REBALANCE
+    connected = any(piece.kind == "consumer_connected" for piece in pieces)
+    row: Row = {"consumer_group": group}
+    findings = []
+    for name in (*assumed, *_THRESHOLDS, "subscriptions"):
+        value = shown.get(name, given.get(name))
+        if value is None and name in assumed:
+            value = assumed[name]
+            default = name == "rebalance_mode" and connected and not members.popped
+            # neither divides anything
+            without = name == "strategy" and (shared or row["message_model"] == BROADCASTING)
+            if not (default or without):
+                findings.append(_assumption(group, name, value))
+        if value is not None:
+            row[name] = value
+    since_ms, unsure = consume_timestamp(group, pieces, len(members.there), zone_of, context)
+    if since_ms is not None:
+        row["consume_timestamp_ms"] = since_ms
+    if row["consume_from_where"] == FROM_TIMESTAMP:
+        findings += unsure
+    findings += [_assumption(group, name, value) for name, value in strategies.assumed.items()]
+    return row, findings
+
+
+def _assumed(context: ClusterContext) -> dict[str, Any]:
+    defaults = GroupSettings()
+    return {
+        "consumer_type": defaults.consumer_type,
+        "message_model": defaults.message_model,
+        "strategy": context.assumed.strategy,
+        "consume_from_where": context.assumed.consume_from_where,
+        "ordered": defaults.ordered,
+        "client_version": context.assumed.client_version,
+        "broker_version": context.assumed.broker_version,
+        "rebalance_mode": defaults.rebalance_mode,
+    }
+
+
+def _shown(
+    pieces: Iterable[Evidence],
+    versions: Mapping[str, str],
+    context: ClusterContext,
+) -> dict[str, Any]:
+    """What files tell; of several statements the last.
+
+    Of brokers of several versions those count to which members of the group send heartbeats.
+    """
+    pieces = list(pieces)
+    shown: dict[str, Any] = {}
+    own_where = None
+    for piece in pieces:
+        v = piece.values
+        if piece.kind == "consumer_connected":
+            shown["consumer_type"] = consumer_type_of(v["consume_type"], v["client_id"])
+            shown["message_model"] = v["message_model"]
+        elif piece.kind in ("consumer_data", "heartbeat", "group_connection"):
+            for name in ("message_model", "consume_from_where"):
+                shown[name] = v[name] or shown.get(name)
+            # a lock is asked for by orderly members alone; whoever logs commits logs locks too
+            if piece.kind == "heartbeat":
+                shown.setdefault("ordered", False)
+        elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
+            shown["ordered"] = True
+        elif piece.kind == "client":
+            shown |= {n: x for n, x in _of_client(v).items() if x is not None}
+            own_where = v["consume_from_where"] or own_where
+    if shown.get("consumer_type") == LITE_PULL:
+        shown["consume_from_where"] = own_where  # its heartbeats do not tell
+    known = sorted({*versions.values()}, key=parse_version)
+    if known:
+        shown["client_version"] = known[-1]
+    own = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
+    own &= context.versions.keys()
+    stated = [nearest_version(context.versions[name]) for name in own or context.versions]
+    brokers = [version for version in stated if version is not None]
+    if brokers:
+        shown["broker_version"] = str(max(brokers))
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _of_proxies(pieces: Iterable[Evidence]) -> dict[str, Any]:
+    """FIFO or not: the broker alone decides it, by the newest stores of the group's settings."""
+    orderly = [
+        piece.values["consume_message_orderly"]
+        for piece in pieces
+        if piece.kind == "subscription_group"
+    ]
+    return {"ordered": True in orderly} if orderly else {}
+
+
+def _of_client(values: Any) -> dict[str, Any]:
+    row = {
+        n: values[n] for n in ("consumer_type", "message_model", "consume_from_where", *_THRESHOLDS)
+    }
+    if values["ordered"] is not None:
+        row["ordered"] = values["ordered"]
+    version = nearest_version(plain_version(values["version"] or ""))
+    if version is not None and not values.get("client_file"):  # else it is among the members'
+        row["client_version"] = str(version)
+    return row
+
+
+def _assumption(group: str, name: str, value: object) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"{name} of {group} is in no file of the collection; taken as {value}.",
+        "Name it in the collection's consumer_groups.jsonl, or collect the clients' logs.",
+        consumer_group=group,
+        evidence={name: value},
+    )

@@ -1,0 +1,415 @@
+"""Which strategy each member uses: client logs and ``consumerStatus`` show names, not
+parameters.
+
+Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
+every queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its
+rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is
+the user's code (rocketmq.md §2.6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.java_text import version_of_ordinal
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.group_settings import LITE_PULL
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client_ids, sort_queues
+from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.verdicts import WARNING
+from rebalance_core.model.versions import nearest_version
+from rebalance_core.protocol.members import tells_queues
+from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
+
+# Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
+#
+# Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and every
+# queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms
+# (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the
+# user's code (rocketmq.md §2.6).
+
+CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
+_ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
+_ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
+"""Where nobody tells the rooms all are in one: whoever lacked one would freeze the group."""
+
+
+@dataclass
+class GroupStrategies:
+    """What is known of the strategies of a group.
+
+    Attributes:
+        members: text by client id, for each client that any file shows.
+        group: text for the others; None: no file and no given row tells.
+        unknown: names by client id, of strategies that RocketMQ does not have or whose parameters
+            no file tells and nothing stands for.
+        assumed: texts whose parameters no file and no given row tells, by the field's name.
+        roomless: clients and brokers without a room by the given text, although their allocation
+            worked.
+    """
+
+    members: dict[str, str] = field(default_factory=dict)
+    group: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+    assumed: dict[str, str] = field(default_factory=dict)
+    roomless: set[str] = field(default_factory=set)
+
+    def take_instead(self, text: str, other: str) -> None:
+        """Everywhere the other text instead of one."""
+        self.group = other if self.group == text else self.group
+        for texts in (self.members, self.assumed):
+            texts.update({key: other for key, its in texts.items() if its == text})
+
+
+def group_strategies(
+    pieces: Iterable[Evidence],
+    given: str | None,
+    presence: Presence,
+    context: ClusterContext,
+) -> GroupStrategies:
+    """The strategies of one group.
+
+    Args:
+        pieces: evidence on the group, in order of time and place.
+        given: text of the collection's consumer_groups.jsonl; it names the parameters of members
+            whose strategy has the same name.
+        presence: of its members.
+        context: for times.
+    """
+    shown = _shown(pieces, context)
+    strategies = GroupStrategies(group=given)
+    rooms = _rooms(shown.results[c] for c in shown.results if shown.names.get(c) == MACHINE_ROOM)
+    there = {client_id for client_id in presence.stays if presence.channels(client_id, shown.at_ms)}
+    if (
+        rooms
+        and _name(given) != MACHINE_ROOM
+        and not there <= shown.results.keys() | shown.held.keys()
+    ):
+        # the shares of the others may lie in other rooms
+        text = str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
+        strategies.assumed[f"parameters of {MACHINE_ROOM}"] = text
+    for client_id, name in shown.names.items():
+        results, held = shown.results.get(client_id, {}), shown.held.get(client_id, [])
+        member = _text(name, given, results, rooms, strategies.assumed)
+        if member is None:
+            strategies.unknown[client_id] = name
+            continue
+        strategies.members[client_id] = member
+        if member == given and (results or held):
+            queues = [queue for of_topic in results.values() for queue in of_topic]
+            strategies.roomless |= _roomless(member, client_id, queues + held)
+    if strategies.members and given is None:
+        texts = list(strategies.members.values())
+        strategies.group = max(sorted(set(texts)), key=texts.count)
+    return strategies
+
+
+@dataclass
+class _Shown:
+    """What files show of the members' strategies.
+
+    Attributes:
+        names: by client id.
+        results: what the strategy gave by client id and topic, where a log tells the queues.
+        held: queues by client id, as its ``consumerStatus`` shows them.
+        at_ms: when queues were last shown.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    results: dict[str, dict[str, list[list[object]]]] = field(default_factory=dict)
+    held: dict[str, list[list[object]]] = field(default_factory=dict)
+    at_ms: int = 0
+
+
+def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
+    shown = _Shown()
+    for piece in pieces:
+        v = piece.values
+        if piece.kind in ("allocated", "broker_allocated"):
+            shown.names[v["client_id"]] = v["strategy"]
+            if "queues" in v:
+                shown.results.setdefault(v["client_id"], {})[v["topic"]] = v["queues"]
+                shown.at_ms = context.time_of(piece)
+        elif piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
+            queue = [v["topic"], v["broker_name"], v["queue_id"]]
+            shown.held.setdefault(_client_id(piece), []).append(queue)
+        elif piece.kind == "client" and v["strategy"]:
+            # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
+            shown.names.setdefault(_client_id(piece), v["strategy"])
+            shown.held.setdefault(_client_id(piece), [])
+            shown.at_ms = context.time_of(piece)
+    for client_id, name in shown.names.items():
+        if name in (CONFIG, MACHINE_ROOM) and shown.held.get(client_id):
+            # it holds what is listed, or its share
+            shown.results.setdefault(client_id, {"": shown.held[client_id]})
+    return shown
+
+
+def _client_id(piece: Evidence) -> str:
+    return str(piece.values.get("client_file", ""))
+
+
+def _name(text: str | None) -> str:
+    return (text or "").partition("(")[0]
+
+
+def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
+    brokers = {str(q[1]) for topics in results for qs in topics.values() for q in qs}
+    return sorted({b.partition(_ROOM_SEPARATOR)[0] for b in brokers if _ROOM_SEPARATOR in b})
+
+
+def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]:
+    """Which of the client and the brokers of its queues have no room; upstream would throw."""
+    strategy = parse_strategy(text)
+    if not isinstance(strategy, MachineRoomNearby):
+        return set()
+    brokers = {MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues}
+    found = {queue.broker_name for queue in brokers if not strategy.rooms.broker_room(queue)}
+    return found if strategy.rooms.client_room(client_id) else found | {client_id}
+
+
+def _text(
+    name: str,
+    given: str | None,
+    results: Mapping[str, list[list[object]]],
+    rooms: list[str],
+    assumed: dict[str, str],
+) -> str | None:
+    """The member's text, None for a name that RocketMQ does not have, or without parameters."""
+    if name == NEARBY:
+        name = _name(given) if given and given.startswith(name) else f"{name}-AVG"
+    same_name = _name(given) == name
+    if name == CONFIG and results:
+        queues = max(results.values(), key=len)
+        config = sort_queues(MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues)
+        return str(make_strategy(CONFIG, {"config": config}))
+    if same_name:
+        return given
+    if name == MACHINE_ROOM and rooms:
+        return str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
+    if name in (CONFIG, MACHINE_ROOM):
+        return None  # without a list or rooms upstream gives everything up, or fails
+    try:
+        text = str(make_strategy(name, _ONE_ROOM if name.startswith(NEARBY) else None))
+    except UsageError:
+        return None
+    if name not in ("AVG", "AVG_BY_CIRCLE"):
+        assumed[f"parameters of {name}"] = text
+    return text
+
+
+# Which strategy explains the live ownership of a group whose strategy no file names.
+#
+# ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address.
+# A known strategy that gives just this ownership, for the members of then, may be the group's;
+# else one that gives every holder that is shown, while queues of nobody are left over: that they
+# have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN and
+# no difference.
+
+LISTED = 5
+"""Clients and brokers that a finding names at most."""
+RING = "CONSISTENT_HASH"
+CANDIDATES = ("AVG", "AVG_BY_CIRCLE", RING)
+"""Strategies that need no parameter to be guessed; the first that fits is taken."""
+QUIET_MS = MINUTE_MS
+"""Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
+
+HOLDERS = 2
+"""One holder alone fits many strategies; only the assumed one may rest on it."""
+
+Owners = dict[MessageQueue, str | None]
+"""Holder of each queue: a client id, an address that is no member's, or None where it is N/A."""
+
+
+def fit_strategy(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    assumed: str,
+    context: ClusterContext,
+) -> tuple[str | None, list[Row]]:
+    """The strategy that fits every dump, and findings.
+
+    Returns:
+        The first of the assumed one and `CANDIDATES` that explains all dumps, else the first that
+        explains every holder in them; None where no dump shows one, or none explains them.
+    """
+    whole = [*_dumps(pieces, presence, context)]
+    dumps = [(clients, owners) for clients, owners in whole if any(owners.values())]
+    if not dumps:
+        return None, [_nothing_held(group, assumed)] if whole else []
+    holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
+    texts = [*dict.fromkeys((assumed, *CANDIDATES))]
+    for text in texts:
+        if all(_explains(text, clients, owners) for clients, owners in dumps):
+            return text, [_inferred(group, text)]
+    for text in texts if len(holders) >= HOLDERS else [assumed]:
+        if all(_explains(text, *dump, unheld=True) for dump in dumps):
+            return text, [_inferred(group, text)]
+    return None, [_unknown(group, assumed)]
+
+
+def check_parameters(
+    group: str,
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    strategies: GroupStrategies,
+    context: ClusterContext,
+    others: Collection[str] = (),
+) -> list[Row]:
+    """A finding if the group's strategy is known by name only, or its rooms by live ownership.
+
+    By name only it is where live ownership is not that of the assumed parameters; where these are
+    rooms, which have no default, and no dump confirms them; and where members whose allocation
+    worked have no room by the given text. Assumed rooms are replaced by those that names begin
+    with where these alone fit every dump.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        presence: of its members.
+        strategies: as files name them; assumed rooms are replaced here.
+        context: the cluster.
+        others: clients that are not Java's, whose rings have other points.
+    """
+    text = strategies.group or ""
+    if strategies.roomless:
+        names = ", ".join(sorted(strategies.roomless)[:LISTED])
+        why = f"{group} allocates, although {text} has no room for {names}"
+        return [_without_parameters(group, text, why)]
+    if not strategies.assumed:
+        return []
+    dumps = [*_dumps(pieces, presence, context)]
+    # rooms may leave queues out by design, Java's ring does not, and those of others differ
+    ring = text.startswith(RING) and not others
+    if not all(_explains(text, *dump, unheld=ring) for dump in dumps):
+        if text.startswith(NEARBY) and text in strategies.assumed.values():
+            # so does the resolver that RocketMQ's own example has
+            from_names = str(make_strategy(text.partition("(")[0]))
+            if all(_explains(from_names, *dump) for dump in dumps):
+                strategies.take_instead(text, from_names)
+                return [_inferred(group, from_names)]
+        why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
+        return [_without_parameters(group, text, why)]
+    if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
+        why = f"No file tells all machine rooms of {group}, and no dump who holds all its queues"
+        return [_without_parameters(group, text, why)]
+    return []
+
+
+def _without_parameters(group: str, strategy: str, why: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"{why}: its ownership is UNKNOWN and not to be compared.",
+        "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
+        WARNING,
+        consumer_group=group,
+        evidence={"strategy": strategy},
+    )
+
+
+def _dumps(
+    pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+) -> Iterable[tuple[list[str], Owners]]:
+    """Members and owners of each topic in each dump that shows a settled group.
+
+    A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
+    only topics that it shows on every broker with a connection of the group are whole. Nor is one
+    in which a queue of nobody may be that of a member that does not tell its queues.
+    """
+    pieces = list(pieces)
+    silent = any(_is_silent(piece) for piece in pieces if piece.kind == "consumer_connected")
+    connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    connected -= context.slave_places
+    tables: dict[tuple[int, str, str], list[Evidence]] = {}
+    for piece in pieces:
+        if piece.kind == "queue_progress" and piece.values["with_clients"]:
+            topic = piece.values["topic"]
+            if not is_retry_topic(topic) and not piece.values["topic_truncated"]:
+                key = (context.time_of(piece), file_of(piece.source), topic)
+                tables.setdefault(key, []).append(piece)
+    for (at_ms, _, _), rows in sorted(tables.items()):
+        clients = presence.clients(at_ms - QUIET_MS, at_ms)
+        there = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
+        by_address = {client.partition("@")[0]: client for client in clients}
+        if connected - {row.values["broker_name"] for row in rows}:
+            continue
+        if silent and not all(row.values["client_ip"] for row in rows):
+            continue
+        if sorted(there) != clients or len(by_address) != len(clients) or not clients:
+            continue  # somebody came lately, two share an id, or two an address
+        owners: Owners = {}
+        for v in (row.values for row in rows):
+            address = v["client_ip"] or None
+            queue = MessageQueue(v["topic"], v["broker_name"], v["queue_id"])
+            owners[queue] = by_address.get(address, address) if address else None
+        yield clients, owners
+
+
+def _is_silent(connection: Evidence) -> bool:
+    values = connection.values
+    if values["consume_type"] == "CONSUME_PASSIVELY" or values["version"] is None:
+        return False
+    version = nearest_version(version_of_ordinal(values["version"]) or "")
+    return version is not None and not tells_queues(LITE_PULL, str(version))
+
+
+def _explains(text: str, clients: list[str], owners: Owners, *, unheld: bool = False) -> bool:
+    """True if the strategy gives the queues to just these owners.
+
+    Args:
+        text: the strategy.
+        clients: the members.
+        owners: of all queues.
+        unheld: a queue of nobody contradicts no strategy.
+    """
+    try:
+        shares = allocate_group(parse_strategy(text), sort_queues(owners), sort_client_ids(clients))
+    except AllocationError:
+        return False
+    return all(
+        shares.get(queue, ()) == ((owner,) if owner else ())
+        for queue, owner in owners.items()
+        if owner or not unheld
+    )
+
+
+def _inferred(group: str, text: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_INFERRED",
+        f"No file names the strategy of {group} with its parameters; who holds its queues, where "
+        f"anybody does, is as by {text}.",
+        "Name it in the collection's consumer_groups.jsonl to be sure.",
+        consumer_group=group,
+        evidence={"strategy": text},
+    )
+
+
+def _nothing_held(group: str, assumed: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"No file names the strategy of {group}, and no dump names a holder of its queues: its "
+        f"ownership is UNKNOWN and not to be compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl; collect consumerStatus.",
+        consumer_group=group,
+        evidence={"tried": ""},
+    )
+
+
+def _unknown(group: str, assumed: str) -> Row:
+    return finding(
+        "INGEST_STRATEGY_UNKNOWN",
+        f"No file names the strategy of {group}, and its live ownership fits no known one: it is "
+        f"UNKNOWN and not to be compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl.",
+        WARNING,
+        consumer_group=group,
+        evidence={"tried": ", ".join(dict.fromkeys((assumed, *CANDIDATES)))},
+    )

@@ -1,0 +1,260 @@
+"""Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rebalance_core.contracts.fact_declaration import (
+    BROKER,
+    CLIENT,
+    EPISODE_MS,
+    EPISODES,
+    LOCK,
+    LOG_FOLDER,
+    MOMENTS,
+)
+from rebalance_core.contracts.log_facts import LOG_FACTS
+from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.rows import Row
+from rebalance_core.model.queue import is_retry_topic
+
+# Rows of ``observed_facts``: statements of one thing merged, episodes of trouble kept apart.
+
+Details = dict[str, str]
+Merge = Callable[[Details, Details], Details]
+
+
+class FactRows:
+    """Rows in the making; statements have to come in order of their time.
+
+    ``times`` counts the statements of one moment; else the windows of the kind (seconds or minutes)
+    with one, which stays the same when a job keeps one line a window of those that repeat.
+    """
+
+    def __init__(self, group: str | None = None) -> None:
+        self.rows: list[Row] = []
+        self._group = group
+        self._open: dict[tuple[Any, ...], Row] = {}
+
+    def add(
+        self,
+        kind: str,
+        at_ms: int,
+        source: str,
+        details: Mapping[str, Any] | None = None,
+        *,
+        topic: str | None = None,
+        broker_name: str | None = None,
+        queue_id: int | None = None,
+        client_id: str | None = None,
+        merge: Merge | None = None,
+    ) -> None:
+        """One statement; `merge` joins details that do not tell two things apart."""
+        declared = FACT_KINDS[kind]
+        texts = {name: as_text(value) for name, value in (details or {}).items()}
+        what = () if merge else tuple(sorted(texts.items()))
+        moment = at_ms if declared.repeated == MOMENTS else None
+        key = (kind, topic, broker_name, queue_id, client_id, what, moment)
+        row = self._open.get(key)
+        ended = row is not None and at_ms - row["last_ms"] > EPISODE_MS
+        if row is None or (declared.repeated == EPISODES and ended):
+            row = {
+                "kind": kind,
+                "consumer_group": self._group,
+                "topic": topic,
+                "broker_name": broker_name or None,
+                "queue_id": queue_id,
+                "client_id": client_id,
+                "first_ms": at_ms,
+                "last_ms": at_ms,
+                "times": 1,
+                "details": texts,
+                "source": source,
+            }
+            self._open[key] = row
+            self.rows.append(row)
+            return
+        window_ms = declared.window_ms
+        if moment is not None or at_ms // window_ms != row["last_ms"] // window_ms:
+            row["times"] += 1
+            row["last_ms"] = at_ms
+        if merge:
+            row["details"] = merge(row["details"], texts)
+
+
+def as_text(value: Any) -> str:
+    """A value of the details; unknown is empty, pairs are ``name=value``.
+
+    >>> as_text(None), as_text(True), as_text(["a", "b"]), as_text([("T", "*")])
+    ('', 'true', 'a, b', 'T=*')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return as_text(list(value.items()))
+    if isinstance(value, list | tuple):
+        return ", ".join("=".join(map(as_text, v)) if _pair(v) else as_text(v) for v in value)
+    return str(value)
+
+
+def _pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
+# Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them.
+#
+# A fact whose rows are more than its fields has a reader of its own in `READERS`.
+
+MOST_HOSTS = 5
+"""Hosts named in one row of OFFSET_WENT_BACK."""
+
+
+class Clients:
+    """Which client a line is about: by its process, or its address at the broker that logs it.
+
+    Args:
+        pieces: all evidence on the group.
+        names: who the lines of a client's log are about.
+        brokers: broker name by address.
+    """
+
+    def __init__(
+        self,
+        pieces: Iterable[Evidence],
+        names: ProcessNames,
+        brokers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._names = names
+        self.brokers = brokers or {}
+        self._channels: dict[tuple[str, str], str] = {}
+        for piece in pieces:
+            v = piece.values
+            if piece.kind in ("consumer_connected", "member"):
+                address = v["channel"] if piece.kind == "consumer_connected" else v["client_addr"]
+                self._channels[piece.place, address] = v["client_id"]
+
+    def of(self, piece: Evidence) -> str | None:
+        """The client id, None if no file tells it."""
+        v = piece.values
+        if "channel" in v:
+            return v.get("client_id") or self._channels.get((piece.place, v["channel"]))
+        return v.get("client_id") or self._names.client_of(piece)
+
+
+Reader = Callable[[FactRows, Evidence, int, Clients | None], None]
+
+
+def add_log_rows(
+    rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None = None
+) -> None:
+    """The rows that a line of a log makes; most make none.
+
+    Args:
+        rows: of the group, or of the cluster.
+        piece: what the line states.
+        at_ms: when it was true.
+        clients: of the group; None for the cluster, whose lines name no client.
+    """
+    fact = LOG_FACTS.get(piece.kind)
+    if fact is not None and fact.rows:
+        READERS.get(piece.kind, _declared)(rows, piece, at_ms, clients)
+
+
+def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    """One row of the kind declared, with the fact's fields in the columns of their names.
+
+    Where the line of a broker names no broker it is its own; the client that a client's line is
+    about is found by its process.
+    """
+    fact, v = LOG_FACTS[piece.kind], piece.values
+    own_broker = piece.place if fact.log in (BROKER, LOCK) else None
+    of_client = fact.log == CLIENT
+    fields = {**v, LOG_FOLDER: piece.place if of_client else None}
+    rows.add(
+        fact.rows[0].name,
+        at_ms,
+        piece.source,
+        {name: fields.get(name) for name in fact.details},
+        topic=v.get("topic"),
+        broker_name=v.get("broker_name", own_broker),
+        queue_id=v.get("queue_id"),
+        client_id=clients.of(piece) if of_client and clients else v.get("client_id"),
+    )
+
+
+def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    client_id = clients.of(piece) if clients else None
+    if client_id is None:
+        return
+    for topic, expression in sorted(piece.values["expressions"].items()):
+        if not is_retry_topic(topic):
+            details, where = {"expression": expression}, {"topic": topic, "client_id": client_id}
+            rows.add("CLIENT_TOPIC", at_ms, piece.source, details, **where)
+
+
+def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
+    v = piece.values
+    if "version" in v and "old" not in v:
+        return  # a version alone: queues changed, or another member subscribes the topic
+    kind = "TAGS_CHANGED" if "old" in v else "TOPIC_DROPPED"
+    details = {name: v[name] for name in ("old", "new") if name in v}
+    where = {"topic": v["topic"], "broker_name": piece.place}
+    rows.add(kind, at_ms, piece.source, details, **where)
+
+
+def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
+    v = piece.values
+    rows.add(
+        "OFFSET_WENT_BACK",
+        at_ms,
+        piece.source,
+        {"client_host": v["host"], "highest_stored": v["stored"], "lowest_asked": v["asked"]},
+        topic=v["topic"],
+        broker_name=piece.place,
+        queue_id=v["queue_id"],
+        merge=_both_went_back,
+    )
+
+
+def _both_went_back(one: Details, other: Details) -> Details:
+    hosts = one["client_host"].split(", ")
+    if other["client_host"] not in hosts and len(hosts) < MOST_HOSTS:
+        hosts.append(other["client_host"])
+    return {
+        "client_host": ", ".join(hosts),
+        "highest_stored": str(max(int(one["highest_stored"]), int(other["highest_stored"]))),
+        "lowest_asked": str(min(int(one["lowest_asked"]), int(other["lowest_asked"]))),
+    }
+
+
+def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    rows.add(
+        "NOT_IN_MEMBER_LIST",
+        at_ms,
+        piece.source,
+        {"listed": piece.values["listed"], "log": piece.place},
+        client_id=clients.of(piece) if clients else None,
+        merge=lambda first, _: first,
+    )
+
+
+def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+    """Of any member: a job keeps one line a second for all of them."""
+    address = piece.values["address"]
+    broker = clients.brokers.get(address) if clients else None
+    rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)
+
+
+READERS: dict[str, Reader] = {
+    "heartbeat": _topics,
+    "consumer_data": _topics,
+    "subscription_changed": _changed,
+    "offset_went_back": _went_back,
+    "not_in_member_list": _not_listed,
+    "notified": _notified,
+}

@@ -1,0 +1,397 @@
+"""Lines of broker.log on a group's configuration, subscriptions and commits
+(rocketmq.md §10.2, §13).
+"""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
+from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse.channels import channel_info
+from rebalance_core.ingest.parse.java_text import (
+    _INT_MAX,
+    _LONG_MAX,
+    PERM_MAX,
+    between,
+    consumer_data,
+    long_of,
+    sub_version_ms,
+    topic_config,
+    whole,
+)
+from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
+from rebalance_core.ingest.parse.log_lines import (
+    NOT_OURS,
+    NOTHING,
+    Clock,
+    Fields,
+    LogLine,
+    Template,
+    headless,
+    named,
+    not_read,
+    read_message,
+    server_line,
+)
+
+_AUTO = "auto create a subscription group, "
+_ADMIN = "create new subscription group, "
+_DELETED = "delete subscription group OK, subscription group:"
+_SUBSCRIPTION_CHANGED = "subscription changed, group: "
+_ADDED = "subscription changed, add new topic, group: "
+_EMPTIED = (
+    "unregister consumer ok, no any connection, and remove consumer group, ",
+    "SCAN: remove expired channel from ConsumerManager consumerTable, all clear, consumerGroup=",
+)
+_REFUSED = "the consumer's subscription not exist, group: "
+_UNKNOWN = "the consumer's group info not exist, group: "
+_CORRECTED = "PULL_OFFSET_MOVED:correction offset. topic="
+_BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
+_THREW = "], allocate message queue exception. strategy name: "
+
+
+def _group_config(message: str) -> Fields:
+    """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.0 ``{groupName='…', …}``, 5.1 and
+    newer ``{groupName=…, …}``.
+    """
+    config = message[message.find("SubscriptionGroupConfig") :]
+    pieces = between(config, "SubscriptionGroupConfig", "groupName=", ", ")
+    return None if pieces is None else named(("group",), [pieces[1].strip("'")])
+
+
+def _auto(message: str) -> Fields:
+    fields = _group_config(message)
+    return None if fields is None else fields | {"by": "auto"}
+
+
+def _admin(message: str) -> Fields:
+    fields = _group_config(message)
+    return None if fields is None else fields | {"by": "admin"}
+
+
+def _changed(message: str) -> Fields:
+    dropped = between(message, _SUBSCRIPTION_CHANGED, " remove topic ", " SubscriptionData [")
+    if dropped is not None:
+        return named(("group", "topic"), dropped)
+    expression = (", topic=", ", subString=", ", tagsSet=", ", subVersion=", ", expressionType=")
+    pieces = between(
+        message,
+        _SUBSCRIPTION_CHANGED,
+        " OLD: SubscriptionData [",
+        *expression,
+        " NEW: SubscriptionData [",
+        *expression,
+    )
+    if pieces is None or not pieces[0] or not pieces[2]:
+        return None
+    group, _, topic, old, _, _, _, _, _, new, _, version, *_ = pieces
+    fields = {"group": group, "topic": topic, "version": sub_version_ms(version)}
+    if fields["version"] is None:
+        return None
+    return fields if old == new else fields | {"old": old, "new": new}
+
+
+def _refused(message: str) -> Fields:
+    return named(("group", "topic"), between(message, _REFUSED, ", topic:", ""))
+
+
+def _unknown(message: str) -> Fields:
+    return named(("group",), [message.removeprefix(_UNKNOWN)])
+
+
+def _corrected(message: str) -> Fields:
+    """A pull beyond an end of its queue, which the line does not name."""
+    pieces = between(
+        message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
+    )
+    fields = named(("topic", "group"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    try:
+        return fields | {
+            "asked": long_of(pieces[2], "offset"),
+            "given": long_of(pieces[3], "offset"),
+        }
+    except Unreadable:
+        return None
+
+
+def _back(message: str) -> Fields:
+    pieces = between(
+        message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
+    )
+    if pieces is None:
+        return None
+    host, key, queue, asked, stored = pieces
+    topic, _, group = key.rpartition("@")
+    queue_id = whole(queue, _INT_MAX)
+    try:
+        offsets = {"asked": long_of(asked, "offset"), "stored": long_of(stored, "offset")}
+    except Unreadable:
+        return None
+    if not topic or not group or queue_id is None:
+        return None
+    return {"group": group, "topic": topic, "queue_id": queue_id, "host": host, **offsets}
+
+
+def _query(message: str) -> Fields:
+    pieces = between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
+    if pieces is None:
+        return None if _THREW in message else NOTHING
+    fields = named(("group", "topic", "strategy"), pieces[:3])
+    return None if fields is None else fields | {"message": pieces[3]}
+
+
+def _added(message: str) -> Fields:
+    pieces = between(message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags")
+    return named(("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None)
+
+
+def _last_word(message: str) -> Fields:
+    return named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
+
+
+GROUP_TEMPLATES: tuple[Template, ...] = (
+    ("subscription_changed", _SUBSCRIPTION_CHANGED, _changed),
+    ("group_topic", _ADDED, _added),
+    *(("group_emptied", words, _last_word) for words in _EMPTIED),
+    ("no_subscription", _REFUSED, _refused),
+    ("group_not_known", _UNKNOWN, _unknown),
+    ("offset_corrected", _CORRECTED, _corrected),
+    ("offset_went_back", _BACK, _back),
+    ("group_created", _AUTO, _auto),
+    ("group_created", _ADMIN, _admin),
+    ("group_deleted", _DELETED, _group_config),
+    ("broker_allocation_failed", QUERY, _query),
+    *lock_and_pop_logs.BROKER_TEMPLATES,
+)
+
+
+# broker.log: who registered, left or was dropped; topics; starts of the broker; offsets that were
+# reset.
+
+# broker.log: offsets that an administrator reset (rocketmq.md §5.2).
+#
+# Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print what they
+# set.
+
+RESET = "Reset offset, topic="
+REFUSED = "Update consumer offset is rejected because of previous offset-reset. Group="
+_QUEUE = '{"brokerName":"'
+
+
+def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    """One fact a queue of ``Reset offset, topic=, group=, queues={"offsetTable":{{queue}:n,…}}``.
+
+    The queues are fastjson's: objects as keys, members in order of their names.
+    """
+    head = between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
+    if head is None or not line.message.endswith("}}"):
+        return (not_read(text, source, RESET),)
+    topic, group, queues = head
+    facts: list[Fact | Unread] = []
+    for part in queues.split(_QUEUE)[1:]:
+        pieces = between(part, "", '","queueId":', ',"topic":"', '"}:', "")
+        if pieces is None:
+            return (not_read(text, source, RESET),)
+        broker, queue, _, rest = pieces
+        queue_id = whole(queue, _INT_MAX)
+        offset = whole(rest.partition(",")[0].rstrip("}"), _LONG_MAX)
+        if not broker or queue_id is None or offset is None or not group or not topic:
+            return (not_read(text, source, RESET),)
+        fields = {
+            "group": group,
+            "topic": topic,
+            "broker": broker,
+            "queue_id": queue_id,
+            "offset": offset,
+        }
+        facts.append(Fact("offset_reset", line.at_ms, fields, source))
+    return tuple(facts)
+
+
+def commit_refused(message: str) -> Fields:
+    """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
+    pieces = between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
+    queue_id = whole(pieces[2], _INT_MAX) if pieces else None
+    fields = named(("group", "topic"), pieces[:2] if pieces else None)
+    return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
+
+
+# broker.log: who registered, left or was dropped; topics; starts of the broker (rocketmq.md
+# §10.2).
+
+BROKER_ID_MAX = 2**31 - 1
+_EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="
+_CLOSED = "NETTY EVENT: remove not active channel["
+_CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
+_CHANGED = "registerConsumer info changed"
+_FULL = "event queue size["
+
+
+def _connected(message: str) -> Fields:
+    pieces = between(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
+    if pieces is None:
+        return None
+    head = named(("group", "consume_type", "message_model"), pieces[:3])
+    channel = channel_info(pieces[3])
+    return None if head is None or channel is None else head | channel
+
+
+def _data(message: str) -> Fields:
+    """4.9 prints the address last, 5.x first."""
+    before, _, rendered = message.partition("ConsumerData [")
+    data = consumer_data("ConsumerData [" + rendered)
+    pieces = between(
+        before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData="
+    )
+    address = pieces[0] if pieces else message.rpartition("] ")[2]
+    if data is None or ":" not in address:
+        return None
+    return data | {"channel": address.rpartition("/")[2]}
+
+
+def _left(message: str) -> Fields:
+    return _of_group(between(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
+
+
+def _closed(message: str) -> Fields:
+    channel, _, group = message.removeprefix(_CLOSED).rpartition(_CLOSED_END)
+    return _of_group([group, channel])
+
+
+def _of_group(pieces: list[str] | None) -> Fields:
+    channel = channel_info(pieces[1]) if pieces else None
+    return (
+        None
+        if pieces is None or channel is None or not pieces[0]
+        else {"group": pieces[0]} | channel
+    )
+
+
+def _expired(message: str) -> Fields:
+    fields = named(("channel", "group"), between(message, _EXPIRED, ", consumerGroup=", ""))
+    if fields is not None:
+        fields["channel"] = fields["channel"].rpartition("/")[2]
+    return fields
+
+
+def _dropped(message: str) -> Fields:
+    """``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``."""
+    return named(
+        ("size", "type"),
+        between(message, _FULL, "] enough, so drop this event NettyEvent [type=", ", "),
+    )
+
+
+def _created(message: str) -> Fields:
+    return topic_config(message[message.find("TopicConfig [") :])
+
+
+def _updated(message: str) -> Fields:
+    pieces = between(message, "update topic config, old:[", "] new:[", "")
+    old, new = (None, None) if pieces is None else map(topic_config, pieces)
+    return None if old is None or new is None else new | {"old": old}
+
+
+def _deleted(message: str) -> Fields:
+    name = message.partition("delete topic config OK, topic: ")[2]
+    pieces = between(name, "TopicConfig [topicName=", ", ")
+    topic = pieces[0] if pieces else name.strip("[] ")
+    return {"topic": topic} if topic else None
+
+
+def _permission(message: str) -> Fields:
+    perm = message.removeprefix("brokerPermission=")
+    number = whole(perm, PERM_MAX)
+    return None if number is None else {"perm": number}
+
+
+def _booted(message: str) -> Fields:
+    return named(("broker", "address"), between(message, "The broker[", ", ", "] boot success"))
+
+
+def _property(message: str) -> Fields:
+    name, _, value = message.partition("=")
+    return {"name": name, "value": value} if value else NOTHING
+
+
+def _follows(message: str) -> Fields:
+    """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
+    address = message.rpartition(", ")[2]
+    return {"address": address} if ":" in address else NOTHING
+
+
+def _min_broker(message: str) -> Fields:
+    """``Min broker changed, old: 0-…, new 1-ADDR`` (BrokerController.onMinBrokerChange, 5.x)."""
+    pieces = between(message, "Min broker changed, old: ", ", new ", "-", "")
+    if pieces is None:
+        return None
+    _, broker_id, address = pieces
+    number = whole(broker_id, BROKER_ID_MAX)
+    return None if number is None else {"broker_id": number, "address": address}
+
+
+def _role(message: str) -> Fields:
+    """``Change broker [id:2][address:ADDR] to SLAVE, …`` of ReplicasManager; 5.0 prints ``Change
+    broker ADDR to slave, …`` and ``… to master success, …``.
+    """
+    who, _, what = message.removeprefix(_ROLE).partition(" to ")
+    address = who.partition("][address:")[2].removesuffix("]") or who
+    role = what.partition(", ")[0].removesuffix(" success")
+    if ":" not in address or role not in _ROLES:
+        return None
+    return {"address": address, "slave": _ROLES[role]}
+
+
+_ROLE = "Change broker "
+_ROLES = {
+    "SYNC_MASTER": False, "ASYNC_MASTER": False, "SLAVE": True, "master": False, "slave": True,
+}  # fmt: skip
+"""What a controller makes of a broker: a slave?"""
+_PROPERTIES = (
+    "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
+)  # fmt: skip
+"""What a broker prints at its start stands in other lines too: without a time it is not ours."""
+
+TEMPLATES: tuple[Template, ...] = (
+    ("consumer_connected", "new consumer connected, group: ", _connected),
+    ("consumer_data", "ClientManageProcessor: " + _CHANGED, _data),
+    ("consumer_data", "heartBeatV2 " + _CHANGED, _data),
+    ("consumer_data", _CHANGED, _data),
+    ("consumer_left", "unregister a consumer[", _left),
+    ("consumer_closed", _CLOSED, _closed),
+    ("consumer_expired", _EXPIRED, _expired),
+    ("topic_created", "create new topic ", _created),
+    ("topic_created", "Create new topic by default topic:[", _created),
+    ("topic_updated", "update topic config, old:[", _updated),
+    ("topic_loaded", "load exist local topic, ", _created),
+    ("topic_deleted", "delete topic config OK, topic: ", _deleted),
+    ("broker_starting", "brokerPermission=", _permission),
+    ("broker_booted", "The broker[", _booted),
+    *(("broker_property", name, _property) for name in _PROPERTIES),
+    ("broker_follows", "Update slave ", _follows),
+    ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
+    ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
+    ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
+    ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
+    ("broker_role", _ROLE, _role),
+    ("min_broker", "Min broker changed, old: ", _min_broker),
+    ("channel_event_dropped", _FULL, _dropped),
+    ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
+    ("commit_refused", REFUSED, commit_refused),
+    *GROUP_TEMPLATES,
+)
+WORDS = (*(words for _, words, _ in TEMPLATES), RESET)
+_HEADLESS_WORDS = tuple(words for words in WORDS if words not in _PROPERTIES)
+
+
+def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
+    """What one line of broker.log states; most lines state nothing of ours."""
+    line = server_line(text, clock)
+    if line is None:
+        return headless(_HEADLESS_WORDS, text, source)
+    if not line.message.startswith(WORDS):
+        return NOT_OURS
+    if line.message.startswith(RESET):
+        return offsets_reset(line, text, source)
+    return read_message(TEMPLATES, line, text, source)

@@ -1,0 +1,328 @@
+"""rocketmq_client.log: strategies, commits, suspensions, failures; who a process is
+(rocketmq.md §10.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rebalance_core.contracts.fact_declaration import PROCESS_ID
+from rebalance_core.contracts.log_facts import LOG_FACTS
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse.java_text import (
+    _LONG_MAX,
+    between,
+    consumer_data,
+    message_queues,
+    whole,
+)
+from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
+from rebalance_core.ingest.parse.log_lines import (
+    NOTHING,
+    ClientClock,
+    Fields,
+    LogLine,
+    Template,
+    client_line,
+    headless,
+    named,
+    not_read,
+    read_message,
+    with_fields,
+)
+
+# Lines of a client's log on what failed: members, strategies, heartbeats, pulls (rocketmq.md
+# §13).
+
+NO_LIST = ", get consumer id list failed"
+PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
+"""The line before the refusal of a pull, which stands in the exception's own line."""
+REJECTED = "[REJECTREQUEST]"
+"""In the exception of a pull that a busy broker, or a slave that is not to be read, refuses."""
+BROADCAST = "] can not consume by broadcast way"
+_REBALANCE = "doRebalance, "
+_NOT_LISTED = "[BUG] ConsumerGroup: "
+_EXPIRED = "[BUG]doRebalance, "
+_THREW = "allocate message queue exception. strategy name: "
+_THREW_4_9 = "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName="
+_HEARTBEAT = "send heart beat to broker["
+_HEARTBEAT_V2 = "sendHeartbeatToAllBrokerV2 " + _HEARTBEAT
+_FAILED = ("] failed", "] exception, because the broker not up")
+
+
+def no_member_list(message: str) -> Fields:
+    """``doRebalance, {group} {topic}, get consumer id list failed``."""
+    pieces = between(message, _REBALANCE, NO_LIST)
+    words = pieces[0].split(" ") if pieces else []
+    return named(("group", "topic"), words) if len(words) == 2 else None
+
+
+def _not_listed(message: str) -> Fields:
+    pieces = between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
+    fields = named(("group", "client_id"), pieces[:2] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    ids = pieces[2].rpartition("]")[0]
+    return fields | {"listed": ids.count(", ") + 1 if ids else 0}
+
+
+def _pull_expired(message: str) -> Fields:
+    """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``, in
+    5.x ``try remove …``.
+    """
+    if ", because pull is pause" not in message:
+        return NOTHING
+    pieces = between(message, _EXPIRED, ", ", ", because pull is pause")
+    queues = message_queues(pieces[1]) if pieces else []
+    if not pieces or not pieces[0] or len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"group": pieces[0], "topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
+def _threw(message: str) -> Fields:
+    pieces = between(message, _THREW, ", ex: ", "")
+    fields = named(("strategy",), pieces[:1] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    # an exception that is also the last argument is printed as a stack, and {} stays
+    return fields | {"message": pieces[1].removeprefix("{}")}
+
+
+def _threw_4_9(message: str) -> Fields:
+    fields = named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
+    return None if fields is None else fields | {"message": ""}
+
+
+def _failed_heartbeat(message: str) -> Fields:
+    to = message[message.find(_HEARTBEAT) :]
+    pieces = next(filter(None, (between(to, _HEARTBEAT, failed) for failed in _FAILED)), None)
+    if pieces is None:
+        return NOTHING if "]" in to else None
+    words = pieces[0].rsplit(" ", 2)
+    return named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
+
+
+def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 16  DESC: the consumer group[{}] can not consume by broadcast way``.
+
+    The line has no time of its own: it has that of the failed pull before it, and states nothing
+    where that line is not known, as at the beginning of a split.
+    """
+    before = text.partition(BROADCAST)[0]
+    group = before.rpartition("consumer group[")[2]
+    if not group or group == before:
+        return (not_read(text, source, BROADCAST),)
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None:
+        return ()
+    values = {"group": group}
+    for topic, broker_name, _ in message_queues(failed.message):
+        values |= {"topic": topic, "broker_name": broker_name}
+    if failed.pid is not None:
+        values["pid"] = failed.pid
+    return (Fact("broadcast_refused", failed.at_ms, values, source),)
+
+
+def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 2  DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
+
+    The time is that of the failed pull before it. Lines without the address state nothing: 4.9
+    prints none.
+    """
+    address = text.rpartition(" BROKER: ")[2].strip()
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None or ":" not in address or " " in address:
+        return ()
+    return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
+
+
+TROUBLE_TEMPLATES: tuple[Template, ...] = (
+    ("not_in_member_list", _NOT_LISTED, _not_listed),
+    ("pull_expired", _EXPIRED, _pull_expired),
+    ("allocation_failed", _THREW, _threw),
+    ("allocation_failed", _THREW_4_9, _threw_4_9),
+    ("heartbeat_failed", _HEARTBEAT, _failed_heartbeat),
+    ("heartbeat_failed", _HEARTBEAT_V2, _failed_heartbeat),
+)
+TROUBLE_WORDS = (
+    *(words for _, words, _ in TROUBLE_TEMPLATES),
+    NO_LIST,
+    *PULL_FAILED,
+    BROADCAST,
+    REJECTED,
+)
+
+
+# rocketmq_client.log: strategies, commits, suspensions; who a process is (rocketmq.md §10.5).
+
+_QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
+_ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
+_UPDATE = " updateConsumeOffsetToBroker "
+_TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
+
+
+def _allocated(message: str) -> Fields:
+    pieces = between(
+        message.removeprefix("client "),
+        _ALLOCATED,
+        ", group=",
+        ", topic=",
+        ", clientId=",
+        ", mqAllSize=",
+        "rebalanceResultSet=[",
+        "",
+    )
+    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    if fields["strategy"].startswith(_QUEUES_TELL):
+        fields["queues"] = [list(queue) for queue in message_queues(pieces[5])]
+    return fields
+
+
+def _broker_allocated(message: str) -> Fields:
+    pieces = between(
+        message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
+        ""
+    )  # fmt: skip
+    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    if fields is None or pieces is None:
+        return None
+    modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]
+    whole = bool(modes) and ", queueId=-1]" in pieces[4]
+    return fields | {"mode": modes[0] if modes else None, "whole_brokers": whole}
+
+
+def _committed(message: str) -> Fields:
+    pieces = between(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    if pieces is None:
+        return None
+    queues = message_queues(pieces[2])
+    text = pieces[2].rpartition("] ")[2]
+    offset = -1 if text == "-1" else whole(text, _LONG_MAX)  # -1: nothing to commit yet
+    if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {
+        "group": pieces[0],
+        "client_id": pieces[1],
+        "topic": topic,
+        "broker": broker,
+        "queue_id": queue_id,
+        "offset": offset,
+    }
+
+
+def _paused(message: str) -> Fields:
+    words = "consumer was paused, execute pull request later. instanceName="
+    return named(("instance", "group"), between(message, words, ", group=", ""))
+
+
+def _last_word(name: str) -> Callable[[str], Fields]:
+    def read(message: str) -> Fields:
+        return named((name,), [message.rpartition(", ")[2].strip()])
+
+    return read
+
+
+def _notified(message: str) -> Fields:
+    words = "receive broker's notification["
+    pieces = between(message, words, "], the consumer group: ", " changed, rebalance immediately")
+    return named(("address", "group"), pieces)
+
+
+def _left_broker(message: str) -> Fields:
+    pieces = between(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
+    return None if pieces is None else {"group": pieces[1]}
+
+
+def _order_lock(message: str) -> Fields:
+    group = message.partition(" MessageQueue [")[0].rpartition(" ")[2]
+    return {"group": group} if group else None
+
+
+TEMPLATES: tuple[Template, ...] = (
+    ("committed", "[persistAll] Group: ", _committed),
+    ("committed", "[persist] Group: ", _committed),
+    ("allocated", "client " + _ALLOCATED, _allocated),
+    ("allocated", _ALLOCATED, _allocated),
+    ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
+    ("paused", "consumer was paused, execute pull request later. instanceName=", _paused),
+    ("suspended", "suspend this consumer, ", _last_word("group")),
+    ("resumed", "resume this consumer, ", _last_word("group")),
+    ("notified", "receive broker's notification[", _notified),
+    ("left_broker", "unregister client[Producer: ", _left_broker),
+    ("order_lock", "message queue lock ", _order_lock),
+    ("order_lock", "the message queue lock ", _order_lock),
+    *TROUBLE_TEMPLATES,
+    *lock_and_pop_logs.CLIENT_TEMPLATES,
+)
+_BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
+HEARTBEAT = "HeartbeatData [clientID="
+REBALANCE = "doRebalance, "
+WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs.CLIENT_WORDS)
+
+
+def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """What one line of a client's log states; a heartbeat states one fact for each group."""
+    line = client_line(text, clock)
+    if line is None:
+        if BROADCAST in text:
+            return broadcast_refused(text, source, clock)
+        if REJECTED in text:
+            return pull_refused(text, source, clock)
+        if FORBIDDEN in text:
+            return pop_forbidden(text, source, clock)
+        return headless(WORDS, text, source)
+    message = line.message
+    if message.startswith(PULL_FAILED):
+        clock.failed_pull = line
+    if message.startswith(HEARTBEAT):
+        facts = _heartbeat(line, text, source)
+    elif message.startswith(REBALANCE):
+        facts = _rebalance(line, text, source)
+    elif message.startswith(_BEGINNINGS):
+        facts = read_message(TEMPLATES, line, text, source)
+    else:
+        return ()
+    if line.pid is None:
+        return facts
+    return tuple(_with_pid(fact, line.pid) for fact in facts)
+
+
+def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
+    """All runs of a client append to one file: its process tells which run states a fact."""
+    if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
+        return fact
+    return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)
+
+
+def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    pieces = between(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
+    if pieces is None:
+        return (not_read(text, source, HEARTBEAT),)
+    facts: list[Fact | Unread] = []
+    for part in pieces[2].split("ConsumerData [")[1:]:
+        fields = with_fields(consumer_data("ConsumerData [" + part), client_id=pieces[0])
+        if fields is None:
+            return (not_read(text, source, HEARTBEAT),)
+        facts.append(Fact("heartbeat", line.at_ms, fields, source))
+    return tuple(facts)
+
+
+def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
+    if line.message.endswith(NO_LIST):
+        fields = no_member_list(line.message)
+        if fields is None:
+            return (not_read(text, source, NO_LIST),)
+        return (Fact("no_member_list", line.at_ms, fields, source),)
+    pieces = between(line.message, REBALANCE, _TRUNCATED, "")
+    if pieces is None:
+        return ()
+    queues = message_queues(pieces[1])
+    if not queues or not pieces[0]:
+        return (not_read(text, source, REBALANCE),)
+    fields = {"group": pieces[0], "topic": queues[0][0]}
+    return (Fact("unsubscribed", line.at_ms, fields, source),)

@@ -1,0 +1,298 @@
+"""A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
+configurations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from rebalance_core.ingest.fact import (
+    BAD_ENTRY,
+    BAD_NUMBER,
+    WRONG_FILE,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
+from rebalance_core.ingest.parse.java_text import INT_MAX, long_of
+from rebalance_core.ingest.parse.json_tables import (
+    DATA_VERSION,
+    DATA_VERSION_KIND,
+    Entry,
+    Results,
+    name_of,
+    object_of,
+    read_document,
+)
+from rebalance_core.ingest.parse.offset_stores import JsonStore, Stated
+from rebalance_core.model.group_settings import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
+from rebalance_core.model.times import SECOND_MS
+
+# How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).
+
+JSON, ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2 = "JSON", "ROCKSDB", "SINGLE_ROCKSDB", "ROCKSDB_V2"
+
+STORE_FORMS = {
+    JSON: "topics.json, subscriptionGroup.json and consumerOffset.json, always current",
+    ROCKSDB: "three RocksDBs below config/ (storeType=defaultRocksDB)",
+    SINGLE_ROCKSDB: "one RocksDB, config/metadata (useSingleRocksDBForAllConfigs=true)",
+    ROCKSDB_V2: "config/rdb (configManagerVersion=v2), which no command exports",
+}
+"""What each form means."""
+
+FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_V2}
+"""The form by the folder below ``config/`` whose file CURRENT is its sign."""
+
+
+# A listing of a broker's store, and the files of a RocksDB in it: how it keeps its
+# configurations.
+#
+# RocketMQ writes no such listing; ``find`` does, or collect.sh: a line for each file with its
+# path, its size if known, and when it was written (epoch seconds) if known.
+
+DIGITS = 20
+"""A longer number is neither a size nor a time."""
+
+KINDS = {
+    "store_form": (
+        "how the broker keeps its configurations: forms (JSON, or those of RocksDB whose sign is "
+        "there), modified (pairs of a JSON store and when it was written, epoch ms: where the "
+        "listing says so)"
+    ),
+}
+
+_SIGN = re.compile(rf"(?:.*/)?config(?:-\d+)?/(?P<folder>{'|'.join(FORM_OF_FOLDER)})/CURRENT")
+_STORE = re.compile(r"(?:.*/)?config/(?P<name>(?:topics|subscriptionGroup|consumerOffset)\.json)")
+
+
+def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
+    """The fact of `KINDS` from a listing.
+
+    Paths may begin at the store or anywhere above it. Never raises; linear in the text.
+    """
+    paths = list(_paths(text))
+    if not any("config/" in path for path, _ in paths):
+        why = Unreadable(WRONG_FILE, "it lists no file below config/")
+        return [unread(source, text, why)]
+    signs = {match["folder"] for path, _ in paths if (match := _SIGN.fullmatch(path))}
+    modified = {
+        match["name"]: seconds * SECOND_MS
+        for path, seconds in paths
+        if (match := _STORE.fullmatch(path)) and seconds is not None
+    }
+    return [_form(signs, modified, source)]
+
+
+def parse_rocksdb_sign(text: str, source: str) -> list[Fact | Unread]:
+    """The fact of `KINDS` from a copied file CURRENT; its path tells the form, not its text."""
+    return [_form({PurePosixPath(source).parts[-2]} & FORM_OF_FOLDER.keys(), {}, source)]
+
+
+def _form(signs: set[str], modified: dict[str, int], source: str) -> Fact:
+    forms = [form for folder, form in FORM_OF_FOLDER.items() if folder in signs]
+    values = {"forms": forms or [JSON], "modified": sorted(map(list, modified.items()))}
+    return Fact("store_form", None, values, source)
+
+
+def _paths(text: str) -> Iterator[tuple[str, int | None]]:
+    for line in text.splitlines():
+        words = line.strip().rsplit(" ", 2)
+        numbers = [word.isdecimal() and len(word) < DIGITS for word in words[1:]]
+        if numbers == [True, True]:
+            yield words[0], int(words[2])
+        elif numbers[-1:] == [True]:
+            yield " ".join(words[:-1]), None
+        elif words[0]:
+            yield " ".join(words), None
+
+
+# Configurations in JSON files: topics, consumer groups, request modes, a proxy's own.
+
+# ``subscriptionGroup.json`` of a broker: the consumer groups it accepts and how.
+
+GROUP_KINDS = {
+    "subscription_group": (
+        "a consumer group on the broker whose file this is: consumer_group, consume_enable, "
+        "consume_broadcast_enable, consume_from_min_enable, consume_message_orderly (5.x), "
+        "notify_consumer_ids_changed_enable (4.9.1), retry_queue_nums, retry_max_times, broker_id, "
+        "which_broker_when_consume_slowly, consume_timeout_minute (5.x), group_sys_flag (5.x), "
+        "subscriptions (5.x: pairs of topic and expression), attributes (5.x); None where the "
+        "version that wrote the file has no such field"
+    ),
+    "forbidden": "a group may not read a topic (5.x): consumer_group, topic, flags (bits, not 0)",
+    DATA_VERSION_KIND: DATA_VERSION,
+}
+
+
+def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `GROUP_KINDS` from the text of the store of `SubscriptionGroupManager`.
+
+    Never raises; linear in the text.
+    """
+    return _GROUPS.parse(text, source)
+
+
+def group_values(key: str, value: Any) -> Mapping[str, Any]:
+    """The fields of one ``SubscriptionGroupConfig``.
+
+    Raises:
+        Unreadable: a field holds something else than its type.
+    """
+    group = name_of(key, "the key of a group")
+    entry = Entry(value, f"group {group}")
+    return {
+        "consumer_group": group,
+        "consume_enable": entry.flag("consumeEnable"),
+        "consume_broadcast_enable": entry.flag("consumeBroadcastEnable"),
+        "consume_from_min_enable": entry.flag("consumeFromMinEnable"),
+        "consume_message_orderly": entry.flag("consumeMessageOrderly"),
+        "notify_consumer_ids_changed_enable": entry.flag("notifyConsumerIdsChangedEnable"),
+        "retry_queue_nums": entry.count("retryQueueNums"),
+        "retry_max_times": entry.optional_long("retryMaxTimes"),
+        "broker_id": entry.optional_long("brokerId"),
+        "which_broker_when_consume_slowly": entry.optional_long("whichBrokerWhenConsumeSlowly"),
+        "consume_timeout_minute": entry.optional_long("consumeTimeoutMinute"),
+        "group_sys_flag": entry.optional_long("groupSysFlag"),
+        "subscriptions": tuple(map(_subscription, entry.items("subscriptionDataSet"))),
+        "attributes": dict(entry.mapping("attributes")),
+    }
+
+
+def _subscription(value: Any) -> tuple[str, str | None]:
+    entry = Entry(value, "an entry of subscriptionDataSet")
+    return name_of(entry.text("topic"), "topic of subscriptionDataSet"), entry.text("expression")
+
+
+def _group(key: str, value: Any) -> Stated:
+    yield "subscription_group", group_values(key, value)
+
+
+def _forbidden(key: str, value: Any) -> Stated:
+    group = name_of(key, "the key of forbiddenTable")
+    for topic, flags in object_of(value, f"forbiddenTable of {group}").items():
+        bits = long_of(flags, f"forbiddenTable of {group}, {topic}")
+        if bits:
+            yield "forbidden", {"consumer_group": group, "topic": topic, "flags": bits}
+
+
+_GROUPS = JsonStore("subscriptionGroupTable", _group, {"forbiddenTable": _forbidden})
+
+
+# ``topics.json`` of a broker: the queues and permission of each topic there.
+
+TOPIC_KINDS = {
+    "topic_config": (
+        "a topic on the broker whose file this is: topic, read_queue_nums, write_queue_nums, perm "
+        "(bits: 4 read, 2 write, 1 inherit), order, topic_sys_flag, attributes (5.x; else empty)"
+    ),
+    DATA_VERSION_KIND: DATA_VERSION,
+}
+
+
+def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `TOPIC_KINDS` from the text of the store of `TopicConfigManager`.
+
+    Never raises; linear in the text.
+    """
+    return _TOPICS.parse(text, source)
+
+
+def topic_values(key: str, value: Any) -> Mapping[str, Any]:
+    """The fields of one ``TopicConfig``.
+
+    Raises:
+        Unreadable: a field is missing or no number.
+    """
+    topic = name_of(key, "the key of a topic")
+    entry = Entry(value, f"topic {topic}")
+    return {
+        "topic": topic,
+        "read_queue_nums": entry.count("readQueueNums"),
+        "write_queue_nums": entry.count("writeQueueNums"),
+        "perm": entry.count("perm"),
+        "order": bool(entry.flag("order")),
+        "topic_sys_flag": entry.count("topicSysFlag", 0),
+        "attributes": dict(entry.mapping("attributes")),
+    }
+
+
+def _topic(key: str, value: Any) -> Stated:
+    yield "topic_config", topic_values(key, value)
+
+
+_TOPICS = JsonStore("topicConfigTable", _topic)
+
+
+# ``messageRequestMode.json`` of a broker (5.x): which groups pop which topics.
+
+REQUEST_MODE_KINDS = {
+    "request_mode": (
+        "the mode in which a group gets messages of a topic from the broker whose file this is: "
+        "consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is written "
+        "as PULL, what was never set has no entry and is PULL"
+    ),
+}
+
+
+def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `REQUEST_MODE_KINDS` from the text of the store of `MessageRequestModeManager`.
+
+    Never raises; linear in the text.
+    """
+    return _REQUEST_MODES.parse(text, source)
+
+
+def _modes(key: str, value: Any) -> Stated:
+    topic = name_of(key, "a topic of messageRequestModeMap")
+    for name, body in object_of(value, f"groups of {topic}").items():
+        group = name_of(name, f"a group of {topic}")
+        mode = _mode(Entry(body, f"{group} of {topic}"), f"{group} of {topic}")
+        yield "request_mode", {"consumer_group": group, "topic": topic, "mode": str(mode)}
+
+
+def _mode(entry: Entry, what: str) -> RequestMode:
+    mode = entry.text("mode")
+    if mode == "PULL":
+        return PULL_MODE
+    if mode != "POP":
+        raise Unreadable(BAD_ENTRY, f"mode of {what} is {shown(mode)}, not PULL or POP")
+    number = entry.optional_long("popShareQueueNum")
+    share = DEFAULT_SHARE_QUEUE_NUM if number is None else number
+    if not -INT_MAX - 1 <= share <= INT_MAX:
+        raise Unreadable(BAD_NUMBER, f"popShareQueueNum of {what} is {share}, no 32-bit number")
+    return RequestMode(share)
+
+
+_REQUEST_MODES = JsonStore("messageRequestModeMap", _modes, versioned=False)
+
+
+# ``rmq-proxy.json``: what a proxy was told at its start.
+
+PROXY_CONFIG_KINDS = {
+    "proxy_mode": "mode: CLUSTER (a process of its own) or LOCAL (inside a broker)"
+}
+
+MODES = ("CLUSTER", "LOCAL")
+"""ProxyMode; RocketMQ takes any letter case."""
+
+
+def parse_proxy_config_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `PROXY_CONFIG_KINDS`; none where the file leaves the mode to the default.
+
+    Never raises.
+    """
+    return read_document(text, source, _facts)
+
+
+def _facts(document: Mapping[str, Any], source: str) -> Results:
+    mode = Entry(document, "the document").text("proxyMode")
+    if mode is None:
+        return
+    if mode.upper() not in MODES:
+        raise Unreadable(BAD_ENTRY, f"proxyMode is {shown(mode)}, not CLUSTER or LOCAL")
+    yield Fact("proxy_mode", None, {"mode": mode.upper()}, source)

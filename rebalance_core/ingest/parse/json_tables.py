@@ -1,0 +1,367 @@
+"""RocketMQ's stores: fastjson text, JSON but for the keys of its maps, as tables of checked
+entries.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rebalance_core.ingest.fact import (
+    BAD_ENTRY,
+    RAW_LIMIT,
+    UNPARSABLE_DOCUMENT,
+    WRONG_FILE,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
+from rebalance_core.ingest.parse.java_text import count_of, long_of
+
+# RocketMQ's stores: fastjson text, which is JSON but for the keys of its maps.
+#
+# ``com.alibaba.fastjson.JSON.toJSONString`` writes a ``Map<Integer, …>`` as ``{0:6,1:3}`` and a
+# ``Map<MessageQueue, …>`` as ``{{"brokerName":"b","queueId":0,"topic":"t"}:12}``. Both read here,
+# as do the quoted numbers that later versions write. One pass with a stack of its own: linear in
+# the text, and as deep as `MAX_DEPTH`, whatever the text holds.
+
+MAX_DEPTH = 64
+"""Deepest nesting; the stores nest five deep."""
+
+ObjectKey = tuple[tuple[str, Any], ...]
+"""A key that is an object: its fields, sorted by name."""
+
+# Half characters are what Python makes of bytes that are not UTF-8.
+_PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]'
+# Every alternative is decided by its first character and none can match in two ways.
+_TOKEN = re.compile(
+    r"[ \t\r\n]*+(?:"
+    rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*+)"'
+    r"|(?P<mark>[{}\[\]:,])"
+    r"|(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"
+    r"|(?P<word>true|false|null)"
+    r"|(?P<end>\Z))"
+)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+# What IOUtils.replaceChars of fastjson 1.2 writes, and the escaped slash of JSON.
+_ESCAPED = dict(zip("btnvfr\"'\\/", "\b\t\n\v\f\r\"'\\/", strict=True)) | {
+    str(code): chr(code) for code in range(8)
+}
+_WORDS = {"true": True, "false": False, "null": None}
+_LONGEST_NUMBER = 40
+
+
+def read_relaxed_json(text: str) -> Any:
+    """The value that the text holds; the keys of objects are str or `ObjectKey`.
+
+    An unquoted number as a key reads as its text. Of equal keys the last one counts, as in
+    fastjson.
+
+    Raises:
+        Unreadable: with code UNPARSABLE_DOCUMENT and the line and column of the mistake.
+    """
+    return _Reader(text).document()
+
+
+class _Reader:
+    """One pass over the text; ``stack`` holds what is open, outermost first."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 1 if text.startswith("\ufeff") else 0
+        self._kind = ""
+        self._value: Any = None
+
+    def document(self) -> Any:
+        """The value of the whole text."""
+        self._advance()
+        stack: list[_Open] = []
+        while True:
+            value = self._scalar_or_open(stack)
+            while stack and value is not _OPENED:
+                value = self._put(stack, value)
+            if not stack:
+                break
+        if self._kind != "end":
+            raise self._mistake("more text after the end of the document")
+        return value
+
+    def _scalar_or_open(self, stack: list[_Open]) -> Any:
+        """Reads a scalar, or opens an object or list that is not empty."""
+        kind, value = self._kind, self._value
+        if kind == "mark" and value in "{[":
+            if len(stack) == MAX_DEPTH:
+                raise self._mistake(f"nested deeper than {MAX_DEPTH}")
+            self._advance()
+            opened = _Open(value == "{")
+            if self._kind == "mark" and self._value == opened.closing:
+                self._advance()
+                return opened.result
+            stack.append(opened)
+            return _OPENED
+        if kind in ("string", "number", "word"):
+            self._advance()
+            return value
+        raise self._mistake("the text ends too early" if kind == "end" else "a value was expected")
+
+    def _put(self, stack: list[_Open], value: Any) -> Any:
+        """Gives the value to the innermost open one; its result when that closes it."""
+        opened = stack[-1]
+        if opened.is_object and not opened.has_key:
+            opened.key = self._key(value)
+            opened.has_key = True
+            if not (self._kind == "mark" and self._value == ":"):
+                raise self._mistake("':' was expected after a key")
+            self._advance()
+            return _OPENED
+        opened.add(value)
+        if self._kind == "mark" and self._value == ",":
+            self._advance()
+            return _OPENED
+        if self._kind == "mark" and self._value == opened.closing:
+            self._advance()
+            stack.pop()
+            return opened.result
+        raise self._mistake(f"',' or {opened.closing!r} was expected")
+
+    def _key(self, value: Any) -> str | ObjectKey:
+        if isinstance(value, str):
+            return value
+        if type(value) is int:
+            return str(value)
+        if isinstance(value, dict):
+            fields = tuple(sorted(value.items())) if all(map(_is_name, value)) else None
+            if fields and not any(isinstance(field, dict | list) for _, field in fields):
+                return fields
+        raise self._mistake(f"{shown(value)} cannot be a key")
+
+    def _advance(self) -> None:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            raise self._mistake("a string without end, a broken character, or no JSON")
+        self._kind = match.lastgroup or ""
+        self._value = match[self._kind]
+        if self._kind == "number":
+            self._value = self._number(self._value)
+        elif self._kind == "word":
+            self._value = _WORDS[self._value]
+        elif self._kind == "string" and "\\" in self._value:
+            text = _ESCAPE.sub(self._unescaped, self._value)
+            # Characters beyond 16 bits are escaped as the two halves that Java keeps.
+            self._value = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        self._position = match.end()
+
+    def _number(self, text: str) -> int | float:
+        if len(text) > _LONGEST_NUMBER:
+            raise self._mistake(f"a number of {len(text):,} characters")
+        if text.lstrip("-").isdigit():
+            return int(text)
+        number = float(text)
+        if abs(number) == float("inf"):
+            raise self._mistake(f"the number {text} is out of range")
+        return number
+
+    def _unescaped(self, match: re.Match[str]) -> str:
+        code = match[1]
+        if len(code) > 1:
+            return chr(int(code[1:], 16))
+        if code not in _ESCAPED:
+            raise self._mistake(f"an escape that is none, {shown(match[0])}")
+        return _ESCAPED[code]
+
+    def _mistake(self, what: str) -> Unreadable:
+        line = self._text.count("\n", 0, self._position) + 1
+        column = self._position - (self._text.rfind("\n", 0, self._position) + 1) + 1
+        return Unreadable(UNPARSABLE_DOCUMENT, f"line {line}, column {column}: {what}")
+
+
+class _Open:
+    """An object or list whose end has not been read yet."""
+
+    __slots__ = ("closing", "has_key", "is_object", "key", "result")
+
+    def __init__(self, is_object: bool) -> None:
+        self.is_object = is_object
+        self.closing = "}" if is_object else "]"
+        self.result: Any = {} if is_object else []
+        self.key: str | ObjectKey = ""
+        self.has_key = False
+
+    def add(self, value: Any) -> None:
+        """Stores a value under the key read before it, or at the end of the list."""
+        if self.is_object:
+            self.result[self.key] = value
+            self.has_key = False
+        else:
+            self.result.append(value)
+
+
+_OPENED = object()
+"""Says that a value is still open: read on."""
+
+
+def _is_name(key: object) -> bool:
+    return isinstance(key, str)
+
+
+# Tables inside a fastjson document: a map of names to entries, and entries of checked fields.
+
+DATA_VERSION_KIND = "data_version"
+DATA_VERSION = "how often a store changed (counter, state_version) and when last (timestamp_ms)"
+
+# A name with one of these came through a broken copy or a wrong charset.
+_BROKEN = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+
+Results = Iterator[Fact | Unread]
+
+
+def read_document(
+    text: str, source: str, parse: Callable[[Mapping[str, Any], str], Results]
+) -> list[Fact | Unread]:
+    """What ``parse`` makes of the document; one `Unread` when the text is not one.
+
+    Args:
+        text: the file.
+        source: its name.
+        parse: from the object of the document and the source to facts; may raise `Unreadable`.
+    """
+    results: list[Fact | Unread] = []
+    try:
+        document = read_relaxed_json(text)
+        if not isinstance(document, dict):
+            raise Unreadable(UNPARSABLE_DOCUMENT, f"it holds {shown(document)}, not an object")
+        # Not a list of them: what comes before a refusal is kept.
+        for result in parse(document, source):
+            results.append(result)
+    except Unreadable as refusal:
+        results.append(unread(source, text, refusal))
+    return results
+
+
+def table_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The table of that name; an object.
+
+    Raises:
+        Unreadable: WRONG_FILE without such a table, BAD_ENTRY if it is no object.
+    """
+    if name not in document:
+        held = ", ".join(str(key) for key in list(document)[:8])
+        raise Unreadable(WRONG_FILE, f"there is no {name}; the document holds {held or 'nothing'}")
+    return object_of(document[name], name)
+
+
+def object_of(value: Any, what: str) -> Mapping[Any, Any]:
+    """The value, which is an object.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    if not isinstance(value, dict):
+        raise Unreadable(BAD_ENTRY, f"{what} is {shown(value)}, not an object")
+    return value
+
+
+def entries(
+    table: Mapping[Any, Any], source: str, parse: Callable[[Any, Any], Iterator[Fact]]
+) -> Results:
+    """What ``parse`` makes of each key and value of the table; an `Unread` for one it refuses."""
+    for key, value in table.items():
+        try:
+            yield from list(parse(key, value))
+        except Unreadable as refusal:
+            yield unread(source, raw_entry(key, value), refusal)
+
+
+def raw_entry(key: Any, value: Any) -> str:
+    """The entry as text again, for an `Unread`."""
+    name = dict(key) if isinstance(key, tuple) else key
+    text = {"key": name, "value": _first_of(value)}
+    return json.dumps(text, ensure_ascii=False, default=str)[:RAW_LIMIT]
+
+
+def _first_of(value: Any) -> Any:
+    """So much of a large value that the raw text of it is truncated anyway."""
+    if isinstance(value, dict):
+        return {str(key): value[key] for key in list(value)[:RAW_LIMIT]}
+    return value
+
+
+class Entry:
+    """One entry of a table; every look-up checks and raises `Unreadable` with the field's name."""
+
+    def __init__(self, value: Any, what: str) -> None:
+        self._fields = object_of(value, what)
+        self._what = what
+
+    def count(self, name: str, default: int | None = None) -> int:
+        """A number from 0 that fits a Java int; the default when the field is missing."""
+        if default is not None and name not in self._fields:
+            return default
+        return count_of(self._fields.get(name), f"{name} of {self._what}")
+
+    def optional_count(self, name: str) -> int | None:
+        """As `count`, None when the version that wrote the file has no such field."""
+        return self.count(name) if self._fields.get(name) is not None else None
+
+    def optional_long(self, name: str) -> int | None:
+        """A 64-bit number, None when the field is missing."""
+        value = self._fields.get(name)
+        return None if value is None else long_of(value, f"{name} of {self._what}")
+
+    def flag(self, name: str) -> bool | None:
+        """A boolean, None when the field is missing."""
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a boolean")
+        return value
+
+    def text(self, name: str) -> str | None:
+        """A text, None when the field is missing."""
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, str):
+            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a text")
+        return value
+
+    def mapping(self, name: str) -> Mapping[Any, Any]:
+        """An object, empty when the field is missing."""
+        value = self._fields.get(name)
+        return {} if value is None else object_of(value, f"{name} of {self._what}")
+
+    def items(self, name: str) -> list[Any]:
+        """A list, empty when the field is missing."""
+        value = self._fields.get(name)
+        if value is not None and not isinstance(value, list):
+            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a list")
+        return value or []
+
+
+def name_of(value: Any, what: str) -> str:
+    """A name of a topic, group or broker: a text, not empty, without control characters.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    if not isinstance(value, str) or not value or _BROKEN.search(value):
+        raise Unreadable(BAD_ENTRY, f"{what} is {shown(value)}, not a name")
+    return value
+
+
+def data_version(document: Mapping[str, Any], source: str) -> Results:
+    """The fact of the store's ``dataVersion``, where it has one (`DataVersion`)."""
+    if document.get("dataVersion") is None:
+        return
+    try:
+        entry = Entry(document["dataVersion"], "dataVersion")
+        values = {
+            "counter": entry.optional_long("counter"),
+            "state_version": entry.optional_long("stateVersion"),
+            "timestamp_ms": entry.optional_long("timestamp"),
+        }
+    except Unreadable as refusal:
+        yield unread(source, raw_entry("dataVersion", document["dataVersion"]), refusal)
+        return
+    yield Fact(DATA_VERSION_KIND, None, values, source)

@@ -1,0 +1,151 @@
+"""Order locks and POP in logs: what lines of clients and of brokers say of them."""
+
+from __future__ import annotations
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
+from rebalance_core.ingest.parse.log_lines import (
+    NOT_OURS,
+    NOTHING,
+    ClientClock,
+    Clock,
+    Fields,
+    Template,
+    headless,
+    named,
+    read_message,
+    server_line,
+)
+
+# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They tell who is
+# orderly.
+
+_REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
+_REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
+
+
+def _group_5(message: str) -> Fields:
+    pieces = between(message[message.find("group=") :], "group=", ", ")
+    return {"group": pieces[0]} if pieces and pieces[0] else None
+
+
+def _group_4_9(message: str) -> Fields:
+    pieces = between(message[message.find("Group: ") :], "Group: ", " ")
+    return {"group": pieces[0]} if pieces and pieces[0] else None
+
+
+def _refused_5(message: str) -> Fields:
+    marks = ("group=", ", mq=", ", locked client id=", ", current client id=", "")
+    pieces = between(message, _REFUSED + marks[0], *marks[1:])
+    return None if pieces is None else _refused(pieces[0], pieces[1], pieces[2], pieces[3])
+
+
+def _refused_4_9(message: str) -> Fields:
+    marks = ("Group: ", " OtherClientId: ", " NewClientId: ", " MessageQueue [", "")
+    pieces = between(message, _REFUSED_4_9 + marks[0], *marks[1:])
+    if pieces is None:
+        return None
+    return _refused(pieces[0], "MessageQueue [" + pieces[3], pieces[1], pieces[2])
+
+
+def _refused(group: str, queue: str, owner: str, client_id: str) -> Fields:
+    queues = message_queues(queue)
+    if len(queues) != 1 or not (group and owner and client_id):
+        return None
+    topic, broker_name, queue_id = queues[0]
+    return {
+        "group": group,
+        "topic": topic,
+        "broker_name": broker_name,
+        "queue_id": queue_id,
+        "client_id": client_id,
+        "owner": owner,
+    }
+
+
+LOCK_TEMPLATES: tuple[Template, ...] = (
+    ("lock_refused", _REFUSED, _refused_5),
+    ("lock_refused", _REFUSED_4_9, _refused_4_9),
+    ("queue_locked", "RebalanceLockManager#tryLockBatch: ", _group_5),
+    ("queue_locked", "tryLockBatch, message queue ", _group_4_9),
+)
+LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
+
+
+def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
+    """What one line of lock.log or filter.log states; unlocks add nothing to the locks."""
+    line = server_line(text, clock)
+    if line is None:
+        return headless(LOCK_WORDS, text, source)
+    return read_message(LOCK_TEMPLATES, line, text, source)
+
+
+# Lines of broker.log and rocketmq_client.log on POP and QueryAssignment (rocketmq.md §14).
+
+QUERY = "QueryLoad: no assignment for group["
+_UNSUPPORTED = "QueryLoad: unsupported strategy ["
+_TIMED_OUT = "the pop message time out so abort consume. popTime="
+_NO_ROUTE = "get Topic ["
+_NO_ROUTE_END = "] RouteInfoFromNameServer is not exist value"
+FORBIDDEN = " pop message is forbidden because timerWheelEnable is false"
+"""PopMessageProcessor's answer; the client prints it in the exception below a failed pop."""
+
+
+def _no_assignment(message: str) -> Fields:
+    for reason, marks in (
+        ("NO_MEMBERS", ("] topic[", "], get consumer id list failed")),
+        ("NO_TOPIC", ("], the topic[", "] does not exist.")),
+    ):
+        fields = named(("group", "topic"), between(message, QUERY, *marks))
+        if fields is not None:
+            return fields | {"reason": reason}
+    return NOTHING
+
+
+def _unsupported(message: str) -> Fields:
+    pieces = between(message, _UNSUPPORTED, "], ", "")
+    return named(("strategy", "client_addr"), [one.strip() for one in pieces] if pieces else None)
+
+
+def _timed_out(message: str) -> Fields:
+    pieces = between(
+        message, _TIMED_OUT, " invisibleTime=", ", group=", " MessageQueue [topic=",
+        ", brokerName=", ""
+    )  # fmt: skip
+    fields = named(("group", "topic"), pieces[2:4] if pieces else None)
+    invisible_ms = whole(pieces[1], MS_MAX) if pieces else None
+    if fields is None or invisible_ms is None:
+        return None
+    return fields | {"invisible_ms": invisible_ms}
+
+
+def _no_route(message: str) -> Fields:
+    if not message.endswith(_NO_ROUTE_END):
+        return NOTHING
+    return named(("topic",), [message[len(_NO_ROUTE) : -len(_NO_ROUTE_END)]])
+
+
+def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…CODE: 1  DESC: the broker[…] pop message is forbidden … BROKER: {address}``.
+
+    The line has the time of the failed pop before it; where that is not known, as at the beginning
+    of a split, it states nothing.
+    """
+    failed, clock.failed_pull = clock.failed_pull, None
+    if failed is None:
+        return NOT_OURS
+    values = {"address": text.partition(FORBIDDEN)[2].partition("BROKER: ")[2].strip()}
+    if failed.pid is not None:
+        values["pid"] = failed.pid
+    return (Fact("pop_forbidden", failed.at_ms, values, source),)
+
+
+BROKER_TEMPLATES: tuple[Template, ...] = (
+    ("no_assignment", QUERY, _no_assignment),
+    ("strategy_unsupported", _UNSUPPORTED, _unsupported),
+)
+CLIENT_TEMPLATES: tuple[Template, ...] = (
+    ("pop_timed_out", _TIMED_OUT, _timed_out),
+    ("missing_route", _NO_ROUTE, _no_route),
+)
+CLIENT_WORDS = (*(words for _, words, _ in CLIENT_TEMPLATES), FORBIDDEN)

@@ -1,0 +1,241 @@
+"""Offsets in JSON files: ``consumerOffset.json``, ``consumerOrderInfo.json``, a client's
+``offsets.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.parse.java_text import count_of, long_of
+from rebalance_core.ingest.parse.json_tables import (
+    DATA_VERSION,
+    DATA_VERSION_KIND,
+    Entry,
+    Results,
+    data_version,
+    entries,
+    name_of,
+    object_of,
+    read_document,
+    read_relaxed_json,
+    table_of,
+)
+
+# A JSON store as its tables: which there must be, which there may be, what their entries state.
+
+Stated = Iterator[tuple[str, Mapping[str, Any]]]
+"""Kind and fields of each fact that one entry states."""
+EntryReader = Callable[[Any, Any], Stated]
+"""From an entry's key and value; raises `Unreadable`, and then nothing of the entry is used."""
+
+
+@dataclass(frozen=True)
+class JsonStore:
+    """A file that a broker or client writes with fastjson.
+
+    Attributes:
+        table: the table that makes the file what it is.
+        read: the reader of its entries.
+        others: readers of tables that only some versions write, by name.
+        versioned: False for a store without a ``dataVersion``.
+    """
+
+    table: str
+    read: EntryReader
+    others: Mapping[str, EntryReader] = field(default_factory=dict)
+    versioned: bool = True
+
+    def parse(self, text: str, source: str) -> list[Fact | Unread]:
+        """The facts of the file; an `Unread` for what is none. Never raises; linear in the text."""
+        return read_document(text, source, self._facts)
+
+    def _facts(self, document: Mapping[str, Any], source: str) -> Results:
+        yield from _facts_of(table_of(document, self.table), self.read, source)
+        for name, read in self.others.items():
+            yield from _facts_of(Entry(document, "the document").mapping(name), read, source)
+        if self.versioned:
+            yield from data_version(document, source)
+
+
+def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Results:
+    def facts(key: Any, value: Any) -> Iterator[Fact]:
+        return (Fact(kind, None, fields, source) for kind, fields in read(key, value))
+
+    return entries(table, source, facts)
+
+
+# ``consumerOffset.json`` of a broker: what each group has committed on the broker's own queues.
+
+COMMITTED_KINDS = {
+    "committed_offset": (
+        "an offset that a group has committed on a queue of the broker whose file this is: "
+        "consumer_group, topic, queue_id, committed_offset"
+    ),
+    "broadcast_offset": (
+        "what the broker notes of a broadcasting group (5.x, key topic@group@broadcast): the "
+        "lowest of its clients; consumer_group, topic, queue_id, committed_offset"
+    ),
+    "lmq_offset": "an offset of a light message queue: key (topic@group), committed_offset",
+    DATA_VERSION_KIND: DATA_VERSION,
+}
+
+SEPARATOR = "@"
+"""``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may hold one."""
+BROADCAST = "broadcast"
+"""What ``BroadcastOffsetManager`` appends to the name of a group."""
+
+
+def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `COMMITTED_KINDS` from the text of the store of `ConsumerOffsetManager`.
+
+    ``groupTopicMap`` of 5.x repeats the keys of the table and makes no facts. Never raises; linear
+    in the text.
+    """
+    return _CONSUMER_OFFSETS.parse(text, source)
+
+
+def _offsets(key: str, value: Any) -> Stated:
+    kind, topic, group = _names(key)
+    for queue_id, offset in object_of(value, f"offsets of {key}").items():
+        yield (
+            kind,
+            {
+                "consumer_group": group,
+                "topic": topic,
+                "queue_id": count_of(queue_id, f"a queue id of {key}"),
+                "committed_offset": long_of(offset, f"the offset of {key}, queue {queue_id}"),
+            },
+        )
+
+
+def _light_offset(key: str, value: Any) -> Stated:
+    offset = long_of(value, f"the offset of {key}")
+    yield "lmq_offset", {"key": key, "committed_offset": offset}
+
+
+def _names(key: Any) -> tuple[str, str, str]:
+    """Kind, topic and group of a key of the table.
+
+    Upstream passes over keys that do not have two parts; here they are refused by name.
+    """
+    parts = name_of(key, "a key of offsetTable").split(SEPARATOR)
+    if len(parts) == 2 and all(parts):
+        return "committed_offset", parts[0], parts[1]
+    if len(parts) == 3 and all(parts) and parts[2] == BROADCAST:
+        return "broadcast_offset", parts[0], parts[1]
+    raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
+
+
+_CONSUMER_OFFSETS = JsonStore("offsetTable", _offsets, {"lmqOffsetTable": _light_offset})
+
+
+# ``consumerOrderInfo.json`` of a broker (5.x): what each FIFO group popped last of each queue.
+
+ORDER_INFO_KINDS = {
+    "order_info": (
+        "the messages of one queue that a FIFO group popped last: consumer_group, topic, queue_id, "
+        "attempt_id (None: the version that wrote it has none), commit_bits, offsets, pop_ms, "
+        "invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None: each was "
+        "acknowledged, or the file does not tell)"
+    ),
+}
+
+
+LONG_BITS = 64
+"""commitOffsetBit is a Java long, which shifts by the number modulo 64."""
+
+
+def parse_consumer_order_info_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `ORDER_INFO_KINDS` from the text of the store of `ConsumerOrderInfoManager`.
+
+    Never raises; linear in the text.
+    """
+    return _ORDER_INFO.parse(text, source)
+
+
+def _queues(key: str, value: Any) -> Stated:
+    topic, _, group = name_of(key, "a key of table").partition("@")
+    if not topic or not group:
+        raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
+    for queue, body in object_of(value, f"queues of {key}").items():
+        what = f"{key}, queue {queue}"
+        queue_id = count_of(queue, f"a queue id of {key}")
+        names = {"consumer_group": group, "topic": topic, "queue_id": queue_id}
+        yield "order_info", {**names, **_order(Entry(body, what), what)}
+
+
+def _order(entry: Entry, what: str) -> Mapping[str, Any]:
+    first_and_steps = [long_of(offset, f"an offset of {what}") for offset in entry.items("o")]
+    # the first is absolute, the others are counted from it (OrderInfo.buildOffsetList)
+    offsets = [first_and_steps[0] + (step if n else 0) for n, step in enumerate(first_and_steps)]
+    renewed = {
+        long_of(offset, f"an offset of ot of {what}"): long_of(ms, f"a time of ot of {what}")
+        for offset, ms in entry.mapping("ot").items()
+    }
+    bits = entry.optional_long("cm") or 0
+    pop_ms, invisible_ms = entry.optional_long("popTime"), entry.optional_long("i")
+    until = None
+    if pop_ms is not None and invisible_ms is not None:
+        until = pop_ms + invisible_ms
+    open_ones = [o for n, o in enumerate(offsets) if not bits >> n % LONG_BITS & 1]
+    waiting = [renewed.get(offset, until) for offset in open_ones]
+    known = [ms for ms in waiting if ms is not None]
+    return {
+        "attempt_id": entry.text("a"),
+        "commit_bits": bits,
+        "offsets": offsets,
+        "pop_ms": pop_ms,
+        "invisible_ms": invisible_ms,
+        "next_visible_ms": max(renewed.values(), default=None),
+        "blocked_until_ms": max(known) if known and len(known) == len(waiting) else None,
+    }
+
+
+_ORDER_INFO = JsonStore("table", _queues, versioned=False)
+
+
+# ``offsets.json`` of a BROADCASTING client: what it has read, on its own disk.
+
+LOCAL_OFFSET_KINDS = {
+    "local_offset": (
+        "an offset in the local store of a client; the path of the file holds client id and "
+        "group: topic, broker_name, queue_id, committed_offset"
+    ),
+}
+
+
+def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
+    """The facts of `LOCAL_OFFSET_KINDS` from a file of `LocalFileOffsetStore`, of either form.
+
+    Up to 5.x the keys are objects; a stricter codec writes them as texts that hold the object.
+    Never raises; linear in the text.
+    """
+    return _LOCAL_OFFSETS.parse(text, source)
+
+
+def _offset(key: Any, value: Any) -> Stated:
+    queue = Entry(_queue(key), "a key of offsetTable")
+    yield (
+        "local_offset",
+        {
+            "topic": name_of(queue.text("topic"), "topic"),
+            "broker_name": name_of(queue.text("brokerName"), "brokerName"),
+            "queue_id": queue.count("queueId"),
+            "committed_offset": long_of(value, "the offset"),
+        },
+    )
+
+
+def _queue(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return dict(key)
+    try:
+        return read_relaxed_json(key)
+    except Unreadable:
+        raise Unreadable(BAD_ENTRY, f"the key {shown(key)} is not a queue") from None
+
+
+_LOCAL_OFFSETS = JsonStore("offsetTable", _offset, versioned=False)

@@ -1,0 +1,256 @@
+"""Logs of name servers and proxies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse import broker_log
+from rebalance_core.ingest.parse.broker_log import GROUP_TEMPLATES
+from rebalance_core.ingest.parse.java_text import between, queue_data
+from rebalance_core.ingest.parse.log_lines import (
+    NOT_OURS,
+    NOTHING,
+    Clock,
+    Fields,
+    LogLine,
+    Reader,
+    ServerClock,
+    Template,
+    headless,
+    named,
+    not_read,
+    read_message,
+    server_line,
+)
+from rebalance_core.model.times import MINUTE_MS
+
+# namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4).
+
+_REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
+
+
+def _registered(message: str) -> Fields:
+    """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and newer
+    the same as ``BrokerIdentityInfo […]``. With braces it is a controller inside that gave an id.
+    """
+    if message.startswith("new broker registered, BrokerIdentityInfo{"):
+        return NOTHING
+    pieces = between(message, "new broker registered, ", " HA")
+    return _address(pieces[0]) if pieces else None
+
+
+def _address(text: str) -> Fields:
+    """The address stands in brackets of its own where it is one of IPv6."""
+    rendered = text.removeprefix("BrokerIdentityInfo").removeprefix("BrokerAddrInfo")
+    pieces = between(rendered, " [clusterName=", ", brokerAddr=", "")
+    address = pieces[1].removesuffix("]") if pieces else text
+    return {"address": address} if ":" in address else None
+
+
+def _named(message: str) -> Fields:
+    pieces = between(
+        message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
+    )
+    return None if pieces is None else named(("broker", "address"), [pieces[1], pieces[3]])
+
+
+def _repeated(message: str) -> bool:
+    _, _, change = message.partition("] master address change from ")
+    old, _, new = change.partition(" to ")
+    return old == new
+
+
+def _removed(message: str) -> Fields:
+    return named(
+        ("broker",),
+        between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", ""),
+    )
+
+
+def _removed_4_9(message: str) -> Fields:
+    """Also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice."""
+    return named(("broker",), between(message, "remove brokerName[", "]"))
+
+
+def _replica(message: str) -> Fields:
+    return _address(message.removeprefix(_REPLICA_REMOVED))
+
+
+def _replica_4_9(message: str) -> Fields:
+    """``remove brokerAddr[<id>, <address>] from brokerAddrTable, because channel destroyed``."""
+    pieces = between(message, "remove brokerAddr[", ", ", "] from ")
+    return None if pieces is None else _address(pieces[1])
+
+
+def _topic_registered(message: str) -> Fields:
+    pieces = between(message, "new topic registered, ", " QueueData [")
+    data = queue_data(message[message.find("QueueData [") :])
+    return None if pieces is None or data is None else data | {"topic": pieces[0]}
+
+
+def _topic_route(message: str) -> Fields:
+    pieces = between(message, "topic changed, ", " OLD: ", " NEW: ", "")
+    if pieces is None:
+        return None
+    old, new = queue_data(pieces[1]), queue_data(pieces[2])
+    return None if old is None or new is None else new | {"topic": pieces[0], "old": old}
+
+
+def _expired(message: str) -> Fields:
+    text, _, _ = message.removeprefix("The broker channel expired, ").rpartition(" ")
+    return _address(text)
+
+
+def _property(message: str) -> Fields:
+    name, _, value = message.partition("=")
+    return {"name": name, "value": value} if value else NOTHING
+
+
+_PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
+_STOPS = "shutdown hook was invoked"
+"""What it prints at its start and end stands in other lines too: without a time not ours."""
+NAMESRV_TEMPLATES: tuple[Template, ...] = (
+    ("broker_registered", "new broker registered, ", _registered),
+    ("broker_address", "cluster [", _named),
+    ("broker_removed", "unregisterBroker, remove name from brokerAddrTable OK, ", _removed),
+    ("broker_removed", "remove brokerName[", _removed_4_9),
+    ("replica_removed", _REPLICA_REMOVED, _replica),
+    ("replica_removed", "remove brokerAddr[", _replica_4_9),
+    ("broker_channel_closed", "the broker's channel destroyed, ", lambda message: {}),
+    ("topic_registered", "new topic registered, ", _topic_registered),
+    ("topic_route", "topic changed, ", _topic_route),
+    ("broker_expired", "The broker channel expired, ", _expired),
+    ("name_server_property", _PROPERTY, _property),
+    ("name_server_starting", _STARTS, lambda message: {}),
+    ("name_server_stopping", _STOPS, lambda message: {}),
+)
+NAMESRV_WORDS = tuple(words for _, words, _ in NAMESRV_TEMPLATES)
+_HEADLESS_WORDS = tuple(
+    words for words in NAMESRV_WORDS if words not in (_PROPERTY, _STARTS, _STOPS)
+)
+
+
+def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
+    """What one line of namesrv.log states."""
+    line = server_line(text, clock)
+    if line is None:
+        return headless(_HEADLESS_WORDS, text, source)
+    results = read_message(NAMESRV_TEMPLATES, line, text, source)
+    if line.message.startswith("cluster [") and _repeated(line.message):
+        known = (piece for piece in results if isinstance(piece, Fact))
+        return tuple(replace(piece, kind="broker_known") for piece in known) or results
+    return results
+
+
+# broker.log and proxy.log of a proxy: its members, in the brokers' words (rocketmq.md §14).
+
+_MODE = '"proxyMode":"'
+_OPEN = ", extendAttribute="
+_CLOSE = ", lastUpdateTimestamp="
+"""What follows the attribute of a `RemoteChannel`, whose JSON may have lines of its own."""
+_CLOSING_LINE = "}}, clientId="
+_MEMBERS = ("consumer_connected", "consumer_left", "consumer_closed", "consumer_expired")
+_GROUPS = ("group_topic", "group_emptied")
+
+
+class ProxyClock(ServerClock):
+    """The clock of a proxy's log.
+
+    Attributes:
+        unfinished: a line whose JSON goes on in the next lines, with its text and source.
+        last_ms: time of the last line that has one.
+        alive_minute: of the last `proxy_alive`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unfinished: tuple[LogLine, str, str] | None = None
+        self.last_ms: int | None = None
+        self.alive_minute: int | None = None
+
+
+def _proxied(read: Reader) -> Reader:
+    """The same line of a connection that is no proxy's is of the broker around it."""
+
+    def member(message: str) -> Fields:
+        fields = read(message)
+        return NOTHING if fields and "local" in fields and "protocol" not in fields else fields
+
+    return member
+
+
+def _changed(read: Reader) -> Reader:
+    """Proxies tell each other of every heartbeat, so a version alone is noise."""
+
+    def change(message: str) -> Fields:
+        fields = read(message)
+        return NOTHING if fields and "version" in fields and "old" not in fields else fields
+
+    return change
+
+
+_STARTING = (
+    "Current configuration: {",
+    "Try to start service thread:RebalanceService started:false",
+)
+PROXY_TEMPLATES: tuple[Template, ...] = (
+    *((k, words, _proxied(r)) for k, words, r in broker_log.TEMPLATES if k in _MEMBERS),
+    *((k, words, r) for k, words, r in GROUP_TEMPLATES if k in _GROUPS),
+    *((k, words, _changed(r)) for k, words, r in GROUP_TEMPLATES if k == "subscription_changed"),
+    *(("proxy_starting", words, lambda message: {}) for words in _STARTING),
+)
+_BEGINNINGS = tuple(words for _, words, _ in PROXY_TEMPLATES)
+PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSING_LINE)
+
+
+def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
+    """What one line of a proxy's log states; a line that goes on states it at its last line."""
+    line = server_line(text, clock)
+    if line is None:
+        return _continued(text, source, clock)
+    clock.last_ms = line.at_ms
+    lost = _lost(clock)
+    if not line.message.startswith(_BEGINNINGS):
+        return lost
+    alive = _alive(line, source, clock)
+    if _OPEN in line.message and _CLOSE not in line.message:
+        clock.unfinished = (line, text, source)
+        return lost + alive
+    return lost + alive + read_message(PROXY_TEMPLATES, line, text, source)
+
+
+def _alive(line: LogLine, source: str, clock: ProxyClock) -> tuple[Fact, ...]:
+    minute = line.at_ms // MINUTE_MS
+    if minute == clock.alive_minute:
+        return ()
+    clock.alive_minute = minute
+    return (Fact("proxy_alive", line.at_ms, {}, source),)
+
+
+def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
+    if clock.unfinished is None:
+        return _mode(text, source, clock)
+    if _CLOSE not in text:
+        return NOT_OURS
+    line, begun, where = clock.unfinished
+    clock.unfinished = None
+    whole = LogLine(line.at_ms, line.message + text.strip())
+    return read_message(PROXY_TEMPLATES, whole, begun + text, where)
+
+
+def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
+    """A line that had to go on and did not."""
+    if clock.unfinished is None:
+        return ()
+    _, text, source = clock.unfinished
+    clock.unfinished = None
+    return (not_read(text, source, _OPEN, "the lines that follow do not end it"),)
+
+
+def _mode(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
+    """``"proxyMode":"CLUSTER",`` of the configuration that proxy.log prints at the start."""
+    mode = text.strip().removeprefix(_MODE).partition('"')[0]
+    if not text.strip().startswith(_MODE) or not mode or clock.last_ms is None:
+        return NOT_OURS
+    return (Fact("proxy_mode", clock.last_ms, {"mode": mode}, source),)

@@ -1,0 +1,363 @@
+"""REQUEST_MODE events, and who divides the queues for each member (rocketmq.md §2.8, §14)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from rebalance_core.contracts.fact_declaration import PROCESS_ID
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.unlogged_members import Presence
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.parse.channels import GRPC
+from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.model.events import REQUEST_MODE
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    DEFAULT_SHARE_QUEUE_NUM,
+    PROXY_REBALANCE,
+    PULL_MODE,
+    RequestMode,
+    can_be_popped,
+    parse_request_mode,
+)
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.verdicts import WARNING
+from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
+from rebalance_core.strategies.pop import pops_whole_brokers
+
+# What stores and clients say of the request mode of a group's topics (rocketmq.md §14).
+
+DIFFER_MS = 120_000
+"""PULL between two answers of POP, all within this time: two brokers differ, the mode did not
+change. A client asks one of them at random, every 1 s to 20 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a broker's store, or a client, says of the mode of one topic."""
+
+    at_ms: int
+    source: str
+    mode: RequestMode | None
+    """None: POP, with a share that the client does not tell."""
+    broker: str | None = None
+    client_id: str | None = None
+    whole_brokers: bool | None = None
+    """The client was given whole brokers; None: not told, or not popped."""
+
+
+def statements_by_topic(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> dict[str, list[Statement]]:
+    """Statements of stores' entries and of clients by topic, in the order of the evidence."""
+    by_topic: dict[str, list[Statement]] = {}
+    for piece in pieces:
+        statement = _statement(piece, context.time_of(piece))
+        if statement is not None and can_be_popped(piece.values["topic"]):
+            by_topic.setdefault(piece.values["topic"], []).append(statement)
+    return by_topic
+
+
+def _statement(piece: Evidence, at_ms: int) -> Statement | None:
+    v = piece.values
+    if piece.kind == "request_mode":
+        return Statement(at_ms, piece.source, parse_request_mode(v["mode"]), broker=piece.place)
+    if piece.kind == "broker_allocated" and v["mode"] is not None:
+        mode = PULL_MODE if v["mode"] == "PULL" else None
+        whole = None if mode else v["whole_brokers"]
+        return Statement(at_ms, piece.source, mode, client_id=v["client_id"], whole_brokers=whole)
+    if piece.kind == "client_pop_queue" and not v["dropped"]:
+        return Statement(at_ms, piece.source, None, client_id=v.get("client_file"))
+    return None
+
+
+def absences(statements: Iterable[Statement], context: ClusterContext) -> list[Statement]:
+    """Stores without an entry for the topic: it is pulled."""
+    stated = {(one.broker, one.at_ms) for one in statements}
+    return [
+        Statement(at_ms, source, PULL_MODE, broker=broker)
+        for broker, at_ms, source in context.mode_stores
+        if (broker, at_ms) not in stated
+    ]
+
+
+def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement], int]:
+    """The statements without the PULL that brokers tell which differ from others, and how many.
+
+    While one broker says POP and another PULL, clients are told now this, now that. Then the topic
+    counts as popped.
+
+    Args:
+        statements: of one topic, by time.
+    """
+    popped = sorted(
+        one.at_ms for one in statements if one.client_id is not None and one.mode is None
+    )
+    kept = [one for one in statements if not _differs(one, popped)]
+    return kept, len(statements) - len(kept)
+
+
+def _differs(one: Statement, popped: Sequence[int]) -> bool:
+    """A client is told PULL, and some client POP both shortly before and shortly after."""
+    if one.client_id is None or one.mode != PULL_MODE:
+        return False
+    after = bisect_right(popped, one.at_ms)
+    return 0 < after < len(popped) and popped[after] - popped[after - 1] <= DIFFER_MS
+
+
+# Members that no longer ask a broker for a topic, though they are set to (rocketmq.md §2.8).
+#
+# To 5.3.1 a client that got no answer to its first questions on a topic divides it itself until
+# it is restarted. Its log says only that *it* divided the topic.
+
+
+def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[Evidence]:
+    """The first line of each member and topic that it divides itself, though it is set to ask.
+
+    A member is set to ask where ``clientRebalance`` is false and its listener is not orderly, or
+    where its process got an assignment for another topic.
+
+    Args:
+        pieces: evidence on a group, in order of time.
+    """
+    asks: dict[str, int] = {}
+    answered: set[tuple[str, str | None]] = set()
+    divided: dict[tuple[str, str], Evidence] = {}
+    for piece in pieces:
+        v = piece.values
+        if piece.kind == "client" and v["client_rebalance"] is False and not v.get("ordered"):
+            asks[v.get("client_file") or ""] = v.get("start_ms") or 0
+        elif piece.kind == "broker_allocated":
+            answered.add((v["client_id"], v.get(PROCESS_ID)))
+        elif piece.kind == "allocated":
+            divided.setdefault((v["client_id"], v["topic"]), piece)
+    return [
+        piece
+        for (client_id, _), piece in divided.items()
+        if asks.get(client_id, (piece.at_ms or 0) + 1) <= (piece.at_ms or 0)
+        or (client_id, piece.values.get(PROCESS_ID)) in answered
+    ]
+
+
+def divide_all(pieces: Iterable[Evidence]) -> set[str]:
+    """Those of them, by client id, that no broker answered for any topic but retry topics."""
+    pieces = list(pieces)
+    asked = {
+        piece.values["client_id"]
+        for piece in pieces
+        if piece.kind == "broker_allocated" and not is_retry_topic(piece.values["topic"])
+    }
+    first = members_dividing_themselves(pieces)
+    return {p.values["client_id"] for p in first if not is_retry_topic(p.values["topic"])} - asked
+
+
+# Who divides the queues for each member: it itself, the broker that it asks, or nobody, as every
+# gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
+
+
+def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
+    """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
+
+    ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
+    the broker; one that divided itself may be set to ask, too, and be orderly. If it is not, it has
+    given up asking; where it did for some topics only, it counts as one that asks.
+    """
+    pieces = list(pieces)
+    modes: dict[str, str] = {}
+    divided: dict[str, str] = {}
+    proxied: dict[str, str] = {}
+    for piece in pieces:
+        v = piece.values
+        if piece.kind == "client" and v["client_rebalance"] is not None and v.get("client_file"):
+            own = v["client_rebalance"]
+            modes[v["client_file"]] = CLIENT_REBALANCE if own else BROKER_REBALANCE
+        elif piece.kind == "client_pop_queue" and v.get("client_file"):
+            modes[v["client_file"]] = BROKER_REBALANCE
+        elif piece.kind == "broker_allocated":
+            modes[v["client_id"]] = BROKER_REBALANCE
+        elif piece.kind == "allocated":
+            divided[v["client_id"]] = CLIENT_REBALANCE
+        elif piece.kind == "consumer_connected" and v.get("protocol") == GRPC:
+            proxied[v["client_id"]] = PROXY_REBALANCE
+    gave_up = dict.fromkeys(divide_all(pieces) - proxied.keys(), CLIENT_REBALANCE)
+    return divided | modes | gave_up | proxied
+
+
+# REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
+#
+# Brokers log no change of a mode. Their stores show it when they were copied, clients when they
+# got an assignment. So a change lies between the last statement of the old mode and the first of
+# the new one, and all the time between counts as POP: no client is said to own what may have been
+# shared. So does the time in which brokers differ, and clients are told now POP, now PULL. A
+# change of the share number alone is dated by the first answer that only the new one explains:
+# the number and the members decide whether clients are given whole brokers.
+
+_ANY_BROKER = ""
+
+
+def request_mode_events(
+    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+) -> tuple[list[Row], list[Row]]:
+    """The events of every topic that was ever popped, and findings on what is not certain.
+
+    Args:
+        group: its name.
+        pieces: its evidence, in order of time and place.
+        presence: of its members.
+        context: of the cluster.
+    """
+    events: list[Row] = []
+    findings: list[Row] = []
+    for topic, told in sorted(statements_by_topic(pieces, context).items()):
+        statements, differing = without_differing(told)
+        if all(one.mode == PULL_MODE for one in statements):
+            continue
+        shares = [one.mode for one in statements if one.mode is not None and one.mode.is_pop]
+        if not shares:
+            findings.append(_assumed(group, topic))
+        share = shares[0] if shares else RequestMode(DEFAULT_SHARE_QUEUE_NUM)
+        history = _History(group, topic, context.start_ms, share, presence)
+        statements += absences(statements, context)
+        statements.sort(key=lambda one: one.at_ms)
+        if differing:
+            findings.append(_differ(group, topic, statements, differing))
+        for _, at_once in groupby(statements, key=lambda one: one.at_ms):
+            history.take(list(at_once))
+        events += history.events
+        findings += history.findings
+    return events, findings
+
+
+@dataclass(slots=True)
+class _History:
+    """The mode of one topic over time; POP while any broker says so."""
+
+    group: str
+    topic: str
+    start_ms: int
+    pop: RequestMode
+    """What a client's POP is taken for where no store was seen before."""
+    presence: Presence
+    events: list[Row] = field(default_factory=list)
+    findings: list[Row] = field(default_factory=list)
+    _now: RequestMode | None = None
+    _brokers: dict[str, RequestMode] = field(default_factory=dict)
+    _pulled_ms: int = 0
+    _pulling: set[str] = field(default_factory=set)
+    _answers: list[Statement] = field(default_factory=list)
+    """What clients were given since a store last showed the mode of now."""
+
+    def take(self, at_once: list[Statement]) -> None:
+        """Statements of one moment."""
+        for one in at_once:
+            if one.broker is not None and one.mode is not None:
+                self._brokers.pop(_ANY_BROKER, None)
+                self._brokers[one.broker] = one.mode
+            else:
+                self._answered(one)
+        popped = [mode for mode in self._brokers.values() if mode.is_pop]
+        mode = popped[0] if popped else PULL_MODE
+        self._turn(mode, self._first_of(mode, at_once[0]))
+        if any(one.broker is not None for one in at_once):
+            self._answers.clear()
+        self._answers += (one for one in at_once if one.whole_brokers is not None)
+        if not popped:
+            self._pulled_ms = at_once[0].at_ms
+            self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
+
+    def _answered(self, one: Statement) -> None:
+        """A client does not say which broker it asked, nor how many shares it has."""
+        for broker in self._brokers or (_ANY_BROKER,):
+            known = self._brokers.get(broker, PULL_MODE)
+            if one.mode is not None or not known.is_pop:
+                self._brokers[broker] = one.mode or self.pop
+
+    def _turn(self, mode: RequestMode, one: Statement) -> None:
+        before, self._now = self._now, mode
+        if mode == (before or PULL_MODE):
+            return
+        since_ms = self._since_ms(one) if before == PULL_MODE else one.at_ms
+        at_ms = self.start_ms if before is None else since_ms
+        self.events.append(
+            event(
+                REQUEST_MODE, at_ms, one.source, consumer_group=self.group, topic=self.topic,
+                detail=str(mode),
+            )
+        )  # fmt: skip
+        if before is not None:
+            self.findings.append(self._dated(before, mode, at_ms, one))
+
+    def _first_of(self, mode: RequestMode, one: Statement) -> Statement:
+        """The answer that showed a new share number first, or the statement that tells it."""
+        before = self._now
+        if before is None or not (before.is_pop and mode.is_pop) or before == mode:
+            return one
+        return next((a for a in self._answers if self._tells(a, before, mode)), one)
+
+    def _tells(self, answer: Statement, before: RequestMode, mode: RequestMode) -> bool:
+        """Only the new share number explains the answer, also a moment earlier."""
+        return all(
+            _whole_brokers(before, members) != _whole_brokers(mode, members) == answer.whole_brokers
+            for members in map(self.presence.processes, (answer.at_ms - NOTIFIED_MS, answer.at_ms))
+        )
+
+    def _since_ms(self, one: Statement) -> int:
+        """The earliest moment at which the topic may have been popped.
+
+        A client that had pulled asks again within 20 s.
+        """
+        since_ms = self._pulled_ms + 1
+        if one.client_id in self._pulling:
+            since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
+        return since_ms
+
+    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Row:
+        return finding(
+            "INGEST_REQUEST_MODE_CHANGED",
+            f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
+            f"change; {one.source} shows it first, and what lies between counts as POP.",
+            "Copy messageRequestMode.json, or collect the clients' logs, more often to know it "
+            "better.",
+            consumer_group=self.group,
+            topic=self.topic,
+            first_ms=at_ms,
+            last_ms=one.at_ms,
+            evidence={"before": before, "after": mode, "source": one.source},
+        )
+
+
+def _whole_brokers(mode: RequestMode, members: int) -> bool:
+    return mode.share_queue_num is not None and pops_whole_brokers(mode.share_queue_num, members)
+
+
+def _assumed(group: str, topic: str) -> Row:
+    return finding(
+        "INGEST_ASSUMED",
+        f"popShareQueueNum of {group} on {topic} is in no file of the collection; taken as "
+        f"{DEFAULT_SHARE_QUEUE_NUM}.",
+        "Collect messageRequestMode.json of every broker.",
+        consumer_group=group,
+        topic=topic,
+        evidence={"share_queue_num": DEFAULT_SHARE_QUEUE_NUM},
+    )
+
+
+def _differ(group: str, topic: str, statements: Iterable[Statement], times: int) -> Row:
+    newest = {one.broker: one.mode for one in statements if one.broker is not None}
+    modes = ", ".join(f"{broker} {mode}" for broker, mode in sorted(newest.items()))
+    return finding(
+        "INGEST_REQUEST_MODES_DIFFER",
+        f"Clients of {group} were told to pull {topic} {times} times between answers to pop it: "
+        "brokers differ in the mode, and each pass asks one of them at random. What some pop "
+        "others pull, so messages are consumed twice; the topic counts as popped.",
+        "Set one mode at every broker that has the topic (mqadmin setConsumeMode -c); a broker "
+        "that was added later knows of none.",
+        WARNING,
+        consumer_group=group,
+        topic=topic,
+        evidence={"times": times, "stores": modes},
+    )

@@ -1,0 +1,309 @@
+"""What two files of one log both state: a log copied twice, or copied again after its rotation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.collection import (
+    CONFIG_STORES,
+    EXPORT_METADATA,
+    GROUPS,
+    OFFSETS,
+    STORE_COMMANDS,
+    TOPICS,
+    CollectedFile,
+)
+from rebalance_core.ingest.evidence import Evidence, asked
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.config_stores import JSON, ROCKSDB_V2
+from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
+from rebalance_core.model.times import SECOND_MS
+
+FILE_BITS = 40
+"""Of a position the lower bits are the place in the file, those above the turn of the file."""
+
+_Span = tuple[int, int]
+
+
+def stated_once(pieces: Iterable[Evidence]) -> list[Evidence]:
+    """The evidence without what an earlier file of the same log has stated already.
+
+    What one file states twice stays twice. Two pieces of a log that were rotated share at most the
+    second of the rotation.
+
+    Cost: linear; only what lies in the time of two files is compared.
+    """
+    pieces = list(pieces)
+    shared = _shared_spans(pieces)
+    if not shared:
+        return pieces
+    copies = set()
+    before: Counter[str] = Counter()
+    here: Counter[str] = Counter()
+    turn = None
+    for number in sorted(range(len(pieces)), key=lambda n: pieces[n].position >> FILE_BITS):
+        piece = pieces[number]
+        if not _in(piece, shared.get(piece.place, ())):
+            continue
+        if piece.position >> FILE_BITS != turn:
+            turn = piece.position >> FILE_BITS
+            before |= here
+            here = Counter()
+        said = _said(piece)
+        here[said] += 1
+        if here[said] <= before[said]:
+            copies.add(number)
+    return [piece for number, piece in enumerate(pieces) if number not in copies]
+
+
+def _shared_spans(pieces: list[Evidence]) -> dict[str, list[_Span]]:
+    """By place the times that more than one file covers."""
+    if not any(piece.position >> FILE_BITS for piece in pieces):
+        return {}
+    spans: dict[str, dict[int, _Span]] = {}
+    for piece in pieces:
+        if piece.at_ms is not None:
+            of_place = spans.setdefault(piece.place, {})
+            turn = piece.position >> FILE_BITS
+            first, last = of_place.get(turn, (piece.at_ms, piece.at_ms))
+            of_place[turn] = (min(first, piece.at_ms), max(last, piece.at_ms))
+    shared: dict[str, list[_Span]] = {}
+    for place, of_place in spans.items():
+        end = None
+        for _, (first, last) in sorted(of_place.items()):
+            if end is not None and first <= end:
+                shared.setdefault(place, []).append((first, end))
+            end = last if end is None else max(end, last)
+    return shared
+
+
+def _in(piece: Evidence, spans: Iterable[_Span]) -> bool:
+    return piece.at_ms is not None and any(a <= piece.at_ms <= b for a, b in spans)
+
+
+def _said(piece: Evidence) -> str:
+    values = json.dumps(dict(piece.values), sort_keys=True, default=str)
+    return json.dumps([piece.place, piece.kind, piece.part, piece.key, piece.at_ms, values])
+
+
+# From when the JSON stores of a broker are that keeps its configurations in RocksDB.
+#
+# They are written when somebody asks for them and then grow old: a copy shows the last export
+# (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store,
+# and by the copies themselves: what an earlier copy shows already was exported before that copy.
+
+EXPORT_MS = 10_000
+"""The command has answered by then: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
+older than this counts as current, as that of a stock broker does, which writes each 5 to 10 s."""
+
+STORE_NAMES = {
+    TOPICS: "topics.json",
+    GROUPS: "subscriptionGroup.json",
+    OFFSETS: "consumerOffset.json",
+}
+_FACTS = {
+    TOPICS: ("topic_config", "exported_topic"),
+    GROUPS: ("subscription_group", "exported_subscription_group"),
+    OFFSETS: ("committed_offset",),
+}
+"""The facts that an output of a command has of each store."""
+_TYPES = {TOPICS: "topics", GROUPS: "subscriptionGroups", OFFSETS: "consumerOffsets"}
+"""As ``rocksDBConfigToJson -t`` calls them."""
+
+
+def copied_store(
+    file: CollectedFile, results: Iterable[Fact | Unread], text: str
+) -> Iterator[Evidence]:
+    """That a JSON store was copied, with what tells copies apart: store, digest, version_ms."""
+    if file.kind not in CONFIG_STORES:
+        return
+    versions = [
+        piece.values["timestamp_ms"]
+        for piece in results
+        if isinstance(piece, Fact) and piece.kind == DATA_VERSION_KIND
+    ]
+    values = {
+        "store": file.kind,
+        "digest": sha256(text.encode("utf-8", "replace")).hexdigest()[:32],
+        "version_ms": versions[0] if versions else None,
+    }
+    yield Evidence(CLUSTER, "", "store_copied", file.written_ms, file.place, 0, file.name, values)
+
+
+def printed_stores(
+    file: CollectedFile, results: Iterable[Fact | Unread], brokers: Collection[str]
+) -> Iterator[Evidence]:
+    """Which stores of a broker a command printed."""
+    if not file.arguments or file.arguments[0] not in (*STORE_COMMANDS, EXPORT_METADATA):
+        return
+    _, broker = asked("-" + file.arguments[1], (), brokers)
+    kinds = {piece.kind for piece in results if isinstance(piece, Fact)}
+    for kind, facts in _FACTS.items():
+        if broker and not kinds.isdisjoint(facts):
+            values = {"store": kind}
+            yield Evidence(
+                CLUSTER, "", "store_printed", file.written_ms, broker, 0, file.name, values
+            )
+
+
+@dataclass(frozen=True)
+class BrokerStore:
+    """How one broker keeps its configurations, and from when the copies of its JSON stores are.
+
+    Attributes:
+        forms: of `STORE_FORMS`; more than one if a broker that was changed over left its old ones.
+        source: the listing, or the file of the RocksDB, that shows it.
+        dates: by copied file when it was exported, epoch ms; None: no file tells.
+        newest: by kind of store the newest copy.
+        copied: by copied file when it was copied, epoch ms.
+        printed: by kind of store when a command printed it last, epoch ms.
+    """
+
+    forms: tuple[str, ...]
+    source: str
+    dates: Mapping[str, int | None] = field(default_factory=dict)
+    newest: Mapping[str, str] = field(default_factory=dict)
+    copied: Mapping[str, int] = field(default_factory=dict)
+    printed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def form(self) -> str:
+        """The form, or all that it may be."""
+        return " or ".join(self.forms)
+
+    def date(self, kind: str) -> int | None:
+        """From when the newest copy of a kind of store is; None: there is none, or nobody knows."""
+        return self.dates.get(self.newest.get(kind, ""))
+
+    def known(self, kind: str) -> int | None:
+        """From when the newest is that shows a kind of store: a copy, or what a command printed."""
+        shown = (self.date(kind), self.printed.get(kind))
+        return max((at_ms for at_ms in shown if at_ms is not None), default=None)
+
+
+@dataclass
+class _Seen:
+    """What the files of one folder show of its store."""
+
+    listings: list[tuple[int, Evidence]] = field(default_factory=list)
+    signs: list[Evidence] = field(default_factory=list)
+    copies: dict[str, list[tuple[int, Evidence]]] = field(default_factory=dict)
+    exports: dict[str, set[int]] = field(default_factory=dict)
+    printed: dict[str, int] = field(default_factory=dict)
+
+
+def rocksdb_stores(
+    pieces: Iterable[Evidence], end_ms: int, folders: Mapping[str, str]
+) -> dict[str, BrokerStore]:
+    """The stores of those folders whose broker keeps its configurations in RocksDB.
+
+    Args:
+        pieces: evidence on the cluster.
+        end_ms: of the collection: when a copy without a time was made.
+        folders: name of the broker by folder.
+    """
+    seen = {folder: _Seen() for folder in folders}
+    for piece in pieces:
+        at_ms = end_ms if piece.at_ms is None else piece.at_ms
+        if piece.kind == "rocksdb_export":
+            _export(piece, at_ms, seen, folders)
+        elif piece.kind == "store_printed":
+            for folder, broker in folders.items():
+                if piece.place in (folder, broker):
+                    printed, kind = seen[folder].printed, piece.values["store"]
+                    printed[kind] = max(at_ms, printed.get(kind, at_ms))
+        elif piece.place not in seen:
+            continue
+        elif piece.kind == "store_copied":
+            of_kind = seen[piece.place].copies.setdefault(piece.values["store"], [])
+            of_kind.append((at_ms, piece))
+        elif piece.kind == "store_form":
+            if PurePosixPath(piece.source).name == "CURRENT":
+                seen[piece.place].signs.append(piece)
+            else:
+                seen[piece.place].listings.append((at_ms, piece))
+    found = {folder: _store(one) for folder, one in seen.items()}
+    return {folder: one for folder, one in found.items() if one is not None}
+
+
+def _export(
+    piece: Evidence, at_ms: int, seen: Mapping[str, _Seen], folders: Mapping[str, str]
+) -> None:
+    v = piece.values
+    if not v["done"]:
+        return
+    types = [kind for kind, name in _TYPES.items() if name in v["argument"].split("-")]
+    for folder, broker in folders.items():
+        if v["whole_cluster"] or piece.place in (folder, broker):
+            for kind in types or CONFIG_STORES:
+                seen[folder].exports.setdefault(kind, set()).add(at_ms)
+
+
+def _store(seen: _Seen) -> BrokerStore | None:
+    listing = max(seen.listings, key=lambda one: one[0], default=(0, None))[1]
+    shown = [listing] if listing is not None else seen.signs
+    forms = {form: None for piece in shown for form in piece.values["forms"] if form != JSON}
+    if not forms:
+        return None
+    dates: dict[str, int | None] = {}
+    newest: dict[str, str] = {}
+    copied: dict[str, int] = {}
+    for kind, copies in seen.copies.items():
+        ordered = sorted(copies, key=lambda one: (one[0], one[1].source))
+        # v2 says that it exported and writes nothing
+        exports = [] if ROCKSDB_V2 in forms else sorted(seen.exports.get(kind, ()))
+        dates |= _dates(kind, ordered, exports, seen.listings)
+        newest[kind] = ordered[-1][1].source
+        copied |= {piece.source: at_ms for at_ms, piece in ordered}
+    return BrokerStore(tuple(forms), shown[0].source, dates, newest, copied, seen.printed)
+
+
+def _dates(
+    kind: str,
+    copies: list[tuple[int, Evidence]],
+    exports: list[int],
+    listings: list[tuple[int, Evidence]],
+) -> dict[str, int | None]:
+    """When each copy's content was exported, by the file."""
+    dates: dict[str, int | None] = {}
+    before: tuple[int, str, int] | None = None
+    for at_ms, piece in copies:
+        v, exported = piece.values, max((e for e in exports if e <= at_ms), default=0)
+        latest = at_ms
+        if before is not None and before[1] == v["digest"] and exported <= before[0]:
+            latest = before[2]
+        elif exported and exported + EXPORT_MS >= (v["version_ms"] or 0):
+            latest = min(at_ms, exported + EXPORT_MS)
+        earliest = max(exported, v["version_ms"] or 0)
+        written = _written(STORE_NAMES[kind], at_ms, listings)
+        if written is not None and written + SECOND_MS >= earliest:
+            latest, earliest = written + SECOND_MS, written
+        if latest - earliest <= EXPORT_MS:
+            dates[piece.source] = latest
+        elif kind != OFFSETS and v["version_ms"]:
+            # what it shows has been so since its last change; that is logged up to a second later
+            dates[piece.source] = min(latest, v["version_ms"] + EXPORT_MS)
+        else:
+            dates[piece.source] = None
+        before = (at_ms, v["digest"], latest)
+    return dates
+
+
+def _written(name: str, copied_ms: int, listings: list[tuple[int, Evidence]]) -> int | None:
+    """When the copied file was written: what the first listing after the copy says.
+
+    None if it does not, or says that the file was written anew meanwhile.
+    """
+    later = [one for one in listings if one[0] >= copied_ms]
+    if not later:
+        return None
+    listing = min(later, key=lambda one: one[0])[1]
+    return next(
+        (ms for file, ms in listing.values["modified"] if file == name and ms <= copied_ms), None
+    )

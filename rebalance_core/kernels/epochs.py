@@ -1,0 +1,400 @@
+"""Routes over time, and from events to epochs: when a group's state differs, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rebalance_core.kernels.coded_groups import CodedGroups, Events, type_code
+from rebalance_core.kernels.group_rows import Groups
+from rebalance_core.kernels.membership import LOST, Membership
+from rebalance_core.kernels.segments import (
+    NEVER,
+    Bools,
+    Ints,
+    find,
+    first_of_run,
+    last_of_run,
+    last_true,
+    pair,
+    pointers,
+    ranges,
+    running_max,
+)
+from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
+from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
+from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS
+
+# How many queues of each topic can be read on each broker, as the events say (rocketmq.md §6.3).
+
+UP, DOWN = type_code(BROKER_UP), type_code(BROKER_DOWN)
+CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBrokers:
+    """Every (group, topic, broker), in this order.
+
+    Where the topic was ever configured, or CONFIG lists a queue of it.
+    """
+
+    group: Ints
+    topic: Ints
+    broker: Ints
+
+    def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
+        """(index of the asker, topic broker) of all topics on each group's broker."""
+        known = np.flatnonzero(self.broker >= 0)
+        keys = pair(self.group[known], self.broker[known])
+        order = np.argsort(keys, kind="stable")
+        keys, known = keys[order], known[order]
+        wanted = pair(group, broker)
+        first = np.searchsorted(keys, wanted)
+        count = np.searchsorted(keys, wanted, side="right") - first
+        return np.repeat(np.arange(len(group)), count), known[ranges(first, count)]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigs:
+    """What each TOPIC_CONFIG and TOPIC_DELETED says of one topic on one broker; by both, in order.
+
+    ``readable`` is the number of queues that can be read while the broker is up.
+    """
+
+    group: Ints
+    topic: Ints
+    broker: Ints
+    ordinal: Ints
+    readable: Ints
+    configured: Bools
+
+    def joined(self, other: TopicConfigs) -> TopicConfigs:
+        """These rows, then the others."""
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return TopicConfigs(*(np.concatenate(pair_) for pair_ in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class RouteChanges:
+    """Events that change the number of readable queues, by topic on broker, then in order."""
+
+    topic_broker: Ints
+    ordinal: Ints
+    before: Ints
+    after: Ints
+
+
+def listed_places(coded: CodedGroups) -> TopicBrokers:
+    """Where the CONFIG lists of the groups' members have a queue, in any order."""
+    lists, divisions = coded.lists, coded.divisions
+    first = np.searchsorted(lists.allocation, divisions.listed)
+    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
+    row = ranges(first, count)
+    return TopicBrokers(np.repeat(divisions.listing, count), lists.topic[row], lists.broker[row])
+
+
+def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
+    """Topic events, those about all brokers once for each broker that has the topic.
+
+    Events about the group's own retry topic count for nothing: its route is its brokers'.
+    """
+    about = np.flatnonzero(
+        ((events.type == CONFIG) | (events.type == DELETED))
+        & (events.topic != groups.retry_topic[events.group])
+    )
+    group, topic, broker = (a[about] for a in (events.group, events.topic, events.broker))
+    configured = events.type[about] == CONFIG
+    known = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
+    known_topics = pair(known[0], known[1])
+    everywhere = ~configured & (broker < 0)
+    first = np.searchsorted(known_topics, pair(group, topic))
+    count = np.searchsorted(known_topics, pair(group, topic), side="right") - first
+    of_broker = np.where(everywhere, count, 1)
+    row = np.repeat(np.arange(len(about)), of_broker)
+    spread = known[2][ranges(first[everywhere], count[everywhere])]
+    brokers = broker[row]
+    brokers[everywhere[row]] = spread
+    order = np.lexsort((about[row], brokers, topic[row], group[row]))
+    row = row[order]
+    return TopicConfigs(
+        group[row], topic[row], brokers[order], about[row],
+        events.readable[about[row]] * configured[row], configured[row],
+    )  # fmt: skip
+
+
+def retry_creations(
+    configs: TopicConfigs, subscribed: TopicPeriods, groups: Groups
+) -> TopicConfigs:
+    """The retry topic's queue on each broker: from when a member first reads a topic there.
+
+    That moment is the first at which some topic is both subscribed and configured on the broker.
+    """
+    on = _configured_periods(configs)
+    wanted = groups.has_retry[on.group]
+    on = _Configured(*(a[wanted] for a in (on.group, on.topic, on.broker, on.start, on.end)))
+    keys = pair(subscribed.group, subscribed.topic)
+    first = np.searchsorted(keys, pair(on.group, on.topic))
+    count = np.searchsorted(keys, pair(on.group, on.topic), side="right") - first
+    one = np.repeat(np.arange(len(on.group)), count)
+    other = ranges(first, count)
+    start = np.maximum(on.start[one], subscribed.start[other])
+    both = start < np.minimum(on.end[one], subscribed.end[other])
+    group, broker, start = on.group[one][both], on.broker[one][both], start[both]
+    order = np.lexsort((start, broker, group))
+    group, broker, start = group[order], broker[order], start[order]
+    born = first_of_run(group, broker)
+    ones = np.ones(int(born.sum()), np.int64)
+    return TopicConfigs(
+        group[born], groups.retry_topic[group[born]], broker[born], start[born], ones, ones > 0
+    )
+
+
+def retry_periods(creations: TopicConfigs) -> TopicPeriods:
+    """The retry topics, each active from its first queue on."""
+    order = np.lexsort((creations.ordinal, creations.group))
+    first = order[first_of_run(creations.group[order])]
+    never = np.full(len(first), NEVER)
+    return TopicPeriods(
+        creations.group[first], creations.topic[first], creations.ordinal[first], never
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Configured:
+    group: Ints
+    topic: Ints
+    broker: Ints
+    start: Ints
+    end: Ints
+
+
+def _configured_periods(configs: TopicConfigs) -> _Configured:
+    group, topic, broker, on = configs.group, configs.topic, configs.broker, configs.configured
+    first = first_of_run(group, topic, broker)
+    turns = on != np.where(first, False, np.roll(on, 1))
+    group, topic, broker, on = (a[turns] for a in (group, topic, broker, on))
+    ordinal = configs.ordinal[turns]
+    end = np.where(last_of_run(group, topic, broker), NEVER, np.roll(ordinal, -1))
+    return _Configured(group[on], topic[on], broker[on], ordinal[on], end[on])
+
+
+def follow_routes(
+    events: Events, configs: TopicConfigs, topics: GroupTopics, listed: TopicBrokers
+) -> tuple[TopicBrokers, RouteChanges]:
+    """The readable queues of every topic a group reads, on every broker.
+
+    Args:
+        events: all events, in order.
+        configs: topic configurations, the retry topics' creations among them, in any order.
+        topics: what the groups read; other topics are left out.
+        listed: where CONFIG lists queues, configured or not.
+    """
+    read = topics.index(configs.group, configs.topic) >= 0
+    group, topic, broker, ordinal, readable = (
+        a[read]
+        for a in (configs.group, configs.topic, configs.broker, configs.ordinal, configs.readable)
+    )
+    named = topics.index(listed.group, listed.topic) >= 0
+    places = np.stack(
+        [
+            np.concatenate([group, listed.group[named]]),
+            np.concatenate([topic, listed.topic[named]]),
+            np.concatenate([broker, listed.broker[named]]),
+        ]
+    )
+    distinct, place_of = np.unique(places, axis=1, return_inverse=True)
+    config_of = place_of.reshape(-1)[: len(group)]
+    known = TopicBrokers(*distinct)
+    about, on = _broker_events(events, known)
+    at = np.concatenate([ordinal, about])
+    of = np.concatenate([config_of, on])
+    is_config = np.arange(len(at)) < len(ordinal)
+    value = np.concatenate([readable, events.type[about] == UP])
+    order = np.lexsort((at, of))
+    at, of, is_config, value = at[order], of[order], is_config[order], value[order]
+    first = first_of_run(of)
+    config, broker_event = last_true(is_config, first), last_true(~is_config, first)
+    up = np.where(broker_event >= 0, value[broker_event], 1)
+    after = np.where(config >= 0, value[config], 0) * up
+    before = np.where(first, 0, np.roll(after, 1))
+    changed = before != after
+    return known, RouteChanges(of[changed], at[changed], before[changed], after[changed])
+
+
+def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
+    """(ordinal, topic broker) of every broker event and every topic on that broker."""
+    order = np.lexsort((known.broker, known.group))
+    keys = pair(known.group[order], known.broker[order])
+    about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
+    wanted = pair(events.group[about], events.broker[about])
+    first = np.searchsorted(keys, wanted)
+    count = np.searchsorted(keys, wanted, side="right") - first
+    return np.repeat(about, count), order[ranges(first, count)]
+
+
+def index_of(known: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
+    """The topic broker of each row; -1: never configured."""
+    distinct, rank = np.unique(pair(known.group, known.topic), return_inverse=True)
+    return find(pair(rank, known.broker), pair(find(distinct, pair(group, topic)), broker))
+
+
+# From events to epochs: when a group's state differs before and after an instant, and why.
+
+TYPE_BITS = 4
+"""Event types fit in these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """One value an epoch, by group and number."""
+
+    group: Ints
+    number: Ints
+    """Counts from 0 in each group."""
+    from_ms: Ints
+    to_ms: Ints
+    """`NEVER` while open."""
+    last_ordinal: Ints
+    """The last event of the instant that begins it."""
+    latest_ms: Ints
+    retry_latest_ms: Ints
+    seen_late: Bools
+    """Members may run passes before they, or the broker they ask, know what happened."""
+    initial: Bools
+    live: Ints
+    """Processes."""
+    causes: Ints
+    """Event types of all epochs, in the order they happened."""
+    first_cause: Ints
+    """Where each epoch's causes begin, and the end; shape (n + 1,)."""
+    of_group: Ints
+    """Where each group's epochs begin, and the end; shape (groups + 1,)."""
+    from_instant: Ints
+    """The first epoch at or after each instant of the events, of any group."""
+    at_instant: Ints
+    """The epoch that begins at each instant; -1: none."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What the instants of all groups do."""
+
+    causing: Bools
+    """By event: it changes the state."""
+    changed: Bools
+    """By instant: the state differs before and after it."""
+
+    def without(self, instants: Bools) -> Turns:
+        """The same, but these instants change nothing."""
+        return Turns(self.causing, self.changed & ~instants)
+
+
+def find_turns(
+    events: Events,
+    membership: Membership,
+    topics: GroupTopics,
+    known: TopicBrokers,
+    routes: RouteChanges,
+    retry: TopicPeriods,
+    pops: Pops,
+) -> Turns:
+    """The events that change the state of their group, and the instants that do."""
+    instants = int(events.instant[-1]) + 1 if len(events) else 0
+    causing, changed = np.zeros(len(events), np.bool_), np.zeros(instants, np.bool_)
+    changes = membership.changes
+    causing[changes.ordinal[changes.before != changes.after]] = True
+    instant = events.instant[changes.ordinal]
+    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
+    differs = changes.before[first] != changes.after[last]
+    changed[instant[last][differs]] = True
+    group_topic = topics.index(known.group, known.topic)[routes.topic_broker]
+    causing[routes.ordinal[topics.active(group_topic, routes.ordinal)]] = True
+    instant = events.instant[routes.ordinal]
+    first, last = (
+        first_of_run(routes.topic_broker, instant),
+        last_of_run(routes.topic_broker, instant),
+    )
+    differs = routes.before[first] != routes.after[last]
+    at_end = _last_ordinals(events)[instant[last]]
+    differs &= topics.active(group_topic[last], at_end)
+    changed[instant[last][differs]] = True
+    # The retry topic appears among the group's topics, even on a broker that is down.
+    causing[retry.start] = True
+    instant = events.instant[retry.start]
+    there = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
+    changed[instant[there]] = True
+    # A mode is nothing to a topic that no member asks a broker to pop.
+    causing[pops.causing()] = True
+    changed[pops.changed(events.instant, _last_ordinals(events))] = True
+    return Turns(causing, changed)
+
+
+def _last_ordinals(events: Events) -> Ints:
+    return np.flatnonzero(last_of_run(events.instant))
+
+
+def build_epochs(
+    events: Events, turns: Turns, live: LiveCounts, creations: TopicConfigs, group_count: int
+) -> Epochs:
+    """One epoch for each instant that changes a group's state, from its first member on."""
+    last = _last_ordinals(events)
+    group = events.group[last]
+    members = _live_at(live, group, last)
+    begun = last_true(turns.changed & (members > 0), first_of_run(group)) >= 0
+    begins = turns.changed & begun
+    epoch_group, ordinal = group[begins], last[begins]
+    at_instant = np.where(begins, np.cumsum(begins) - 1, -1)
+    from_instant: Ints = np.cumsum(begins) - begins
+    count = int(begins.sum())
+    of_group = pointers(np.bincount(epoch_group, minlength=group_count))
+    from_ms = events.at_ms[ordinal]
+    causing = np.flatnonzero(turns.causing & (at_instant[events.instant] >= 0))
+    epoch = at_instant[events.instant[causing]]
+    settled = np.zeros(count, np.int64)
+    np.maximum.at(settled, epoch, events.window_ms[causing])
+    latest = running_max(from_ms + settled, epoch_group)
+    grown = at_instant[events.instant[creations.ordinal]]
+    routed = latest.copy()
+    grown = grown[grown >= 0]
+    routed[grown] = np.maximum(routed[grown], from_ms[grown] + ROUTE_MS)
+    initial = np.ones(count, np.bool_)
+    initial[epoch[~events.observed[causing]]] = False
+    types, first_cause = _causes(epoch, events.type[causing], count)
+    to_ms = np.where(last_of_run(epoch_group), NEVER, np.roll(from_ms, -1))
+    return Epochs(
+        epoch_group, np.arange(count) - of_group[epoch_group], from_ms, to_ms, ordinal,
+        latest, running_max(routed, epoch_group), settled > NOTIFIED_MS, initial, members[begins],
+        types, first_cause, of_group, from_instant, at_instant,
+    )  # fmt: skip
+
+
+def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:
+    """Processes of each group right after an event of its own."""
+    if not len(live.ordinal):
+        return np.zeros(len(group), np.int64)
+    at = np.searchsorted(live.ordinal, ordinal, side="right") - 1
+    known = (at >= 0) & (live.group[at] == group)
+    return np.where(known, live.live[at], 0)
+
+
+def _causes(epoch: Ints, types: Ints, count: int) -> tuple[Ints, Ints]:
+    """The distinct types of each epoch's causing events, in the order of their first one."""
+    _, first = np.unique((epoch << TYPE_BITS) | types, return_index=True)
+    first.sort()
+    return types[first], pointers(np.bincount(epoch[first], minlength=count))
+
+
+def lost_clients(events: Events, membership: Membership, epochs: Epochs) -> tuple[Ints, Ints]:
+    """(epoch, client) of processes that were lost at the start of an epoch and are not back."""
+    changes = membership.changes
+    instant = events.instant[changes.ordinal]
+    process_instant = np.cumsum(first_of_run(changes.process, instant)) - 1
+    gone = changes.after[last_of_run(changes.process, instant)] < 0
+    lost = (events.type[changes.ordinal] == LOST) & gone[process_instant]
+    epoch = epochs.at_instant[instant[lost]]
+    client = membership.processes.client[changes.process[lost]]
+    return epoch[epoch >= 0], client[epoch >= 0]

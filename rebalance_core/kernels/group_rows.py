@@ -1,0 +1,466 @@
+"""Settings of each group, the strategies that its members divide by, and which groups the
+kernels take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels.codes import EVENTS, GROUPS, Columns, Key, TopicSets, list_pointers
+from rebalance_core.kernels.segments import (
+    Bools,
+    Ints,
+    find,
+    first_of_run,
+    halves,
+    pair,
+    pointers,
+    sums,
+)
+from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    BROKER_STRATEGIES,
+    LITE_PULL,
+    PROXY_REBALANCE,
+    PULL,
+    PUSH,
+    GroupSettings,
+)
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.start_offset import (
+    EXACT_LOWER_BOUND,
+    OVERFLOW_ALWAYS_TO_MAX,
+    PAGE_CACHE_CHECK,
+)
+from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
+from rebalance_core.strategies.config import Config
+from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
+
+# Which groups the kernels take, and why they leave the others to the replay.
+
+KINDS: tuple[type[AllocationStrategy], ...] = (
+    Averagely,
+    AveragelyByCircle,
+    ConsistentHash,
+    MachineRoom,
+    MachineRoomNearby,
+)
+"""Strategies with a kernel; a group's kind is the index here, or one of those below."""
+RING = KINDS.index(ConsistentHash)
+EVERYONE = len(KINDS)
+"""BROADCASTING: every member reads every queue."""
+LISTED = EVERYONE + 1
+"""CONFIG: every member reads the queues of its list."""
+NO_KIND = LISTED + 1
+
+MOST_STRATEGIES = 8
+"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
+
+REASONS = {
+    "REGULAR": "the kernels take the group",
+    "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
+    "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
+    "queue id, or a strategy that the brokers do not know and a member asks them for",
+    "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
+    "several members may take from",
+    "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
+    "so that members keep what they pulled",
+    "BROADCASTING_PROXY": "a BROADCASTING member behind a proxy",
+    "RESTART_AT_ONCE": "a member that came back in place with another start mode",
+    "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
+    "ONE_BROKER": "a member that one broker alone saw come or go",
+    "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
+    "NO_ROOM": "a client or broker without a machine room",
+    "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
+    "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
+}
+"""Code and meaning."""
+(
+    REGULAR,
+    MANY_STRATEGIES,
+    NO_KERNEL,
+    MASTERLESS,
+    SHARED_AND_KEPT,
+    BROADCASTING_PROXY,
+    RESTART_AT_ONCE,
+    RETRY_SUBSCRIBED,
+    ONE_BROKER,
+    RING_COLLISION,
+    NO_ROOM,
+    SUBSCRIPTION_UNKNOWN,
+    BLANK_CLIENT_ID,
+) = range(len(REASONS))
+
+
+def kind_of(strategy: AllocationStrategy) -> int:
+    """Index into `KINDS`; `NO_KIND` for a strategy without a kernel."""
+    if isinstance(strategy, MachineRoom) and strategy.consumer_idcs is None:
+        return NO_KIND  # throws as soon as a broker has a room
+    if isinstance(strategy, MachineRoomNearby):
+        inner = type(strategy.inner)
+        return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+    if isinstance(strategy, Config):
+        negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
+        return NO_KIND if negative else LISTED
+    return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND
+
+
+# Which strategies the members of each group divide by.
+
+
+@dataclass(frozen=True, slots=True)
+class Divisions:
+    """The strategies of all members, and the distinct ones of each group.
+
+    A group's strategies are numbered: its first one, its second one … Members of most groups have
+    one and the same.
+    """
+
+    words: Ints
+    """(strategy word, version word) of all members, as sorted pairs."""
+    of_words: Ints
+    """The strategy of each: index into the strategies of the coded."""
+    group: Ints
+    """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
+    allocation: Ints
+    """The strategy: index into the strategies of the coded."""
+    listing: Ints
+    """Groups with a CONFIG list, one value a list."""
+    listed: Ints
+    """The list: index into the strategies of the coded."""
+    mixed_models: Ints
+    """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
+
+    def allocations(self, strategy: Ints, version: Ints) -> Ints:
+        """The strategy of members with these words."""
+        return self.of_words[find(self.words, pair(strategy, version))]
+
+    @property
+    def number(self) -> Ints:
+        """The number of each strategy among those of its group."""
+        first = np.flatnonzero(first_of_run(self.group))
+        return np.arange(len(self.group)) - np.repeat(
+            first, np.diff(np.append(first, len(self.group)))
+        )
+
+    @property
+    def most(self) -> int:
+        """Strategies of the group that has the most; at least 1."""
+        return int(np.bincount(self.group).max(initial=1))
+
+    def numbers(self, group: Ints, allocation: Ints) -> Ints:
+        """The number of each strategy in its group; -1: it is none of its divisions."""
+        at = find(pair(self.group, self.allocation), pair(group, allocation))
+        return np.where(at >= 0, np.append(self.number, -1)[at], -1)
+
+    def of_number(self, number: int, groups: int) -> Ints:
+        """By group: its strategy of this number; -1: it has fewer."""
+        found = np.full(groups, -1, np.int64)
+        mine = self.number == number
+        found[self.group[mine]] = self.allocation[mine]
+        return found
+
+    def renumbered(self, group: Ints) -> Divisions:
+        """The same for groups with other numbers: ``group`` has the new one of each."""
+        moved = group[self.group]
+        order = np.lexsort((self.allocation, moved))
+        return replace(
+            self,
+            group=moved[order],
+            allocation=self.allocation[order],
+            listing=group[self.listing],
+            mixed_models=group[self.mixed_models],
+        )
+
+
+def find_divisions(
+    group: Ints,
+    strategy: Ints,
+    version: Ints,
+    allocation: Ints,
+    everyone: Bools,
+    lists: Bools,
+    no_retry: Bools,
+) -> Divisions:
+    """The divisions of groups.
+
+    Args:
+        group: of each member that ever joined, as all that follow.
+        strategy: word of its strategy text.
+        version: word of its version.
+        allocation: its strategy.
+        everyone: it is BROADCASTING, so that its strategy is never asked.
+        lists: its strategy is a CONFIG list.
+        no_retry: it subscribes no retry topic, whatever its group.
+    """
+    words, first = np.unique(pair(strategy, version), return_index=True)
+    rows = (~everyone & ~lists, ~everyone & lists)
+    pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
+    mixed = np.union1d(
+        np.intersect1d(group[everyone], group[~everyone]),
+        np.intersect1d(group[no_retry], group[~no_retry]),
+    )
+    return Divisions(
+        words, allocation[first], *halves(pairs), *halves(listed), mixed,
+    )  # fmt: skip
+
+
+def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
+    """By group: how many strategies its members divide by."""
+    return np.bincount(divisions.group, minlength=groups).astype(np.int64)
+
+
+# Settings of each group, with RocketMQ's defaults, and which kernel divides its queues.
+
+StrategyFor = Callable[[tuple[str, str]], AllocationStrategy]
+
+TYPES = (PUSH, LITE_PULL, PULL)
+DEFAULTS = GroupSettings()
+OWN_WORDS = {
+    "strategy": "strategy",
+    "version": "client_version",
+    "message_model": "message_model",
+    "consume_from_where": "consume_from_where",
+    "rebalance_mode": "rebalance_mode",
+}
+"""What a CONSUMER_JOIN may say of its member, and the group's setting where it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Arrays with one value a group."""
+
+    retry_topic: Ints
+    subscriptions: Ints
+    """Number of the set that members take who state none."""
+    strategy: Ints
+    version: Ints
+    message_model: Ints
+    consume_from_where: Ints
+    rebalance_mode: Ints
+    """Words of the group's own settings."""
+    consumer_type: Ints
+    """Index into `TYPES`."""
+    has_retry: Bools
+    """Members subscribe the retry topic (rocketmq.md §3.4)."""
+    ordered: Bools
+    timestamp_ms: Ints
+    """-1: none."""
+    pull_threshold_for_queue: Ints
+    pull_threshold_size_for_queue: Ints
+    pull_threshold_for_topic: Ints
+    pull_threshold_size_for_topic: Ints
+    broker_version: Ints
+    """Word; of brokers that no BROKER_UP names a version of."""
+    empty_queue_is_zero: Bools
+    """The broker answers 0 for a queue without messages."""
+    exact_search: Bools
+    overflow_to_max: Bools
+    """What the broker's version makes of a timestamp search and of an offset past the end."""
+    kind: Ints
+    """Index into `eligibility.KINDS`, `eligibility.EVERYONE` or `eligibility.NO_KIND`."""
+    allocation: Ints
+    """Index into the strategies of the coded, of members with several the first one that divides;
+    -1: none does."""
+    reason: Ints
+    """Index into `eligibility.REASONS`."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, order: Ints) -> Groups:
+        """The groups in another order."""
+        return replace(self, **{f.name: getattr(self, f.name)[order] for f in fields(self)})
+
+
+def words_of(tables: Mapping[str, Columns], override: str | None) -> dict[Key, pa.StringArray]:
+    """Every column of words: of the events as they are, of the groups with their defaults."""
+    columns = {(EVENTS, name): tables[EVENTS].given(name) for name in OWN_WORDS}
+    for name in (*OWN_WORDS.values(), "broker_version"):
+        columns[GROUPS, name] = pc.fill_null(tables[GROUPS].given(name), getattr(DEFAULTS, name))
+    if override is not None:
+        for table in (EVENTS, GROUPS):
+            columns[table, "strategy"] = pa.repeat(pa.scalar(override), len(tables[table]))
+    return columns
+
+
+def read_groups(
+    given: Columns,
+    codes: Mapping[Key, Ints],
+    words: pa.StringArray,
+    sets: TopicSets,
+    *,
+    retry: bool,
+) -> Groups:
+    """The settings of every group; kind, allocation and reason are `divided`'s.
+
+    Args:
+        given: consumer_groups with one row a group, null where the group has none.
+        codes: of the names in all columns.
+        words: what the codes of words stand for.
+        sets: gets the groups' subscriptions.
+        retry: there are retry topics at all.
+    """
+    count = len(given)
+    texts = words.to_pylist()
+    broker = [parse_version(texts[code]) for code in codes[GROUPS, "broker_version"].tolist()]
+    type_of = np.select([given.equal("consumer_type", name) for name in TYPES], range(3), 0)
+    return Groups(
+        retry_topic=codes[GROUPS, "retry"],
+        subscriptions=sets.numbers(
+            codes[GROUPS, "subscriptions"],
+            list_pointers(given.lists("subscriptions")),
+            codes[GROUPS, "retry"],
+        ),
+        **{own: codes[GROUPS, name] for own, name in OWN_WORDS.items()},
+        consumer_type=type_of.astype(np.int64),
+        has_retry=(type_of == TYPES.index(PUSH)) & retry,
+        ordered=given.bools("ordered", null=DEFAULTS.ordered),
+        timestamp_ms=given.ints("consume_timestamp_ms", null=-1),
+        **{name: given.ints(name, null=getattr(DEFAULTS, name)) for name in _THRESHOLDS},
+        broker_version=codes[GROUPS, "broker_version"],
+        empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
+        exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
+        overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
+        kind=np.zeros(count, np.int64),
+        allocation=np.full(count, -1, np.int64),
+        reason=np.full(count, REGULAR, np.int64),
+    )
+
+
+_THRESHOLDS = (
+    "pull_threshold_for_queue",
+    "pull_threshold_size_for_queue",
+    "pull_threshold_for_topic",
+    "pull_threshold_size_for_topic",
+)
+
+
+def divided(
+    groups: Groups,
+    tables: Mapping[str, Columns],
+    group: Ints,
+    codes: Mapping[Key, Ints],
+    words: pa.StringArray,
+    strategy_for: StrategyFor,
+) -> tuple[Groups, tuple[AllocationStrategy, ...], Divisions]:
+    """The groups with their kind, the strategies that `Groups.allocation` counts, and whose they
+    are.
+
+    Args:
+        groups: as `read_groups` gives them.
+        tables: all input tables.
+        group: number of the group of each row of cluster_events.
+        codes: of the names in all columns.
+        words: what the codes of words stand for.
+        strategy_for: (strategy text, client version) -> strategy.
+    """
+    joins = np.flatnonzero(tables[EVENTS].equal("event_type", CONSUMER_JOIN))
+    of = group[joins]
+    order = np.argsort(of, kind="stable")
+    joins, of = joins[order], of[order]
+    own = {
+        name: _own(codes[EVENTS, name][joins], getattr(groups, name)[of])
+        for name in ("strategy", "version", "message_model", "rebalance_mode")
+    }
+    strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
+    kinds = np.array([*map(kind_of, strategies), NO_KIND], np.int64)
+    broadcasting = pc.index(words, BROADCASTING).as_py()
+    lists = kinds[allocation] == LISTED
+    reads_all = own["message_model"] == broadcasting
+    behind_proxy = own["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
+    divisions = find_divisions(
+        of, own["strategy"], own["version"], allocation, reads_all, lists, reads_all | behind_proxy
+    )
+    bounds = pointers(np.bincount(of, minlength=len(groups)))
+    unknown = sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
+    everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
+    foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
+    foreign &= own["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
+    refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
+    first = divisions.of_number(0, len(groups))
+    listing = np.isin(np.arange(len(groups)), divisions.listing)
+    kind = np.select(
+        [everyone, refused | unknown, first >= 0, listing],
+        [EVERYONE, NO_KIND, kinds[first], LISTED],
+        NO_KIND,
+    )
+    strategies_of = strategies_of_groups(divisions, len(groups))
+    unstated, of_group = (
+        tables[name].lists("subscriptions").is_null().to_numpy(zero_copy_only=False)
+        for name in (EVENTS, GROUPS)
+    )
+    unstated = unstated & of_group[group]
+    reason = np.select(
+        [
+            refused | unknown,
+            strategies_of > MOST_STRATEGIES,
+            sums(reads_all & behind_proxy, bounds) > 0,
+            sums(unstated[joins], bounds) > 0,
+        ],
+        [
+            NO_KERNEL,
+            MANY_STRATEGIES,
+            BROADCASTING_PROXY,
+            SUBSCRIPTION_UNKNOWN,
+        ],
+        REGULAR,
+    )
+    retrying = sums(~reads_all & ~behind_proxy, bounds) > 0
+    settled = replace(
+        groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
+    )
+    return settled, tuple(strategies), divisions
+
+
+def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
+    """Groups with a member that asks brokers to divide by a strategy they do not know
+    (rocketmq.md §2.8).
+
+    Args:
+        groups: all of them.
+        of: the group of each join with such a strategy and the rebalance mode BROKER.
+        own: codes of these members' own words.
+        words: what the codes stand for.
+    """
+    refused = np.zeros(len(groups), np.bool_)
+    texts = words.to_pylist()
+    for group, model, version in zip(of, own["message_model"], own["version"], strict=True):
+        refused[group] |= asks_broker(
+            BROKER_REBALANCE,
+            TYPES[groups.consumer_type[group]],
+            texts[model],
+            bool(groups.ordered[group]),
+            texts[version],
+        )
+    return refused
+
+
+def _own(said: Ints, default: Ints) -> Ints:
+    return np.where(said < 0, default, said)
+
+
+def _resolve(
+    texts: Ints, versions: Ints, words: pa.StringArray, strategy_for: StrategyFor
+) -> tuple[list[AllocationStrategy], Ints]:
+    """The distinct strategies, and the index of each row's."""
+    pairs, row_of = np.unique(texts * len(words) + versions, return_inverse=True)
+    names = words.to_pylist()
+    found: dict[AllocationStrategy, int] = {}
+    indexes = []
+    for text, version in zip(
+        *(part.tolist() for part in np.divmod(pairs, len(words))), strict=True
+    ):
+        strategy = strategy_for((names[text], names[version]))
+        indexes.append(found.setdefault(strategy, len(found)))
+    return list(found), np.array(indexes, np.int64)[row_of]

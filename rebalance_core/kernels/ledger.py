@@ -1,0 +1,280 @@
+"""All rows of one ledger table for the groups of a prepared; those of the small tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.cells import Block, Queues
+from rebalance_core.kernels.codes import coded, names_of
+from rebalance_core.kernels.grid import masterless_queues
+from rebalance_core.kernels.loads import SharedLoads, load_rows
+from rebalance_core.kernels.metrics import metric_rows, pop_metric_rows
+from rebalance_core.kernels.ownership.changes import KINDS, Differ, OwnerChanges
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import Reach
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import Ints, pointers, ranges
+from rebalance_core.kernels.starts.pull_starts import PullStarts
+from rebalance_core.kernels.table_rows import (
+    group_columns,
+    ownership_rows,
+    plain_schema,
+    queue_columns,
+    span_columns,
+    table_rows,
+    until,
+    words,
+)
+from rebalance_core.model.events import EVENT_TYPES
+from rebalance_core.model.verdicts import EPOCH_STATUSES
+from rebalance_core.strategies.pop import WHOLE_BROKER
+
+# The rows of ``diffs``.
+
+ACTIONS = ("DROP", "ADD")
+
+
+def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -> pa.RecordBatch:
+    """One row a change; names are coded."""
+    epochs, names, epoch = prepared.epochs, prepared.coded.names, changes.epoch
+    return table_rows(
+        "diffs",
+        group_columns(prepared, epochs.group[epoch])
+        | queue_columns(prepared, queues, changes.queue)
+        | {
+            "epoch": epochs.number[epoch],
+            "change_ms": epochs.from_ms[epoch],
+            "earliest_ms": epochs.from_ms[epoch],
+            "latest_ms": changes.latest_ms,
+            "action": words(ACTIONS, changes.is_add.astype(int)),
+            "client_id": coded(names.clients, changes.client),
+            "other_client_id": coded(names.clients, changes.other),
+            "kind": words(KINDS, changes.kind),
+            "cause": words(EVENT_TYPES, epochs.causes[epochs.first_cause[epoch]]),
+        },
+        names_coded=True,
+    )
+
+
+# The rows of ``epochs``: counts over all queues of a group.
+
+SETTLED, FROZEN, EMPTY = range(len(EPOCH_STATUSES))  # codes, in the order of the words
+
+
+def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
+    """One row an epoch. Cost: all cells of the groups."""
+    epochs, count = prepared.epochs, len(prepared.epochs)
+    added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
+    differ = Differ(prepared, holdings.queues)
+    for piece in holdings.pieces():
+        (turned, is_add), epoch = differ.turns(piece), piece.cells.epoch
+        added += np.bincount(turned[is_add], minlength=count)
+        dropped += np.bincount(turned[~is_add], minlength=count)
+        orphaned += np.bincount(epoch[piece.nobody], minlength=count)
+        if not isinstance(piece, Block):
+            shared += np.bincount(epoch[piece.holders > 1], minlength=count)
+    grid = prepared.grid
+    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
+    queues = np.bincount(epoch, grid.queues, minlength=count)
+    frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
+    popped = prepared.popped
+    pop_queues = np.zeros(count, np.int64)
+    if popped is not None:
+        frozen |= np.bincount(epoch[popped.grid.frozen], minlength=count) > 0
+        pop_queues += np.bincount(epoch, popped.grid.queues, minlength=count).astype(np.int64)
+    status = np.select([epochs.live == 0, frozen], [EMPTY, FROZEN], SETTLED)
+    causes = pa.ListArray.from_arrays(
+        pa.array(epochs.first_cause, pa.int32()),
+        names_of(pa.array(EVENT_TYPES, pa.string()), epochs.causes),
+    )
+    return table_rows(
+        "epochs",
+        group_columns(prepared, epochs.group)
+        | {
+            "epoch": epochs.number,
+            "from_ms": epochs.from_ms,
+            "to_ms": until(epochs.to_ms),
+            "causes": causes,
+            "members": epochs.live,
+            "distinct_members": prepared.roster.distinct,
+            "queues": queues.astype(np.int64),
+            "added": added,
+            "dropped": dropped,
+            "orphaned": orphaned,
+            "shared": shared,
+            "status": words(EPOCH_STATUSES, status),
+            "transient": epochs.to_ms < epochs.latest_ms,
+            "pop_queues": pop_queues,
+            "masterless_queues": masterless_queues(prepared.coded.events, epochs, grid),
+        },
+    )
+
+
+# The rows of ``memberships``.
+
+
+def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
+    """One row per process and stretch of epochs with the same settings."""
+    runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.coded.names
+    rows, topics = prepared.coded.topic_sets.members(states.subscriptions[runs.state])
+    bounds = pointers(np.bincount(rows, minlength=len(runs.group)))
+    subscriptions = pa.ListArray.from_arrays(
+        pa.array(bounds, pa.int32()), names_of(names.topics, topics)
+    )
+    return table_rows(
+        "memberships",
+        group_columns(prepared, runs.group)
+        | span_columns(prepared, runs.from_epoch, runs.to_epoch)
+        | {
+            "client_id": names_of(names.clients, runs.client),
+            "channel_id": names_of(
+                names.channels, prepared.membership.processes.channel[runs.process]
+            ),
+            "subscriptions": subscriptions,
+            "strategy": names_of(names.words, states.strategy[runs.state]),
+            "version": names_of(names.words, states.version[runs.state]),
+            "message_model": names_of(names.words, states.message_model[runs.state]),
+            "rebalance_mode": names_of(names.words, states.rebalance_mode[runs.state]),
+            "suspended": states.suspended[runs.state],
+        },
+    )
+
+
+# The rows of ``pop_reach``.
+
+
+def pop_reach_rows(reach: Reach) -> Iterator[pa.RecordBatch]:
+    """One row per client, queue or broker, and stretch of epochs."""
+    queues, whole = reach.answers.holdings.queues, reach.whole
+    queue_id = np.full(len(whole), WHOLE_BROKER)
+    yield _rows(reach, whole.major, queue_id, whole.minor, whole.begin, whole.end)
+    for cells, single in reach.blocks():
+        queue = cells.queue[single.major]
+        yield _rows(
+            reach, queues.topic_broker[queue], queues.queue_id[queue],
+            single.minor, single.begin, single.end,
+        )  # fmt: skip
+
+
+def _rows(
+    reach: Reach, topic_broker: Ints, queue_id: Ints, client: Ints, begin: Ints, end: Ints
+) -> pa.RecordBatch:
+    prepared = reach.answers.prepared
+    brokers, names = prepared.grid.brokers, prepared.coded.names
+    return table_rows(
+        "pop_reach",
+        group_columns(prepared, brokers.group[topic_broker])
+        | span_columns(prepared, begin, end)
+        | {
+            "topic": coded(names.topics, brokers.topic[topic_broker]),
+            "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
+            "queue_id": queue_id,
+            "client_id": coded(names.clients, client),
+        },
+    )
+
+
+# All rows of one ledger table for the groups of a prepared.
+
+Batches = Iterator[pa.RecordBatch]
+
+
+CODED = ("ownership", "diffs", "pull_starts")
+"""Tables whose names are coded: they have most of the rows."""
+
+
+def ledger_rows(
+    table: str,
+    prepared: PreparedGroups,
+    holdings: Holdings,
+    sharing: SharedLoads | None,
+    *,
+    names_coded: bool = False,
+) -> Batches:
+    """The rows of one table, a batch a piece.
+
+    Args:
+        table: name of a table of `SIMULATED_TABLES`.
+        prepared: the groups; those with a reason have no rows.
+        holdings: of this prepared.
+        sharing: `sharing_of` this prepared.
+        names_coded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
+            them; else every table has its contract's types.
+    """
+    rows = _TABLES[table](prepared, holdings, sharing)
+    if names_coded or table not in CODED:
+        return rows
+    return (batch.cast(plain_schema(table)) for batch in rows)
+
+
+def _epochs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
+    yield epoch_rows(prepared, holdings)
+
+
+def _ownership(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    for piece in holdings.pieces():
+        yield ownership_rows(prepared, holdings.queues, piece)
+
+
+def _diffs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
+    differ = Differ(prepared, holdings.queues)
+    for piece in holdings.pieces():
+        yield diff_rows(prepared, holdings.queues, differ.changes(piece))
+
+
+def _memberships(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    yield membership_rows(prepared)
+
+
+def _consumer_load(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    yield load_rows(prepared, holdings, sharing)
+
+
+def _group_metrics(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    yield metric_rows(prepared, holdings, sharing)
+
+
+def _pull_starts(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    starts = PullStarts(prepared, holdings)
+    for piece in holdings.pieces():
+        yield starts.rows(piece)
+
+
+def _pop_reach(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    if sharing is not None:
+        yield from pop_reach_rows(sharing.reach)
+
+
+def _pop_metrics(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    if sharing is not None:
+        yield pop_metric_rows(sharing.reach, sharing.topics)
+
+
+_TABLES: dict[str, Callable[[PreparedGroups, Holdings, SharedLoads | None], Batches]] = {
+    "epochs": _epochs,
+    "ownership": _ownership,
+    "diffs": _diffs,
+    "pull_starts": _pull_starts,
+    "memberships": _memberships,
+    "consumer_load": _consumer_load,
+    "group_metrics": _group_metrics,
+    "pop_reach": _pop_reach,
+    "pop_metrics": _pop_metrics,
+}

@@ -1,0 +1,381 @@
+"""The rows of ``group_metrics`` and ``pop_metrics``: movement beside balance, and how clients
+meet queues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.loads import (
+    Clients,
+    ManyHolders,
+    SharedLoads,
+    TopicMembers,
+    add_block,
+    count_into,
+    epochs_of_cells,
+    held_topic_members,
+    topic_members_of,
+)
+from rebalance_core.kernels.ownership.changes import (
+    VOLUNTARY,
+    Differ,
+    OwnerChanges,
+    held_before,
+    preceding,
+)
+from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
+from rebalance_core.kernels.ownership.prepared_groups import (
+    PreparedGroups,
+    SharedTopics,
+    sharing_groups,
+)
+from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
+from rebalance_core.kernels.roster import clustering
+from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, ranges, sums
+from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows
+
+# The rows of ``group_metrics``: movement beside balance, per topic and for the whole group.
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What the cells say; by topic cell, then by topic_member."""
+
+    moved: Ints
+    voluntary: Ints
+    held: Ints
+    """Queues that somebody held in the epoch before."""
+    kept: Ints
+    """Of these, queues that keep a holder."""
+    per_topic_member: Counts
+    kept_per_seat: Counts
+    """Queues that can be read and that the member held before."""
+
+
+def metric_rows(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> pa.RecordBatch:
+    """Rows of the topics, then rows of the groups."""
+    topic_members = topic_members_of(prepared)
+    counts = _count(prepared, holdings, topic_members)
+    grid = prepared.grid
+    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    topic = grid.topics.topic[of]
+    shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
+    epoch = epochs_of_cells(prepared)[shown]
+    minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
+    of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
+    by_topic = _Rows(
+        epoch, topic[shown], grid.queues[shown], counts.moved[shown], counts.voluntary[shown],
+        minimum[shown], known[shown], counts.held[shown], counts.kept[shown],
+        of_members[:, shown],
+    )  # fmt: skip
+    whole = _whole(
+        prepared, topic_members, by_topic, counts.per_topic_member, _shares(prepared, sharing)
+    )
+    return _rows(prepared, by_topic.and_then(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows to be; ``balance`` has members, most, least and idle."""
+
+    epoch: Ints
+    topic: Ints
+    queues: Ints
+    moved: Ints
+    voluntary: Ints
+    minimum: Ints
+    known: Bools
+    held: Ints
+    kept: Ints
+    balance: Ints
+
+    def and_then(self, other: _Rows) -> _Rows:
+        """These rows and the others."""
+        pairs = ((getattr(self, n), getattr(other, n)) for n in self.__slots__)
+        return _Rows(*(np.concatenate(both, axis=-1) for both in pairs))
+
+
+def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMembers) -> _Counts:
+    moved, voluntary, held, kept = np.zeros((4, len(prepared.grid.active)), np.int64)
+    per_topic_member, kept_per_seat = np.zeros((2, len(topic_members.entry)), np.int32)
+    counts = _Counts(moved, voluntary, held, kept, per_topic_member, kept_per_seat)
+    differ = Differ(prepared, holdings.queues)
+    owned, keeping = ManyHolders(prepared), ManyHolders(prepared)
+    clients = Clients(prepared) if prepared.shared.any() else None
+    for piece in holdings.pieces():
+        changes = differ.changes(piece)
+        moves = _Moves.of(changes)
+        if isinstance(piece, Broadcast):
+            owned.add_broadcast(holdings.queues, piece)
+            stays = held_before(piece) > np.bincount(
+                changes.cell[~changes.is_add], minlength=len(piece.cells)
+            )
+            _add_moves(piece, moves, stays, counts)
+        elif isinstance(piece, Shared):
+            assert clients is not None
+            by_client = held_by(piece.tenures)
+            clients.add_owned(holdings.queues, piece, by_client, owned)
+            clients.add_kept(holdings.queues, piece, by_client, keeping)
+            _add_moves(piece, moves, continued(by_client, len(piece.cells)) > 0, counts)
+        else:
+            add_block(prepared, topic_members, piece, counts.per_topic_member)
+            _add_block(prepared, topic_members, piece, moves, counts)
+    owned.put(topic_members, counts.per_topic_member)
+    keeping.put(topic_members, counts.kept_per_seat)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The cells of a piece in which a queue gets an owner, once for each."""
+
+    cell: Ints
+    voluntary: Ints
+
+    @classmethod
+    def of(cls, changes: OwnerChanges) -> _Moves:
+        return cls(
+            changes.cell[changes.is_add],
+            changes.cell[changes.is_add & (changes.kind == VOLUNTARY)],
+        )
+
+
+def _add_block(
+    prepared: PreparedGroups,
+    topic_members: TopicMembers,
+    block: Block,
+    moves: _Moves,
+    counts: _Counts,
+) -> None:
+    of, roster = block.cells.topic_cell, prepared.roster
+    count_into(counts.moved, of[moves.cell])
+    count_into(counts.voluntary, of[moves.voluntary])
+    before = preceding(block.cells, block.entry, NOBODY)
+    held = np.flatnonzero(before >= 0)
+    before, of_held = before.take(held), of.take(held)
+    count_into(counts.held, of_held)
+    same = roster.client(before) == roster.client(block.entry.take(held))
+    count_into(counts.kept, of_held[same])
+    still = roster.following(before)
+    could = block.cells.readable.take(held) & (still >= 0)
+    could &= prepared.grid.active.take(of_held)
+    count_into(
+        counts.kept_per_seat,
+        held_topic_members(prepared, topic_members, of_held[could], still[could]),
+    )
+
+
+def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _Counts) -> None:
+    """A queue counts once an epoch, however many hold it.
+
+    Args:
+        piece: whose cells these are.
+        moves: of the piece.
+        stays: by cell: somebody who held the queue before holds it now.
+        counts: changed in place.
+    """
+    of, held = piece.cells.topic_cell, held_before(piece)
+    count_into(counts.moved, of[np.unique(moves.cell)])
+    count_into(counts.voluntary, of[np.unique(moves.voluntary)])
+    count_into(counts.held, of[held > 0])
+    count_into(counts.kept, of[stays])
+
+
+def _minimum_moves(
+    prepared: PreparedGroups, topic_members: TopicMembers, kept: Counts
+) -> tuple[Ints, Bools]:
+    """`rules.minimum_moves` by topic cell, and where a balanced result is what the group is after.
+
+    Members that held most may keep the larger shares, so no sorting is needed: every member keeps
+    up to the smaller share, and as many keep one more as there are larger shares, if they have it.
+    """
+    grid, epoch = prepared.grid, epochs_of_cells(prepared)
+    members = prepared.roster.distinct[epoch]
+    smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
+    share = smaller.astype(np.int32)[topic_members.topic_cell]
+    keeps = sums(np.minimum(kept, share), topic_members.first)
+    keeps += np.minimum(larger, sums(kept > share, topic_members.first))
+    known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
+    known &= ~_has_broadcasting(prepared)[epoch]
+    # of a queue whose lock nobody gives nobody new can be the owner
+    known[grid.topic_cell[prepared.lockless & (grid.readable > 0)]] = False
+    return np.maximum(0, grid.queues - keeps), known
+
+
+def _has_broadcasting(prepared: PreparedGroups) -> Bools:
+    """By epoch: some member reads every queue."""
+    runs = prepared.roster.runs
+    mine = ~clustering(prepared.coded, prepared.membership)[runs.state]
+    return covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
+
+
+def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
+    """Members, most queues, fewest queues and members without one, of each segment."""
+    mine = np.flatnonzero(counted)
+    bounds = pointers(counted)[first]
+    queues = queues[mine]
+    return np.stack(
+        [
+            np.diff(bounds),
+            extreme(np.maximum, queues, bounds, 0),
+            extreme(np.minimum, queues, bounds, 0),
+            sums(queues == 0, bounds),
+        ]
+    )
+
+
+def _whole(
+    prepared: PreparedGroups,
+    topic_members: TopicMembers,
+    topics: _Rows,
+    per_topic_member: Counts,
+    shares: Bools,
+) -> _Rows:
+    """The row of each epoch over all its topics; ``shares``: by entry, it has shared queues."""
+    count, entries = len(prepared.epochs), len(prepared.roster)
+
+    def total(values: Ints) -> Ints:
+        return np.bincount(topics.epoch, values, minlength=count).astype(np.int64)
+
+    own = topic_members.countable
+    queues = np.bincount(topic_members.entry[own], per_topic_member[own], minlength=entries).astype(
+        np.int64
+    )
+    reading = (
+        np.bincount(topic_members.entry[own & topic_members.subscribed], minlength=entries) > 0
+    )
+    of_members = balance(reading, queues, prepared.roster.first)
+    of_members[-1] = sums(reading & (queues == 0) & ~shares, prepared.roster.first)
+    shown = total(np.ones(len(topics.epoch), np.int64))
+    return _Rows(
+        np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
+        total(topics.voluntary), total(topics.minimum),
+        (shown > 0) & (total(topics.known.astype(np.int64)) == shown),
+        total(topics.held), total(topics.kept),
+        of_members,
+    )  # fmt: skip
+
+
+def _shares(prepared: PreparedGroups, sharing: SharedLoads | None) -> Bools:
+    """By entry: its client may take from a shared queue; told of the first of several processes."""
+    roster = prepared.roster
+    if sharing is None:
+        return np.zeros(len(roster), np.bool_)
+    shares = sharing.queues > 0
+    if len(roster.twice):
+        copy = roster.copy
+        again = np.flatnonzero(shares & (copy > 0))
+        shares[again - copy[again]] = True
+    return shares
+
+
+def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
+    epochs = prepared.epochs
+    members, most, fewest, idle = rows.balance
+
+    def ratio(above: Ints, below: Ints, known: Bools) -> pa.Array:
+        return nullable(above / np.maximum(below, 1), known & (below > 0))
+
+    always = np.ones(len(rows.epoch), np.bool_)
+    return table_rows(
+        "group_metrics",
+        group_columns(prepared, epochs.group[rows.epoch])
+        | {
+            "epoch": epochs.number[rows.epoch],
+            "topic": coded(prepared.coded.names.topics, rows.topic),
+            "queues": rows.queues,
+            "members": members,
+            "moved": rows.moved,
+            "voluntary_moves": rows.voluntary,
+            "minimum_moves": nullable(rows.minimum, rows.known),
+            "amplification": ratio(rows.moved, rows.minimum, rows.known),
+            "stickiness": ratio(rows.kept, rows.held, always),
+            "max_queues": most,
+            "min_queues": fewest,
+            "peak_ratio": ratio(most * members, rows.queues, members > 0),
+            "idle_members": idle,
+        },
+    )
+
+
+# The rows of ``pop_metrics``: how clients and queues of a shared topic meet.
+
+
+def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
+    """One row per epoch and shared topic."""
+    prepared = reach.answers.prepared
+    grid, epochs = prepared.grid, prepared.epochs
+    sharing = np.isin(np.arange(len(prepared.coded.groups)), sharing_groups(shared))
+    counted = _Meetings(reach, replace(prepared, shared=sharing))
+    fewest, most, unreached, per_member = counted.over_all_queues()
+    members = topic_members_of(counted.prepared)
+    queues = np.zeros(len(members.entry), np.int32)
+    per_member.put(members, queues)
+    clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)
+    shown = np.flatnonzero(shared.cells)
+    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[shown]
+    return table_rows(
+        "pop_metrics",
+        group_columns(prepared, epochs.group[epoch])
+        | {
+            "epoch": epochs.number[epoch],
+            "topic": coded(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
+            "clients": clients[shown],
+            "queues": grid.queues[shown],
+            "min_clients_per_queue": np.where(most < 0, 0, fewest)[shown],
+            "max_clients_per_queue": np.maximum(most, 0)[shown],
+            "min_queues_per_client": fewest_queues[shown],
+            "max_queues_per_client": most_queues[shown],
+            "unreached": unreached[shown],
+        },
+    )
+
+
+class _Meetings:
+    """Counts clients by queue, and queues by client."""
+
+    def __init__(self, reach: Reach, prepared: PreparedGroups) -> None:
+        self._reach, self.prepared = reach, prepared
+        self._clients, self._per_member = Clients(prepared), ManyHolders(prepared)
+
+    def over_all_queues(self) -> tuple[Ints, Ints, Ints, ManyHolders]:
+        """By topic cell fewest clients of a queue, most (-1: no queue), and queues without any;
+        queues by member.
+        """
+        reach, count = self._reach, len(self.prepared.grid.active)
+        fewest = np.full(count, np.iinfo(np.int64).max)
+        most, unreached = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        of_brokers = self._of_brokers()
+        self._add(reach.readable_brokers(reach.whole))
+        for cells, single in reach.blocks():
+            offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[single.major]
+            clients = covered(single.begin + offset, single.end + offset, len(cells))
+            clients += of_brokers[cells.broker_cell]
+            cell = np.flatnonzero(cells.readable)
+            topic_cell, clients = cells.topic_cell[cell], clients[cell]
+            np.minimum.at(fewest, topic_cell, clients)
+            np.maximum.at(most, topic_cell, clients)
+            np.add.at(unreached, topic_cell, clients == 0)
+            self._add(reach.readable_queues(cells, single))
+        return fewest, most, unreached, self._per_member
+
+    def _of_brokers(self) -> Ints:
+        """By broker cell: clients that may take from every queue."""
+        whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
+        first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
+        return covered(first + whole.begin, first + whole.end, len(grid.readable))
+
+    def _add(self, taken: Readable) -> None:
+        group = self.prepared.grid.topics.group[taken.group_topic]
+        node = self._clients.nodes(group, taken.taker, taken.begin)
+        self._per_member.add(taken.group_topic, node, taken.end - taken.begin, taken.queues)

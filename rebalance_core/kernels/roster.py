@@ -1,0 +1,381 @@
+"""The members of every epoch: cidAll of each group, and what became of each member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from rebalance_core.kernels.cells import ABSENT, NOBODY
+from rebalance_core.kernels.coded_groups import CodedGroups, Events
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.membership import GONE, Membership
+from rebalance_core.kernels.segments import (
+    AnyInts,
+    Bools,
+    Counts,
+    Ints,
+    extreme,
+    find,
+    first_of_run,
+    last_of_run,
+    pair,
+    pointers,
+    ranges,
+    sums,
+)
+from rebalance_core.kernels.topics import GroupTopics
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
+
+# Stretches of epochs in which a process is a member with the same settings.
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """One value a stretch of epochs in which a process is a member with the same settings.
+
+    By group, client and first epoch; where two processes of a client are members at a time, by
+    group, client, process and first epoch.
+    """
+
+    group: Ints
+    process: Ints
+    client: Ints
+    state: Ints
+    start_mode: Ints
+    from_epoch: Ints
+    to_epoch: Ints
+    """Exclusive."""
+
+
+def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
+    """The runs of every process, and groups whose runs do not tell everything.
+
+    Those are groups in which a process came back in place with another start mode only: that
+    begins no epoch.
+    """
+    changes = membership.changes
+    instant = events.instant[changes.ordinal]
+    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
+    process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
+    turned = changes.before[first] != state
+    begins = first_of_run(process)
+    same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
+    back_changed = np.unique(membership.processes.group[process[same]])
+    epoch = epochs.at_instant[instant[last]]
+    kept = turned & (epoch >= 0)
+    process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
+    group = membership.processes.group[process]
+    end = np.where(last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
+    live = state != GONE
+    columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
+    group, process, client, state, mode, epoch, end = (a[live] for a in columns)
+    order = np.lexsort((epoch, client, group))
+    ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
+    return Runs(*ordered), back_changed
+
+
+def overlapping(runs: Runs) -> Ints:
+    """Groups in which two processes with one client id are members of the same epoch."""
+    again = ~first_of_run(runs.group, runs.client)
+    overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
+    return np.unique(runs.group[overlap])
+
+
+def processes_at_once(runs: Runs) -> Ints:
+    """By client of a group, in the order of the runs: the most of its processes at a time."""
+    clients = first_of_run(runs.group, runs.client)
+    client = np.tile(np.cumsum(clients) - 1, 2)
+    epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
+    step = np.repeat([1, -1], len(runs.group))
+    order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
+    total = np.cumsum(step[order])
+    bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
+    most: Ints = extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
+    return most
+
+
+def by_process(runs: Runs, groups: Ints) -> Runs:
+    """The runs with those of each process together in some groups."""
+    process = np.where(np.isin(runs.group, groups), runs.process, 0)
+    order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
+    return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
+
+
+def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
+    """Groups whose members all subscribe the same topics, always."""
+    bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
+    fewest = extreme(np.minimum, subscriptions, bounds, 0)
+    return fewest == extreme(np.maximum, subscriptions, bounds, 0)
+
+
+# Which topics each run of a member reads, one row a topic: for groups in which that is sparse.
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Runs, once for each topic that the member subscribes; by topic, process and first epoch."""
+
+    run: Ints
+    group_topic: Ints
+
+
+def clustering(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members divide the queues, they are not BROADCASTING."""
+    everyone = np.isin(coded.names.words, [BROADCASTING])
+    return ~everyone[membership.states.message_model]
+
+
+def retrying(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members subscribe the retry topic, if their group has one."""
+    proxied = np.isin(coded.names.words, [PROXY_REBALANCE])
+    return clustering(coded, membership) & ~proxied[membership.states.rebalance_mode]
+
+
+def find_reading(
+    coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
+) -> Reading:
+    """What the members of some groups read, their retry topic included.
+
+    Args:
+        coded: the groups.
+        membership: states of the members.
+        runs: of all groups.
+        topics: of all groups.
+        groups: by group: whether it is wanted.
+    """
+    wanted = np.flatnonzero(groups[runs.group])
+    row, topic = coded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
+    retries = retrying(coded, membership)[runs.state[wanted]]
+    more = wanted[coded.groups.has_retry[runs.group[wanted]] & retries]
+    run = np.concatenate([wanted[row], more])
+    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[more]]])
+    group_topic = topics.index(runs.group[run], topic)
+    known = group_topic >= 0
+    run, group_topic = run[known], group_topic[known]
+    order = np.lexsort((runs.from_epoch[run], runs.process[run], group_topic))
+    return Reading(run[order], group_topic[order])
+
+
+# The members of every epoch: cidAll of each group, and what became of each member.
+#
+# An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the
+# member at index i of epoch e is entry ``first[e] + i``.
+
+MASK_BITS = 62
+"""Group topics that the mask of a member can tell apart."""
+ALL_TOPICS = -1
+MOST_NARROW = np.iinfo(np.int32).max
+"""Indexes of so many entries fit 32 bits."""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Every member of every epoch.
+
+    There are far more entries than anything else. Their arrays are made from the runs when they are
+    asked for. What is asked of entries may be asked of `NOBODY` and `ABSENT` too.
+    """
+
+    runs: Runs
+    topics_of_run: Ints
+    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
+    topic_slots: Ints
+    """By group topic: its bit."""
+    subscribed: Ints
+    """(run, group topic) of what members subscribe in groups with more topics than bits, as sorted
+    pairs; they have no bits set."""
+    first: Ints
+    """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
+    uniform: Bools
+    """By epoch: all members subscribe the same topics."""
+    twice: Ints
+    """Groups in which two processes of a client are members at a time."""
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @cached_property
+    def entry_at(self) -> AnyInts:
+        """Entries in the order of (group, client, epoch)."""
+        entry_at = np.empty(len(self), self._index_type)
+        entry_at[self._node] = np.arange(len(self), dtype=self._index_type)
+        return entry_at
+
+    @cached_property
+    def copy(self) -> Counts:
+        """How many entries of the same client stand before each entry in its epoch."""
+        copy = np.zeros(len(self), np.int32)
+        if len(self.twice):
+            group = self.runs.group[self.run[:-2]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            first = first_of_run(self.epoch[at], self.client(at))
+            begin = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
+            copy[at] = np.arange(len(at)) - begin
+        return copy
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many clients each epoch has."""
+        return sums(self.copy == 0, self.first)
+
+    @cached_property
+    def by_client(self) -> AnyInts:
+        """Entries by group, client and epoch; those with a copy before them after the others.
+
+        Without copies as `entry_at`.
+        """
+        entries = self.entry_at.copy()
+        if len(self.twice):
+            group = self.runs.group[self.run[entries]]
+            at = np.flatnonzero(np.isin(group, self.twice))
+            mine = entries[at]
+            keys = (self.epoch[mine], self.copy[mine] > 0, self.client(mine), group[at])
+            entries[at] = mine[np.lexsort(keys)]
+        return entries
+
+    @cached_property
+    def node_of_run(self) -> Ints:
+        """By run: in epoch e its entry is ``entry_at[this + e]``."""
+        return pointers(self._lengths)[:-1] - self.runs.from_epoch
+
+    @cached_property
+    def run(self) -> AnyInts:
+        """The run of each entry; then one each for `ABSENT` and `NOBODY`, behind all runs."""
+        runs = np.arange(len(self.runs.group) + 2, dtype=self._index_type)
+        return np.append(np.repeat(runs[:-2], self._lengths)[self._node], runs[-2:])
+
+    @cached_property
+    def epoch(self) -> Ints:
+        """The epoch of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def client(self, entry: AnyInts) -> Ints:
+        """The client of each entry; where there is none the code of the entry itself."""
+        return self._clients[self.run[entry]]
+
+    def process(self, entry: AnyInts) -> Ints:
+        """The process of each entry, or -1."""
+        return self._processes[self.run[entry]]
+
+    def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
+        """Whether each entry's member subscribes a group topic."""
+        return self.reads(self.run[entry], group_topic)
+
+    def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
+        """Whether the member of each run subscribes a group topic."""
+        topics = self._topics[run]
+        found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
+        if len(self.subscribed):
+            found |= find(self.subscribed, pair(run, group_topic)) >= 0
+        return found
+
+    def following(self, entry: AnyInts) -> AnyInts:
+        """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
+        if not len(self):
+            return np.full(len(entry), -1)
+        node = self._node[np.maximum(entry, 0)]
+        found = self.entry_at[np.minimum(node + 1, len(self) - 1)]
+        found[(node == self._last_nodes[self.run[entry]]) | (entry < 0)] = -1
+        return found
+
+    @cached_property
+    def _clients(self) -> Ints:
+        """By value of `run`, as all that follow."""
+        return np.append(self.runs.client, [ABSENT, NOBODY])
+
+    @cached_property
+    def _processes(self) -> Ints:
+        return np.append(self.runs.process, [-1, -1])
+
+    @cached_property
+    def _topics(self) -> Ints:
+        return np.append(self.topics_of_run, [0, 0])
+
+    @cached_property
+    def _last_nodes(self) -> Ints:
+        """Where its last entry is in the order of `entry_at`; -1: the client goes on."""
+        runs = self.runs
+        goes_on = ~last_of_run(runs.group, runs.client)
+        goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
+        return np.append(np.where(goes_on, -1, pointers(self._lengths)[1:] - 1), [0, 0])
+
+    @property
+    def _lengths(self) -> Ints:
+        return self.runs.to_epoch - self.runs.from_epoch
+
+    @property
+    def _index_type(self) -> type[np.signedinteger[Any]]:
+        return np.int32 if len(self) <= MOST_NARROW else np.int64
+
+    @cached_property
+    def _node(self) -> Ints:
+        """Where each entry stands in the order of `entry_at`."""
+        epoch = ranges(self.runs.from_epoch, self._lengths)
+        # numpy sorts 16 bits by counting, and few chunks need more
+        small = len(self.first) <= np.iinfo(np.uint16).max
+        return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
+
+
+def build_roster(
+    coded: CodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
+) -> Roster:
+    """The entries of every epoch.
+
+    Args:
+        coded: the groups.
+        membership: states of the members.
+        epochs: of all groups.
+        topics: of all groups.
+        runs: of all groups, as `find_runs` gives them.
+    """
+    twice = overlapping(runs)
+    runs = by_process(runs, twice) if len(twice) else runs
+    subscriptions = membership.states.subscriptions[runs.state]
+    steps = np.zeros(len(epochs) + 1, np.int64)
+    np.add.at(steps, runs.from_epoch, 1)
+    np.add.at(steps, runs.to_epoch, -1)
+    first = pointers(np.cumsum(steps[:-1]))
+    many = np.bincount(topics.group, minlength=len(coded.groups)) > MASK_BITS
+    many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
+    reading = find_reading(coded, membership, runs, topics, many)
+    roster = Roster(
+        runs,
+        np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
+        np.minimum(topic_slots(topics), MASK_BITS),
+        np.sort(pair(reading.run, reading.group_topic)),
+        first,
+        np.zeros(0, np.bool_),
+        twice,
+    )
+    sets = subscriptions[roster.run[:-2]]
+    fewest = extreme(np.minimum, sets, first, 0)
+    return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))
+
+
+def topic_slots(topics: GroupTopics) -> Ints:
+    """The index of each group topic among those of its group."""
+    first = np.flatnonzero(first_of_run(topics.group))
+    return np.arange(len(topics.group)) - np.repeat(
+        first, np.diff(np.append(first, len(topics.group)))
+    )
+
+
+def _masks(coded: CodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
+    """Bits by the group topics' slots; the retry topic is everybody's."""
+    slots = np.append(topic_slots(topics), 0)  # index -1 is there even if no group has a topic
+    rows, topic = coded.topic_sets.members(subscriptions)
+    group_topic = topics.index(runs.group[rows], topic)
+    bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)
+    mask = np.zeros(len(runs.group), np.int64)
+    np.bitwise_or.at(mask, rows, bits)
+    retry = topics.index(runs.group, coded.groups.retry_topic[runs.group])
+    everybody = np.where(
+        coded.groups.has_retry[runs.group] & (retry >= 0),
+        np.int64(1) << np.minimum(slots[retry], MASK_BITS),
+        0,
+    )
+    uniform = uniform_groups(runs, subscriptions, len(coded.groups))
+    return np.where(uniform[runs.group], ALL_TOPICS, mask | everybody)

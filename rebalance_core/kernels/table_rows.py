@@ -1,0 +1,169 @@
+"""Arrays of codes as rows of a ledger table; run-length intervals of holdings: the rows of
+``ownership``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.kernels.cells import (
+    ABSENT,
+    NOBODY,
+    Block,
+    Broadcast,
+    Piece,
+    Queues,
+    Shared,
+    Tenures,
+)
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints, first_of_run
+
+# Arrays of codes as rows of a ledger table.
+
+NAMES = pa.dictionary(pa.int32(), pa.string())
+"""Names as `coded` gives them."""
+
+
+def table_rows(
+    table: str, columns: Mapping[str, Any], *, names_coded: bool = False
+) -> pa.RecordBatch:
+    """A batch with exactly the columns of the contract.
+
+    Args:
+        table: name of the ledger table.
+        columns: by name: numpy or Arrow arrays of the column's type, or names as `coded`.
+        names_coded: columns of names stay as they are, of type `NAMES`.
+    """
+    schema = coded_schema(table) if names_coded else plain_schema(table)
+    arrays = []
+    for field in schema:
+        values = columns[field.name]
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@cache
+def plain_schema(table: str) -> pa.Schema:
+    """The columns of a ledger table as its contract has them."""
+    return LEDGER_TABLES[table].arrow_schema()
+
+
+@cache
+def coded_schema(table: str) -> pa.Schema:
+    """The columns of a ledger table; texts are `NAMES`."""
+    return pa.schema(
+        field.with_type(NAMES) if field.type == pa.string() else field
+        for field in plain_schema(table)
+    )
+
+
+def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
+    """``cluster`` and ``consumer_group`` of each row."""
+    names = prepared.coded.names
+    return {
+        "cluster": coded(names.clusters, group),
+        "consumer_group": coded(names.groups, group),
+    }
+
+
+def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, pa.Array]:
+    """Columns of rows that last from one epoch to another of the same group.
+
+    Args:
+        prepared: the epochs.
+        first: the first epoch of each row.
+        end: the epoch after the last one; null where that is the end of the group's epochs.
+    """
+    epochs = prepared.epochs
+    is_open = end == epochs.of_group[epochs.group[first] + 1]
+    known = np.where(is_open, first, end)
+    return {
+        "from_epoch": pa.array(epochs.number[first]),
+        "to_epoch": pa.array(epochs.number[known], mask=is_open),
+        "from_ms": pa.array(epochs.from_ms[first]),
+        "to_ms": pa.array(epochs.from_ms[known], mask=is_open),
+    }
+
+
+def until(values: Ints) -> pa.Array:
+    """Instants; `NEVER` is null."""
+    return pa.array(values, mask=values == NEVER)
+
+
+def nullable(values: Any, known: Bools) -> pa.Array:
+    """Values where they are known, else null."""
+    return pa.array(values, mask=~known)
+
+
+def words(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
+    """The word of each code; -1 is null."""
+    return coded(pa.array(choices, pa.string()), codes)
+
+
+# Run-length intervals of holdings: the rows of ``ownership``.
+
+
+def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
+    """One row per unbroken holding, names coded; nobody is a row too."""
+    cells = piece.cells
+    if isinstance(piece, Block):
+        begin, end, client = _of_block(prepared, piece)
+        holders = (client >= 0).astype(np.int64)
+    else:
+        begin, end, client, holders = _with_nobody(piece)
+    queue = cells.queue[cells.segment[begin]]
+    return table_rows(
+        "ownership",
+        group_columns(prepared, queues.group[queue])
+        | queue_columns(prepared, queues, queue)
+        | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
+        | {
+            "client_id": coded(prepared.coded.names.clients, client),
+            "holders": holders.astype(np.int32),
+        },
+        names_coded=True,
+    )
+
+
+def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]:
+    """First cell, end and client of every holding."""
+    client = prepared.roster.client(block.entry)
+    begin = np.flatnonzero(first_of_run(client, block.cells.segment))
+    end, client = np.append(begin[1:], len(client)), client[begin]
+    held = client != ABSENT
+    return begin[held], end[held], client[held]
+
+
+def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
+    """First cell, end, client and processes of every holding, and of the stretches without one."""
+    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.segment))
+    ends = np.append(turns[1:], len(piece.cells))
+    free = piece.nobody[turns]
+    held = piece.tenures if isinstance(piece, Shared) else piece
+    processes = held.processes if isinstance(held, Tenures) else np.ones_like(held.begin)
+    return (
+        np.concatenate([held.begin, turns[free]]),
+        np.concatenate([held.end, ends[free]]),
+        np.concatenate([held.client, np.full(int(free.sum()), NOBODY)]),
+        np.concatenate([processes, np.zeros(int(free.sum()), np.int64)]),
+    )
+
+
+def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
+    """``topic``, ``broker_name`` and ``queue_id`` of each row."""
+    names, brokers = prepared.coded.names, prepared.grid.brokers
+    topic_broker = queues.topic_broker[queue]
+    return {
+        "topic": coded(names.topics, brokers.topic[topic_broker]),
+        "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
+        "queue_id": pa.array(queues.queue_id[queue]),
+    }

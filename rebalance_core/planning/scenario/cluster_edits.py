@@ -1,0 +1,427 @@
+"""Edits of brokers, topics and groups: brokers and rooms lost, queues scaled, another strategy."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    DEFAULT_SHARE_QUEUE_NUM,
+    PULL_MODE,
+    RequestMode,
+    can_be_popped,
+)
+from rebalance_core.model.times import read_duration
+from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
+from rebalance_core.planning.scenario.edit import (
+    LOSS_DETAILS,
+    Edit,
+    GroupEdit,
+    Key,
+    exactly_one,
+    matches,
+    number,
+    one_of,
+    patterns,
+    required,
+    strategy,
+    texts,
+    whole,
+    words,
+)
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
+from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
+from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
+
+# Edits of brokers: one lost, its master lost, a machine room cut off.
+
+# lose_broker: brokers without a replica left, and back if they come back.
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerLoss(Edit):
+    """What brokers lose for ``back_after``, or until the end."""
+
+    broker: tuple[str, ...]
+    back_after: int | None
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """The brokers."""
+        return {"broker": ("brokers", self.broker)}
+
+    def matched(self, life: ClusterLife) -> list[str]:
+        """The brokers that ``broker`` matches."""
+        return [name for name in sorted(life.brokers) if matches(name, self.broker)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseBroker(BrokerLoss):
+    """Every broker that ``broker`` matches goes down, for ``back_after`` or until the end.
+
+    ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
+    """
+
+    KIND = "lose_broker"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "broker": required(patterns),
+        "how": Key(one_of("stopped", "closed", "expired"), "closed"),
+        "back_after": Key(read_duration),
+    }
+
+    how: str
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Take them down."""
+        for name in self.matched(life):
+            life.lose(name, self.how.upper(), self.back_after, source)
+
+
+# lose_master: brokers whose slaves live on without a master, and its return.
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseMaster(BrokerLoss):
+    """Every broker that ``broker`` matches loses its master, for ``back_after`` or until the end.
+
+    ``slaves``: ``refused`` to be read (RocketMQ's default), read (``slave_read``),
+    or one is ``acting`` as master (rocketmq.md §15).
+    """
+
+    KIND = "lose_master"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "broker": required(patterns),
+        "slaves": Key(one_of("refused", "slave_read", "acting"), "refused"),
+        "back_after": Key(read_duration),
+    }
+
+    slaves: str
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Take their masters away."""
+        for name in self.matched(life):
+            life.lose_master(name, self.slaves.upper(), self.back_after, source)
+
+
+# lose_room: a machine room is cut off, with its brokers and its consumers.
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseRoom(Edit):
+    """Everything in the rooms is lost; after ``back_after`` brokers are up and members join again.
+
+    In the room is what begins with one of ``broker_prefixes`` or ``client_prefixes``; without
+    prefixes, what has the room's name before the first ``separator``. ``how``: ``crash`` closes the
+    connections, ``expired`` (default: the network is cut) leaves it to the scans.
+    """
+
+    KIND = "lose_room"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "room": required(texts),
+        "separator": Key(words, DEFAULT_ROOM_SEPARATOR),
+        "broker_prefixes": Key(texts),
+        "client_prefixes": Key(texts),
+        "how": Key(one_of("crash", "expired"), "expired"),
+        "back_after": Key(read_duration),
+    }
+
+    room: tuple[str, ...]
+    separator: str
+    broker_prefixes: tuple[str, ...] | None
+    client_prefixes: tuple[str, ...] | None
+    how: str
+    back_after: int | None
+
+    def concerns_group(self, consumer_group: str) -> bool:
+        """Every group may have members there."""
+        return True
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Take the brokers down."""
+        lost = [name for name in sorted(life.brokers) if self._inside(name, self.broker_prefixes)]
+        if not lost:
+            rooms = ", ".join(self.room)
+            life.log.warn(f"{source}: no broker of {life.cluster} is in the room {rooms}")
+        for name in lost:
+            life.lose(name, LOSS_DETAILS[self.how] or "", self.back_after, source)
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Lose the members."""
+        detail = LOSS_DETAILS[self.how]
+        for member in life.members():
+            if not self._inside(member.key[0], self.client_prefixes):
+                continue
+            if self.back_after is None:
+                life.remove(member, source, detail)
+            else:
+                down_ms = self.back_after + DOWN_MS
+                life.restart(member, source, down_ms=down_ms, detail=detail)
+
+    def _inside(self, name: str, prefixes: tuple[str, ...] | None) -> bool:
+        if prefixes is not None:
+            return name.startswith(prefixes)
+        room, separator, _ = name.partition(self.separator)
+        return bool(separator) and room in self.room
+
+
+# Edits of topics and groups: queues scaled, a topic created, another strategy, another request
+# mode.
+
+# scale_queues: more or fewer queues of a topic on each broker that has it.
+
+MOST_QUEUES = 65_536  # limits.max_queue_nums
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleQueues(Edit):
+    """``queues`` on each broker, or ``read`` and ``write`` each, or ``factor`` times as many.
+
+    Numbers are of one broker, as RocketMQ counts: 8 -> 16 doubles the topic. Later recorded
+    changes of these topics are scaled as well.
+    """
+
+    KIND = "scale_queues"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "topic": required(patterns),
+        "broker": Key(patterns, ("*",)),
+        "queues": Key(whole(0, MOST_QUEUES)),
+        "read": Key(whole(0, MOST_QUEUES)),
+        "write": Key(whole(0, MOST_QUEUES)),
+        "factor": Key(number(0, 1_024)),
+    }
+
+    topic: tuple[str, ...]
+    broker: tuple[str, ...]
+    queues: int | None
+    read: int | None
+    write: int | None
+    factor: float | None
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """One way to say how many."""
+        apart = "read" if "read" in values else "write"
+        yield from exactly_one(values, "queues", apart, "factor")
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """Topics and brokers."""
+        return {"topic": ("topics", self.topic), "broker": ("brokers", self.broker)}
+
+    def scaled(self, topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
+        """The settings of a topic on a broker under this edit."""
+        if not (matches(topic, self.topic) and matches(broker, self.broker)):
+            return settings
+        read, write = settings["read_queue_nums"] or 0, settings["write_queue_nums"] or 0
+        if self.factor is not None:
+            read, write = self._times(read), self._times(write)
+        else:
+            read = next((n for n in (self.queues, self.read) if n is not None), read)
+            write = next((n for n in (self.queues, self.write) if n is not None), write)
+        return settings | {"read_queue_nums": read, "write_queue_nums": write}
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Change what is configured now, and whatever is configured later."""
+        life.config_rules.append(self.scaled)
+        for topic in sorted(life.configs):
+            for broker, settings in sorted(life.configs[topic].items()):
+                scaled = self.scaled(topic, broker, settings)
+                if scaled != settings:
+                    life.configure(topic, broker, scaled, source)
+
+    def _times(self, queues: int) -> int:
+        assert self.factor is not None
+        return min(MOST_QUEUES, max(1, round(queues * self.factor))) if queues else 0
+
+
+# new_topic: a topic is created, and groups subscribe it.
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTopic(Edit):
+    """The topic ``name`` with ``queues`` on each of the brokers.
+
+    The members of the groups ``subscribed_by`` subscribe it ``subscribe_after`` its creation, one
+    ``every`` so often, while they run; who joins later has it from the start.
+    """
+
+    KIND = "new_topic"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "name": required(words),
+        "queues": required(whole(1, MOST_QUEUES)),
+        "broker": Key(patterns, ("*",)),
+        "subscribed_by": Key(patterns, ()),
+        "subscribe_after": Key(read_duration, 0),
+        "every": Key(read_duration, 0),
+    }
+
+    name: str
+    queues: int
+    broker: tuple[str, ...]
+    subscribed_by: tuple[str, ...]
+    subscribe_after: int
+    every: int
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """Brokers and groups."""
+        return {
+            "broker": ("brokers", self.broker),
+            "subscribed_by": ("groups", self.subscribed_by),
+        }
+
+    def concerns_group(self, consumer_group: str) -> bool:
+        """True for the groups that subscribe it."""
+        return matches(consumer_group, self.subscribed_by)
+
+    def subscribed(self) -> Sequence[str]:
+        """The new topic."""
+        return (self.name,)
+
+    def on_cluster(self, life: ClusterLife, source: str) -> None:
+        """Create it where it is not there yet."""
+        for broker in sorted(life.brokers):
+            if not matches(broker, self.broker):
+                continue
+            if broker in life.configs.get(self.name, {}):
+                life.log.warn(f"{source}: topic {self.name} is on broker {broker} already")
+            else:
+                settings = topic_settings(self.queues, self.queues)
+                life.configure(self.name, broker, settings, source)
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Plan the subscriptions."""
+        life.after(self.subscribe_after, self._subscribe, life, source)
+
+    def _subscribe(self, life: GroupLife, source: str) -> None:
+        members = life.draws(f"{source}/order").shuffled(life.members())
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then to subscribe")
+        for i, member in enumerate(members):
+            life.after(i * self.every, life.subscribe, member, self.name, source)
+
+        def with_topic(settings: Settings) -> Settings:
+            return life.resubscribed(settings, more=[self.name])
+
+        life.join_rules.append(with_topic)
+
+
+# switch_strategy: a group allocates by another strategy.
+
+AT_ONCE, ROLLING = "at_once", "rolling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchStrategy(GroupEdit):
+    """``at_once``: the same members under the other strategy. ``rolling``: a deploy.
+
+    In a deploy ``percent`` of the members restart ``every`` so often under new ids, and until the
+    last one has, members allocate by different strategies. Who joins later has the new one.
+    """
+
+    KIND = "switch_strategy"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "strategy": required(strategy),
+        "how": Key(one_of(AT_ONCE, ROLLING), AT_ONCE),
+        "percent": Key(number(0, 100), 10.0),
+        "every": Key(read_duration, EVERY_MS),
+        "down": Key(read_duration, DOWN_MS),
+    }
+
+    strategy: str
+    how: str
+    percent: float
+    every: int
+    down: int
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Switch who is there, and whoever joins later."""
+        members = life.draws(f"{source}/order").shuffled(life.members())
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+        life.join_rules.append(self._switched)
+        if self.how == AT_ONCE:
+            for member in members:
+                life.rejoin(member, self._switched, source)
+            return
+
+        def restart(member: EditedMember) -> None:
+            life.restart(member, source, down_ms=self.down, change=self._switched)
+
+        at_once = math.ceil(len(members) * self.percent / 100)
+        in_steps(life, members, at_once, self.every, restart)
+
+    def _switched(self, settings: Settings) -> Settings:
+        return settings | {"strategy": self.strategy}
+
+
+# switch_request_mode: brokers serve a topic of a group by POP from now on, or by PULL again.
+
+POP, PULL = "POP", "PULL"
+LARGEST_SHARE_QUEUE_NUM = 10_000
+_GLOB_SIGNS = frozenset("*?[")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchRequestMode(GroupEdit):
+    """``mode`` of the topics of the groups, as ``mqadmin setConsumeMode`` sets it.
+
+    The mode counts only for members that ask a broker (``clientRebalance=false``);
+    ``rebalance_mode`` makes all members do so, or divide themselves, from then on and under the
+    same ids. A mode that the history sets later for one of these topics is dropped.
+    """
+
+    KIND = "switch_request_mode"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "topic": Key(patterns, ("*",)),
+        "mode": required(one_of(POP, PULL)),
+        "share_queue_num": Key(whole(-1, LARGEST_SHARE_QUEUE_NUM)),
+        "rebalance_mode": Key(one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
+    }
+
+    topic: tuple[str, ...]
+    mode: str
+    share_queue_num: int | None
+    rebalance_mode: str | None
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Only POP shares."""
+        if values.get("mode") == PULL and "share_queue_num" in values:
+            yield "share_queue_num", f"goes with mode = {POP!r} only"
+
+    def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
+        """Groups and topics."""
+        return super().globs() | {"topic": ("topics", self.topic)}
+
+    @property
+    def request_mode(self) -> RequestMode:
+        """The mode and its share number."""
+        if self.mode == PULL:
+            return PULL_MODE
+        given = self.share_queue_num
+        return RequestMode(DEFAULT_SHARE_QUEUE_NUM if given is None else given)
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Set the mode now and keep it; switch who is there, and whoever joins later."""
+        named = [glob for glob in self.topic if not _GLOB_SIGNS & set(glob)]
+        topics = sorted({*life.topics, *named})
+        topics = [topic for topic in topics if matches(topic, self.topic) and can_be_popped(topic)]
+        if not topics:
+            life.log.warn(f"{source}: {life.consumer_group} has no topic that it could be set for")
+            return
+        if self.rebalance_mode is not None:
+            life.join_rules.append(self._switched)
+            for member in life.members():
+                life.rejoin(member, self._switched, source)
+        elif self.mode == POP and not life.asks_broker():
+            life.log.warn(
+                f"{source}: no member of {life.consumer_group} asks a broker, so the mode has no "
+                f'effect; rebalance_mode = "{BROKER_REBALANCE}" makes them'
+            )
+        for topic in topics:  # after the joins, so that it is a cause of the epoch, too
+            life.set_request_mode(topic, self.request_mode, source)
+
+    def _switched(self, settings: Settings) -> Settings:
+        return settings | {"rebalance_mode": self.rebalance_mode}

@@ -1,0 +1,235 @@
+"""Edits of members: consumers added, removed or restarted, other subscriptions."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rebalance_core.model.queue import java_string_key
+from rebalance_core.model.times import MINUTE_MS, read_duration
+from rebalance_core.planning.scenario.edit import (
+    LOSS_DETAILS,
+    GroupEdit,
+    Key,
+    exactly_one,
+    number,
+    one_of,
+    patterns,
+    required,
+    whole,
+    words,
+)
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
+
+# add_consumers: more processes of a group, like those that it has.
+
+MOST_CONSUMERS = 10_000
+CONFIG = "CONFIG"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddConsumers(GroupEdit):
+    """``count`` more, or that ``share`` of the members there are (1.0 doubles them).
+
+    The members take turns as models of settings, room and form of the client id. A group without
+    a member is modelled on its last one.
+    """
+
+    KIND = "add_consumers"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "count": Key(whole(1, MOST_CONSUMERS)),
+        "share": Key(number(0, 100)),
+        "every": Key(read_duration, 0),
+    }
+
+    count: int | None
+    share: float | None
+    every: int
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Count or share."""
+        yield from exactly_one(values, "count", "share")
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Join them, one ``every``."""
+        models = life.draws(f"{source}/models").shuffled(life.members())
+        if not models and life.last is not None:
+            models = [life.last]
+        if not models:
+            life.log.warn(f"{source}: {life.consumer_group} has had no member by then to copy")
+            return
+        if any((m.settings["strategy"] or life.group_strategy).startswith(CONFIG) for m in models):
+            life.log.warn(
+                f"{source}: members of {life.consumer_group} have the strategy CONFIG; the new "
+                "ones hold the same list as their models"
+            )
+        for i in range(life.how_many(self.count, self.share)):
+            life.after(i * self.every, life.join_newcomer, models[i % len(models)], source)
+
+
+# remove_consumers: processes of a group go and do not come back.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoveConsumers(GroupEdit):
+    """``count`` of the members, or that ``share`` of them; the seed decides which.
+
+    ``how``: ``leave`` says so to the brokers, ``crash`` is seen by them, ``expired`` is found by
+    their scan only.
+    """
+
+    KIND = "remove_consumers"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "count": Key(whole(1, MOST_CONSUMERS)),
+        "share": Key(number(0, 1)),
+        "how": Key(one_of(*LOSS_DETAILS), "leave"),
+        "every": Key(read_duration, 0),
+    }
+
+    count: int | None
+    share: float | None
+    how: str
+    every: int
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Count or share."""
+        yield from exactly_one(values, "count", "share")
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """End them, one ``every``."""
+        members = life.draws(f"{source}/choice").shuffled(life.members())
+        wanted = life.how_many(self.count, self.share)
+        if wanted > len(members):
+            life.log.warn(
+                f"{source}: {life.consumer_group} has {len(members)} members then, not {wanted}"
+            )
+        for i, member in enumerate(members[:wanted]):
+            life.after(i * self.every, life.remove, member, source, LOSS_DETAILS[self.how])
+
+
+# rolling_restart: all members restart, some percent at a time.
+
+DOWN_MS = 10_000
+"""From the end of a process to the join of its successor, unless said otherwise."""
+EVERY_MS = MINUTE_MS
+RANDOM, FIRST_FIRST, LAST_FIRST = "random", "first_first", "last_first"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollingRestart(GroupEdit):
+    """``percent`` of the members restart every ``every``, until each has restarted once.
+
+    In what ``order``: as the seed has it, or by client id as RocketMQ sorts them, which is the
+    order of their shares under AVG, from the first on or from the last.
+
+    Client ids change as the clients make them: same address, new pid and nanotime; those with an
+    instance name come back under the same id on another channel.
+    """
+
+    KIND = "rolling_restart"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "percent": Key(number(0, 100), 10.0),
+        "every": Key(read_duration, EVERY_MS),
+        "down": Key(read_duration, DOWN_MS),
+        "how": Key(one_of(*LOSS_DETAILS), "leave"),
+        "order": Key(one_of(RANDOM, FIRST_FIRST, LAST_FIRST), RANDOM),
+    }
+
+    percent: float
+    every: int
+    down: int
+    how: str
+    order: str
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Restart them in their order."""
+        members = self._ordered(life, source)
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+        at_once = math.ceil(len(members) * self.percent / 100)
+
+        def restart(member: EditedMember) -> None:
+            life.restart(member, source, down_ms=self.down, detail=LOSS_DETAILS[self.how])
+
+        in_steps(life, members, at_once, self.every, restart)
+
+    def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
+        if self.order == RANDOM:
+            return life.draws(f"{source}/order").shuffled(life.members())
+        by_id = sorted(life.members(), key=lambda member: java_string_key(member.key[0]))
+        return by_id if self.order == FIRST_FIRST else by_id[::-1]
+
+
+def in_steps(
+    life: GroupLife,
+    members: Sequence[EditedMember],
+    at_once: int,
+    every_ms: int,
+    act: Callable[[EditedMember], None],
+) -> None:
+    """Plan an act for each member, ``at_once`` members ``every_ms``, the first ones now."""
+    for i, member in enumerate(members):
+        life.after(i // at_once * every_ms, act, member)
+
+
+# mixed_subscriptions: a deploy after which some members subscribe a topic that others do not.
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedSubscriptions(GroupEdit):
+    """``percent`` of the members restart, one ``every`` so often, with another subscription.
+
+    They subscribe the topic ``extra`` as well, or lack the topic ``lacking``. Membership is by
+    group, so the shares of members that do not subscribe a topic have no owner.
+    """
+
+    KIND = "mixed_subscriptions"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": required(patterns),
+        "percent": required(number(0, 100)),
+        "extra": Key(words),
+        "lacking": Key(words),
+        "every": Key(read_duration, EVERY_MS),
+        "down": Key(read_duration, DOWN_MS),
+    }
+
+    percent: float
+    extra: str | None
+    lacking: str | None
+    every: int
+    down: int
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Extra or lacking."""
+        yield from exactly_one(values, "extra", "lacking")
+
+    def subscribed(self) -> Sequence[str]:
+        """The extra topic."""
+        return () if self.extra is None else (self.extra,)
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Restart the chosen members."""
+        members = life.draws(f"{source}/choice").shuffled(life.members())
+        chosen = members[: math.ceil(round(len(members) * self.percent / 100, 6))]
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+        elif self.lacking and not any(
+            self.lacking in (life.topics_of(member.settings) or ()) for member in chosen
+        ):
+            life.log.warn(f"{source}: no chosen member of {life.consumer_group} subscribes "
+                          f"{self.lacking}")  # fmt: skip
+
+        def changed(settings: Settings) -> Settings:
+            more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))
+            return life.resubscribed(settings, more=more, fewer=fewer)
+
+        def restart(member: EditedMember) -> None:
+            life.restart(member, source, down_ms=self.down, change=changed)
+
+        in_steps(life, chosen, 1, self.every, restart)

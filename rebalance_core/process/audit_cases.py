@@ -1,0 +1,523 @@
+"""The tables that an audit reads, and everything on one group in one place: the rows of many
+tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.completeness import CLUSTER_KINDS
+from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
+from rebalance_core.checks.input_tables import (
+    InputTables,
+    input_tables_of,
+    read_input_tables,
+    stored_input_tables,
+)
+from rebalance_core.checks.packed_rows import PackedTables
+from rebalance_core.checks.reading.locations import local_tables
+from rebalance_core.checks.reading.tables import read_table, stored_table
+from rebalance_core.checks.row_checks import check_table
+from rebalance_core.contracts import (
+    ALL_TABLES,
+    FINDING_TABLES,
+    INGESTED_TABLES,
+    INPUT_TABLES,
+    OBSERVED_TABLES,
+    REJECTED,
+    SIMULATED_TABLES,
+)
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.table import TECHNICAL, batch_of_rows, rows_of_arrow
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.in_process import read_collection
+from rebalance_core.kernels.codes import encode
+from rebalance_core.kernels.segments import Bools, Ints, pointers
+from rebalance_core.model import events
+from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
+from rebalance_core.process.written_tables import read_written
+from rebalance_core.storage.place import Location, Place
+
+# The tables that an audit reads: a simulation's input, what it is compared with, and rows on
+# clusters.
+
+# What an audit compares with: the observed tables, and the findings of an ingest.
+
+READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The tables by name, each there and maybe empty; ``rejected`` has the rows that are none."""
+
+    tables: Mapping[str, pa.Table]
+    rejected: pa.Table
+
+
+def read_observed(folder: str) -> Observed:
+    """The tables that lie by name in the local folder, as `read_input_tables` reads its own.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    locations = local_tables(folder, READ_TABLES)
+    return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
+
+
+def stored_observed(folder: Place) -> Observed:
+    """The tables that a job wrote into a folder, wherever that is.
+
+    Raises:
+        InputRefused: a table lacks columns, or a file cannot be read.
+    """
+    return observed({n: stored_table(ALL_TABLES[n], folder / n)[0] for n in READ_TABLES})
+
+
+def observed(tables: Mapping[str, pa.Table]) -> Observed:
+    """The tables out of Arrow tables by name, checked; those that are not there are empty.
+
+    Raises:
+        InputRefused: a table lacks columns.
+    """
+    good: dict[str, pa.Table] = {}
+    rejected = [REJECTED.arrow_schema().empty_table()]
+    for name in READ_TABLES:
+        table = ALL_TABLES[name]
+        if name not in tables:
+            good[name] = table.arrow_schema().empty_table()
+            continue
+        checked = check_table(name, tables[name])
+        good[name] = checked.tables[name].select(table.column_names)
+        rejected.append(checked.rejected)
+    return Observed(good, pa.concat_tables(rejected))
+
+
+# What concerns each cluster as a whole, from Arrow tables or parts of them.
+
+_NAME, _MS = pa.string(), pa.int64()
+_EVENTS = ALL_TABLES["cluster_events"].arrow_schema()
+_DUMP = ("cluster", "broker_name", "command")
+_SCHEMAS = {
+    "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
+    "facts": ALL_TABLES["observed_facts"].arrow_schema(),
+    "dumps": pa.schema([*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]),
+    "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
+    "findings": ALL_TABLES["findings"].arrow_schema(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterTables(PackedTables):
+    """What no group's case has; grows with brokers, not with groups.
+
+    Attributes:
+        spans: cluster, and first_ms and last_ms of its events.
+        facts: observed facts of `CLUSTER_KINDS`.
+        dumps: the newest ones by command and broker; observed rows of other origin are dumps too.
+        broker_events: `BROKER_EVENT_COLUMNS`.
+        findings: those of ingest that are on no group.
+    """
+
+    spans: pa.Table
+    facts: pa.Table
+    dumps: pa.Table
+    broker_events: pa.Table
+    findings: pa.Table
+
+    @classmethod
+    def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
+        """Those of all parts."""
+        found = [_tables(), *parts]
+        all_of = {name: pa.concat_tables(getattr(p, name) for p in found) for name in _SCHEMAS}
+        all_of["spans"] = _range(all_of["spans"], ("cluster",))
+        all_of["dumps"] = _range(all_of["dumps"], _DUMP)
+        return cls(**all_of)
+
+    def by_cluster(self) -> dict[str, ClusterRows]:
+        """The rows that a judge of clusters wants, by cluster."""
+        return cluster_rows(
+            self.spans.to_pylist(),
+            rows_of_arrow(self.facts),
+            self.dumps.to_pylist(),
+            self.broker_events.to_pylist(),
+        )
+
+
+def read_cluster_tables(tables: Mapping[str, pa.Table]) -> ClusterTables:
+    """What concerns clusters in input tables, observed tables and findings, by name."""
+    parts = (cluster_tables_of(name, rows) for name, rows in tables.items())
+    return ClusterTables.merged(part for part in parts if part is not None)
+
+
+def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
+    """What concerns clusters in some rows of one table; None: its rows never do."""
+    match table:
+        case "cluster_events":
+            times = rows.select(["cluster", "event_ms", "event_ms"])
+            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
+            return _tables(
+                spans=_range(times.rename_columns(_SCHEMAS["spans"].names), ("cluster",)),
+                broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),
+            )
+        case "observed_facts":
+            facts = rows.select(_SCHEMAS["facts"].names)
+            dumps = _of(facts, "kind", ("DUMP",))
+            command = pc.map_lookup(dumps["details"], pa.scalar("command"), "first")
+            return _tables(
+                facts=_of(facts, "kind", CLUSTER_KINDS),
+                dumps=_dumps(dumps, dumps["broker_name"], command, "last_ms"),
+            )
+        case "observed_ownership":
+            return _tables(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
+        case "observed_members":
+            brokers = rows["asked_broker"]
+            return _tables(dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms"))
+        case "findings":
+            on_clusters = rows.filter(rows["consumer_group"].is_null())
+            return _tables(findings=on_clusters.select(_SCHEMAS["findings"].names))
+    return None
+
+
+def _tables(**tables: pa.Table) -> ClusterTables:
+    """These tables; the others are empty."""
+    return ClusterTables(
+        **{
+            name: tables[name].cast(schema) if name in tables else schema.empty_table()
+            for name, schema in _SCHEMAS.items()
+        }
+    )
+
+
+def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
+    return rows.filter(pc.is_in(rows[column], pa.array(words)))
+
+
+def _dumps(
+    rows: pa.Table, brokers: pa.ChunkedArray | None, command: pa.ChunkedArray | str, ms: str
+) -> pa.Table:
+    """The newest dumps; ``brokers`` None: of no broker."""
+    if brokers is None:
+        brokers = pa.nulls(len(rows), _NAME)
+    if isinstance(command, str):
+        command = pa.repeat(pa.scalar(command), len(rows))
+    columns = [rows["cluster"], brokers, command, rows[ms], rows[ms]]
+    return _range(pa.table(columns, _SCHEMAS["dumps"].names), _DUMP)
+
+
+def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The least first_ms and the greatest last_ms of each key."""
+    grouped = times.group_by(list(key), use_threads=False)
+    made = grouped.aggregate([("first_ms", "min"), ("last_ms", "max")])
+    return made.rename_columns([*key, "first_ms", "last_ms"])
+
+
+# The tables that an audit reads: the input of a simulation, and what it is compared with.
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """The tables of an audit.
+
+    Attributes:
+        history: the input of its simulation, as read.
+        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
+    """
+
+    history: InputTables
+    seen: Observed
+
+    def with_propagation(self, folder: Location) -> AuditInputs:
+        """The same, and what `propagate` wrote into a folder."""
+        name = PROPAGATION.name
+        checked = check_table(name, read_written(folder, name))
+        rows = checked.tables[name].select(PROPAGATION.column_names)
+        rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
+        return replace(self, seen=Observed({**self.seen.tables, name: rows}, rejected))
+
+
+def read_inputs(folder: str) -> AuditInputs:
+    """The tables that lie by name in a local folder.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    return AuditInputs(read_input_tables(folder), read_observed(folder))
+
+
+def read_ingested(folder: Place) -> AuditInputs:
+    """The tables that an ingest of ours wrote into a folder, wherever that is."""
+    return AuditInputs(stored_input_tables(folder), stored_observed(folder))
+
+
+def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
+    """What an ingest makes of a collection."""
+    ingested = read_collection(collection, assumed).tables
+    tables = {
+        name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
+        for name, table in INGESTED_TABLES.items()
+    }
+    history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
+    return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
+
+
+# Everything on one group in one place: the rows of many tables, by group, and the state of its
+# topics.
+
+# The state in which each topic is at the end, broker by broker.
+
+_STATE = ("read_queue_nums", "write_queue_nums", "perm", "source")
+_NEVER = np.iinfo(np.int64).min
+
+
+def topic_states(cluster_events: pa.Table) -> pa.Table:
+    """The last event of every topic on every broker; a deletion on all brokers is one on each.
+
+    ``deleted_ms``: when it was deleted there last. ``source``: where the last event is from, as
+    a name server may still route what a broker deleted.
+    """
+    of_topics = pc.is_in(cluster_events["event_type"], pa.array(events.TOPIC_EVENTS))
+    rows = cluster_events.filter(of_topics)
+    topic, broker = _codes(rows)
+    event_ms, sequence = rows["event_ms"].to_numpy(), rows["sequence"].to_numpy()
+    order = np.lexsort((sequence, event_ms, broker, topic))
+    rows, topic, broker = rows.take(pa.array(order)), topic[order], broker[order]
+    event_ms, sequence = event_ms[order], sequence[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (topic[1:] != topic[:-1]) | (broker[1:] != broker[:-1])
+    first, last = np.flatnonzero(new), np.flatnonzero(np.roll(new, -1))
+    everywhere = broker[first] < 0
+    gone_ms, gone_sequence = _gone(topic, event_ms, sequence, last[everywhere])
+    deleted = pc.equal(rows["event_type"], events.TOPIC_DELETED).to_numpy()
+    deleted_ms = np.where(deleted, event_ms, _NEVER)
+    there_ms = (np.maximum.reduceat(deleted_ms, first) if len(first) else deleted_ms)[~everywhere]
+    last = last[~everywhere]
+    topic, event_ms, sequence = topic[last], event_ms[last], sequence[last]
+    gone_ms, gone_sequence = gone_ms[topic], gone_sequence[topic]
+    gone = (gone_ms > event_ms) | ((gone_ms == event_ms) & (gone_sequence > sequence))
+    return _states(rows.take(pa.array(last)), gone, gone_ms, np.maximum(there_ms, gone_ms))
+
+
+def _codes(rows: pa.Table) -> tuple[Ints, Ints]:
+    """Codes of (cluster, topic), dense, and of brokers; -1: all brokers."""
+    _, (cluster,) = encode(rows["cluster"])
+    names, (topic,) = encode(rows["topic"])
+    _, (broker,) = encode(rows["broker_name"])
+    _, dense = np.unique(cluster * len(names) + topic, return_inverse=True)
+    return dense.astype(np.int64), broker
+
+
+def _gone(topic: Ints, event_ms: Ints, sequence: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Time and sequence of the last event of each topic on all brokers at once."""
+    topics = int(topic.max(initial=-1)) + 1
+    gone_ms = np.full(topics, _NEVER, np.int64)
+    gone_sequence = np.full(topics, _NEVER, np.int64)
+    gone_ms[topic[last]], gone_sequence[topic[last]] = event_ms[last], sequence[last]
+    return gone_ms, gone_sequence
+
+
+def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.Table:
+    kind = pc.if_else(pa.array(gone), events.TOPIC_DELETED, last["event_type"])
+    at = pc.if_else(pa.array(gone), pa.array(gone_ms), last["event_ms"])
+    columns = {name: last[name] for name in ("cluster", "topic", "broker_name")}
+    columns |= {"event_ms": at, "event_type": kind}
+    columns |= {name: last[name] for name in _STATE}
+    columns["deleted_ms"] = pa.array(deleted_ms, mask=deleted_ms == _NEVER)
+    return pa.table(columns)
+
+
+# Everything on one group in one place: the rows of many tables, by group.
+#
+# What a fleet has most of, offsets, is thinned first: of a queue the first and the last
+# observation, of its commits the first two, the last and those at which the offset fell.
+
+CaseRows = dict[str, list[dict[str, Any]]]
+Case = tuple[str, str, CaseRows]
+
+_TOPIC = ("cluster", "topic")
+_QUEUE = ("topic", "broker_name", "queue_id")
+_QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "head_cached")
+
+
+def group_cases(
+    tables: Mapping[str, pa.Table], progress: Callable[[int, int], object] | None = None
+) -> Iterator[Case]:
+    """Cluster, group and the group's rows by table, for every group.
+
+    Args:
+        tables: the input tables, the observed tables, findings and the ledger, by name.
+        progress: told how many groups are done, of how many.
+    """
+    own = by_group(case_tables(tables))
+    for done, case in enumerate(cases_of(own), 1):
+        yield case
+        if progress is not None:
+            progress(done, len(own))
+
+
+def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
+    """Cluster and name of each group of a range."""
+    of_range = slice(begin, end)
+    clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
+    return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
+
+
+def cases_of(grouped: GroupedRows) -> Iterator[Case]:
+    """The case of every group, from rows of `by_group`; those of some are in memory as dicts."""
+    for begin, end in grouped.chunks(ROWS_PER_CHUNK):
+        tables = grouped.of(begin, end)
+        # a giant group's rows are large: each table goes as its dicts come
+        rows = {name: rows_of_arrow(tables.pop(name)) for name in [*tables]}
+        first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
+        for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
+            of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
+            yield cluster, group, of_group
+
+
+def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The tables of which a group's case is made; each has cluster and consumer_group."""
+    cluster_events = tables["cluster_events"]
+    found = {"cluster_events": _of_types(cluster_events, *events.GROUP_EVENTS)}
+    if "consumer_groups" in tables:
+        found["consumer_groups"] = tables["consumer_groups"]
+    if "committed_offsets" in tables:
+        found["committed_offsets"] = turning_commits(tables["committed_offsets"])
+    topics = topics_of_groups(tables)
+    found["topics"] = _joined(topic_states(cluster_events), topics)
+    if "queue_offsets" in tables:
+        found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
+    for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):
+        if name in tables:
+            found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
+    if "observed_facts" in tables:
+        routes = missing_routes(tables["observed_facts"], topics)
+        found["observed_facts"] = pa.concat_tables([found["observed_facts"], routes])
+    return {
+        name: table.drop_columns([c for c in TECHNICAL if c in table.column_names])
+        for name, table in found.items()
+    }
+
+
+def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
+    """The rows of tables that all name a cluster and a group."""
+    clusters, cluster = encode(*(table["cluster"] for table in tables.values()))
+    groups, group = encode(*(table["consumer_group"] for table in tables.values()))
+    keys = [c * len(groups) + g for c, g in zip(cluster, group, strict=True)]
+    numbers = np.unique(np.concatenate(keys))
+    rows, first = {}, {}
+    for name, key in zip(tables, keys, strict=True):
+        place = np.searchsorted(numbers, key)
+        rows[name] = np.argsort(place, kind="stable")
+        first[name] = pointers(np.bincount(place, minlength=len(numbers)))
+    of_cluster, of_group = np.divmod(numbers, max(1, len(groups)))
+    whole = {name: table.combine_chunks() for name, table in tables.items()}
+    return GroupedRows(
+        clusters.take(pa.array(of_cluster)), groups.take(pa.array(of_group)), whole, rows, first
+    )
+
+
+def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
+    joins = _of_types(tables["cluster_events"], events.CONSUMER_JOIN, events.SUBSCRIBE)
+    unnamed = joins.filter(pc.is_null(joins["subscriptions"]))
+    parts = [_listed(joins), unnamed.select([*GROUP, "topic"])]
+    if "consumer_groups" in tables:
+        parts.append(_listed(tables["consumer_groups"]))
+    if "committed_offsets" in tables:
+        parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
+    topics = pa.concat_tables(parts)
+    topics = topics.filter(pc.is_valid(topics["topic"]))
+    retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
+    topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
+    return topics.group_by([*GROUP, "topic"]).aggregate([])
+
+
+def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
+    """MISSING_ROUTE facts on the pop retry topics of groups, which name no group, with their group.
+
+    Args:
+        observed_facts: the facts.
+        topics: of `topics_of_groups`.
+    """
+    missing = pc.equal(observed_facts["kind"], "MISSING_ROUTE")
+    facts = observed_facts.filter(pc.and_(missing, pc.is_null(observed_facts["consumer_group"])))
+    place = pa.array(range(len(facts)), pa.int64())
+    named = pa.table({"cluster": facts["cluster"], "topic": facts["topic"], "_place": place})
+    found = _joined(named, pop_retry_names(topics))
+    at = observed_facts.column_names.index("consumer_group")
+    of_groups = facts.take(found["_place"])
+    return of_groups.set_column(at, observed_facts.schema.field(at), found["consumer_group"])
+
+
+def pop_retry_names(topics: pa.Table) -> pa.Table:
+    """(cluster, consumer_group, topic) of the pop retry topics of each group's topics."""
+    parts = []
+    for mark in POP_RETRY_MARKS:
+        groups = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
+        names = pc.binary_join_element_wise(groups, topics["topic"], mark)
+        parts.append(topics.set_column(topics.column_names.index("topic"), "topic", names))
+    return pa.concat_tables(parts)
+
+
+def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
+    """The first and the last observation of every queue, and those around a fall of its end."""
+    order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))
+    end = queue_offsets["max_offset"].to_numpy()[order]
+    falls = ~new & (np.roll(end, 1) > end)
+    kept = new | np.roll(new, -1) | falls | np.roll(falls, -1)
+    return queue_offsets.select(_QUEUE_END).take(pa.array(order[kept]))
+
+
+def turning_commits(committed_offsets: pa.Table) -> pa.Table:
+    """Of every queue's commits the first two, the last of each client, and those around a fall."""
+    order, new = _in_order(
+        committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
+    )
+    offset = committed_offsets["committed_offset"].to_numpy()[order]
+    falls = ~new & (np.roll(offset, 1) > offset)  # below the commit before
+    second = np.roll(new, 1) & ~new
+    kept = np.zeros(len(order), np.bool_)
+    kept[order] = new | second | np.roll(new, -1) | falls | np.roll(falls, -1)
+    order, new = _in_order(committed_offsets, (*GROUP, *_QUEUE, "client_id"), ("observed_ms",))
+    kept[order] |= np.roll(new, -1)
+    places = np.flatnonzero(kept)
+    return committed_offsets.take(pa.array(places))
+
+
+def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
+    """The rows by key, those of one by these columns, and where another key begins.
+
+    The first row begins a key as well, so what is rolled by one is right at both ends.
+    """
+    encoded = (table[name].combine_chunks().dictionary_encode("encode") for name in key)
+    codes = [column.indices.to_numpy() for column in encoded]
+    order = np.lexsort([*(table[name].to_numpy() for name in reversed(by)), *reversed(codes)])
+    new = np.zeros(len(order), np.bool_)
+    new[:1] = True
+    for code in codes:
+        of_row = code[order]
+        new[1:] |= of_row[1:] != of_row[:-1]
+    return order, new
+
+
+def _of_types(cluster_events: pa.Table, *types: str) -> pa.Table:
+    return cluster_events.filter(pc.is_in(cluster_events["event_type"], pa.array(types)))
+
+
+def _listed(table: pa.Table) -> pa.Table:
+    """The topics of the subscriptions, each with its group."""
+    lists = table["subscriptions"].combine_chunks()
+    groups = table.select(GROUP).take(pc.list_parent_indices(lists))
+    return groups.append_column("topic", pc.list_flatten(lists))
+
+
+def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:
+    """The rows of topics once for each group that has to do with the topic."""
+    return table.join(topics, keys=list(_TOPIC), join_type="inner")

@@ -1,0 +1,326 @@
+"""One pass over whole groups: clusters judged first, then every group by the rows of its ledger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_core.audit.changes import fingerprint
+from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
+from rebalance_core.audit.known_issues import Acceptance
+from rebalance_core.audit.redact import (
+    CLIENT_COLUMNS,
+    DUMP_OF_CLIENT,
+    HIDDEN,
+    PLACE_COLUMNS,
+    PLACES_OF_CLIENTS,
+    pseudonym,
+)
+from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
+from rebalance_core.engine.fan_out import GroupedRows, fan_out
+from rebalance_core.engine.ledger_pass import LedgerRows, ledger_pass, with_empty_events_if_missing
+from rebalance_core.engine.table_writer import LedgerFacts
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.process.audit_cases import (
+    Case,
+    ClusterTables,
+    by_group,
+    case_tables,
+    cases_of,
+    group_cases,
+    names_of,
+    read_cluster_tables,
+)
+from rebalance_core.process.audited import AuditResult, Row
+
+# Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
+
+_PLACE = re.compile(PLACES_OF_CLIENTS)
+
+
+def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
+    """The rows with names for client ids, no connections, and no text of rejected rows.
+
+    Args:
+        rows: of any table; names may be coded.
+        salt: of the names.
+    """
+    columns = [_redacted(name, rows[name], salt) for name in rows.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
+    if name in CLIENT_COLUMNS:
+        return _mapped(column, lambda client_id: pseudonym(client_id, salt))
+    if name in PLACE_COLUMNS:
+        return pa.nulls(len(column), column.type)
+    if name == "raw":
+        return pa.array([HIDDEN] * len(column), column.type)
+    if name == "source":
+        return _mapped(column, _hidden_client)
+    return _without_messages(column) if name == "issues" else column
+
+
+def _hidden_client(place: str) -> str:
+    hidden = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{HIDDEN}{m[3].removeprefix('.txt')}", place)
+    return _PLACE.sub(HIDDEN, hidden)
+
+
+def _mapped(
+    column: pa.StringArray | pa.DictionaryArray, change: Callable[[str], str]
+) -> pa.StringArray | pa.DictionaryArray:
+    encoded = column.dictionary_encode()
+    names = pa.array([change(name) for name in encoded.dictionary.to_pylist()], pa.string())
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(encoded.indices, names)
+    return names.take(encoded.indices)
+
+
+def _without_messages(issues: pa.ListArray) -> pa.Array:
+    shown = (
+        None if found is None else [{"code": one["code"], "message": HIDDEN} for one in found]
+        for found in issues.to_pylist()
+    )
+    return pa.array(shown, issues.type)
+
+
+# Clusters judged first, then every group: what both need, and what is made of both.
+
+FINDINGS = "findings"
+FOUND_TABLES = (FINDINGS, "group_verdicts")
+"""The tables of which a judge makes rows."""
+
+FoundRows = Mapping[str, list[Row]]
+"""Rows of `FOUND_TABLES` on groups."""
+
+
+@dataclass(frozen=True)
+class AuditedClusters:
+    """Clusters that are judged, and the rules for their groups.
+
+    Attributes:
+        clusters: what is known and found of them.
+        of_ingest: what ingest found beside groups.
+        groups: runs the rules on a group; travels to every task.
+    """
+
+    clusters: ClusterFindings
+    of_ingest: list[Row]
+    groups: GroupRules
+
+    def result(self, group_findings: FoundRows) -> AuditResult:
+        """What is found of all groups and clusters.
+
+        Args:
+            group_findings: of all groups (`run_group_rules`).
+        """
+        verdicts = group_findings["group_verdicts"]
+        found = self.clusters.all_findings(
+            self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
+        )
+        findings = group_findings["findings"] + _whole("findings", found)
+        return AuditResult(findings, verdicts, self.clusters.runs, self.clusters.incomplete)
+
+
+def audit_clusters(
+    clusters: ClusterTables,
+    *,
+    accepted: tuple[Acceptance, ...] = (),
+    stale_hours: float = 6.0,
+    not_before_ms: int | None = None,
+    redact_salt: str | None = None,
+) -> AuditedClusters:
+    """Judge the clusters.
+
+    Args:
+        clusters: what concerns them.
+        accepted: acceptances that hold.
+        stale_hours: what is older than this at the end says nothing about the present.
+        not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
+        redact_salt: show names for client ids, mixed with this; None: show the ids.
+    """
+    group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
+    groups = GroupRules(group_findings.runs, accepted, redact_salt)
+    return AuditedClusters(group_findings, rows_of_arrow(clusters.findings), groups)
+
+
+def run_group_rules(rules: GroupRules, cases: Iterable[Case]) -> dict[str, list[Row]]:
+    """What is found of some groups: rows of `FOUND_TABLES` with all columns."""
+    group_findings: dict[str, list[Row]] = {name: [] for name in FOUND_TABLES}
+    for cluster, group, rows in cases:
+        for name, found in rules(cluster, group, rows).items():
+            group_findings[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
+    return group_findings
+
+
+def _whole(table: str, rows: Iterable[Row]) -> list[Row]:
+    """The rows with all columns, in the contract's order."""
+    if table == FINDINGS:
+        rows = ({**row, "fingerprint": fingerprint(row)} for row in rows)
+    names = AUDITED_TABLES[table].column_names
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _unknown_groups(verdicts: Iterable[Row]) -> dict[str, tuple[list[Row], int]]:
+    """By cluster the groups with their names, and how many of them were compared."""
+    by_cluster: dict[str, tuple[list[Row], int]] = {}
+    for row in verdicts:
+        rows, compared = by_cluster.get(row["cluster"], ([], 0))
+        rows.append(row | {"groups": 1, "names": [row["consumer_group"]]})
+        by_cluster[row["cluster"]] = (rows, compared + (row["looks"] > 0))
+    return by_cluster
+
+
+# What an audit notes of some groups while their ledger goes by; parts are merged.
+
+
+class GroupFindings:
+    """Findings and verdicts on groups, packed."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, list[bytes]] = {name: [] for name in FOUND_TABLES}
+
+    def add(self, group_findings: FoundRows) -> None:
+        """Those of some more groups."""
+        for name, rows in group_findings.items():
+            if rows:
+                batch = batch_of_rows(AUDITED_TABLES[name], rows)
+                self._chunks[name].append(pack(pa.Table.from_batches([batch])))
+
+    def merge(self, other: GroupFindings) -> None:
+        """Those of groups that were judged elsewhere."""
+        for name, chunks in other._chunks.items():
+            self._chunks[name] += chunks
+
+    def rows(self) -> dict[str, list[Row]]:
+        """Those of all groups."""
+        return {
+            name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
+            for name, chunks in self._chunks.items()
+        }
+
+
+class AuditPart:
+    """What is told of some groups beside the rows of their ledger."""
+
+    def __init__(self) -> None:
+        self.facts = LedgerFacts()
+        self.group_findings = GroupFindings()
+
+    def merge(self, other: AuditPart) -> None:
+        """Add what is told of other groups."""
+        self.facts.merge(other.facts)
+        self.group_findings.merge(other.group_findings)
+
+    def shown(self, made: LedgerRows, salt: str | None) -> LedgerRows:
+        """The rows of the ledger as they are written; all that go by are counted.
+
+        Args:
+            made: rows of the ledger and of `REPLAYED`.
+            salt: of the names that are written for client ids; None: these are.
+        """
+        for name, rows in made:
+            self.facts.add(name, rows)
+            if name in LEDGER_TABLES:
+                yield name, rows if salt is None else redacted(rows, salt)
+
+
+# One pass over whole groups: the rows of their ledger, and what is found by these and others.
+
+ROWS_AT_ONCE = 4_000
+"""Input rows of the groups that are judged together: their ledger, which may have a hundred times
+as many rows, is in memory until they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPass:
+    """Simulates and audits groups; travels to every task.
+
+    Attributes:
+        rules: of single groups.
+        engine: see `EngineOptions`.
+    """
+
+    rules: GroupRules
+    engine: EngineOptions
+
+    def rows(
+        self,
+        tables: Mapping[str, pa.Table],
+        group_findings: GroupFindings,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> LedgerRows:
+        """Rows of every table of the ledger, with coded names (`ledger_pass`), and of `REPLAYED`.
+
+        Memory: the tables, and the ledger of the groups that `ROWS_AT_ONCE` input rows are of.
+
+        Args:
+            tables: used rows of input tables, observed tables, findings and ``propagation`` by
+                name: all that concern some groups. A table without rows may be missing.
+            group_findings: gets what is found, as the rows are taken.
+            progress: told how many groups are judged, of how many.
+        """
+        tables = with_empty_events_if_missing(tables)
+        own, grouped = by_group(case_tables(tables)), fan_out(tables)
+        place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
+        begin = 0
+        for first, end in grouped.chunks(ROWS_AT_ONCE):
+            ledger: dict[str, list[pa.Table]] = {}
+            for name, rows in ledger_pass(grouped.of(first, end), self.engine, names_coded=True):
+                if name in SIMULATED_TABLES:
+                    ledger.setdefault(name, []).append(_plain(name, rows))
+                yield name, rows
+            after = place[names_of(grouped, end - 1, end)[0]] + 1
+            group_findings.add(self._findings_of(own, begin, after, ledger))
+            begin = after
+            if progress is not None:
+                progress(begin, len(own))
+        group_findings.add(self._findings_of(own, begin, len(own), {}))
+
+    def _findings_of(
+        self, own: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
+    ) -> FoundRows:
+        """What is found of a range of groups; those without a consumer event have no ledger.
+
+        ``ledger`` is emptied: its rows are there as cases from here on.
+        """
+        if begin == end:
+            return {}
+        tables = own.of(begin, end)
+        tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
+        grouped = by_group(tables)
+        del tables
+        return run_group_rules(self.rules, cases_of(grouped))
+
+
+def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:
+    """The rows with names as texts."""
+    return pa.Table.from_batches([rows]).cast(SIMULATED_TABLES[table].arrow_schema())
+
+
+# The audit of tables with their ledger: every cluster judged, then every group.
+
+
+def audit_tables(
+    tables: Mapping[str, pa.Table],
+    *,
+    progress: Callable[[int, int], object] | None = None,
+    **options: Any,
+) -> AuditResult:
+    """Judge every cluster and group of tables with a ledger; `run.audit_and_write` makes it.
+
+    Cost: memory for the tables, and for the rows of some groups, all findings and all verdicts.
+
+    Args:
+        tables: input tables, observed tables, ingest's findings and the ledger, by name.
+        progress: told how many groups are judged, of how many.
+        options: those of `audit_clusters`.
+    """
+    audited = audit_clusters(read_cluster_tables(tables), **options)
+    return audited.result(run_group_rules(audited.groups, group_cases(tables, progress)))

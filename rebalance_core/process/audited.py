@@ -1,0 +1,262 @@
+"""An audit that was written: what it found, what its page shows, what changed since the
+previous one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit import outcome
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.changes import (
+    Changes,
+    Earlier,
+    Files,
+    Looked,
+    changes_since,
+    earlier_findings,
+    truncated_rules,
+)
+from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
+from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.table_writer import LedgerWritten
+from rebalance_core.model.verdicts import INFO
+from rebalance_core.process.written_tables import GroupName, ReadWritten
+from rebalance_core.report.audit_report import (
+    CHANGES_ON_PAGE,
+    ROWS_OF_A_TIMELINE,
+    TABLES_OF_GROUPS,
+    Previous,
+    ReportRows,
+    ShownFinding,
+    shown_finding,
+)
+
+# What an audit found, and what it wrote, in a process or on Spark.
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """``findings`` and ``group_verdicts`` as rows with the contract's columns.
+
+    Attributes:
+        findings: on groups, then on clusters.
+        verdicts: one a group.
+        runs: the audit runs by cluster.
+        incomplete: clusters of which something was not collected.
+    """
+
+    findings: list[Row]
+    verdicts: list[Row]
+    runs: Mapping[str, AuditRun]
+    incomplete: frozenset[str] = frozenset()
+
+    def counts(self) -> list[Count]:
+        """Findings by rule, severity and acceptance, in this order."""
+        return count_findings(self.findings)
+
+    def tables(self, findings_per_rule: int) -> dict[str, pa.Table]:
+        """Both tables as they are written.
+
+        Args:
+            findings_per_rule: of each rule the worst findings are kept, open ones first.
+        """
+        rows: dict[str, Sequence[Mapping[str, Any]]] = {
+            "findings": capped(self.findings, findings_per_rule),
+            "group_verdicts": self.verdicts,
+        }
+        return {
+            name: pa.Table.from_batches([batch_of_rows(AUDITED_TABLES[name], found)])
+            for name, found in rows.items()
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class AuditWritten:
+    """What an audit found and wrote.
+
+    Attributes:
+        result: all findings and verdicts; of a rule not all may be written.
+        ledger: what was written, with the tables of the audit among them.
+    """
+
+    result: AuditResult
+    ledger: LedgerWritten
+
+
+# What the page of an audit shows, from the tables as they were written.
+
+
+def rows_of_groups(read: ReadWritten, groups: Sequence[GroupName]) -> dict[str, ReportRows]:
+    """Rows of `TABLES_OF_GROUPS`: what the page shows of the groups."""
+    return {name: _newest_rows(read, name, groups, time) for name, time in TABLES_OF_GROUPS.items()}
+
+
+def shown_findings(
+    findings: Iterable[Mapping[str, Any]], limit: int, redaction: Redaction | None = None
+) -> list[ShownFinding]:
+    """The worst findings, open ones first."""
+    rows = shown_first(findings, limit)
+    return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
+
+
+def _newest_rows(read: ReadWritten, name: str, groups: Sequence[GroupName], time: str) -> list[Row]:
+    """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
+    found: list[Row] = []
+    for group in groups:
+        rows = read(name, group)
+        if len(rows) > ROWS_OF_A_TIMELINE:
+            key = [c for c in ALL_TABLES[name].key if c not in GROUP]
+            order = [(time, "descending"), *((c, "ascending") for c in key)]
+            newest = pc.sort_indices(rows, order, null_placement="at_start")
+            rows = rows.take(newest[:ROWS_OF_A_TIMELINE])
+        found += rows_of_arrow(rows)
+    return found
+
+
+# The findings of the previous audit, and what changed since.
+
+
+@dataclass(frozen=True, eq=False)
+class PreviousAudit:
+    """What was found before.
+
+    Attributes:
+        end_ms: end of the previous audit.
+        earlier: what it found and kept, and what it had not looked at.
+        truncated: rules of which it did not keep all.
+    """
+
+    end_ms: int
+    earlier: Sequence[Earlier]
+    truncated: Sequence[str]
+
+    def changes(self, findings: Iterable[Mapping[str, Any]], looked: Looked) -> Changes:
+        """What is new, still there, gone and not looked at."""
+        return changes_since(findings, self.earlier, looked, self.truncated)
+
+
+def previous_audit(
+    read: ReadWritten, outcome: Mapping[str, Any], files: Iterable[Mapping[str, Any]], carried: str
+) -> PreviousAudit:
+    """An audit that was written.
+
+    Args:
+        read: reads its output.
+        outcome: of its record.
+        files: that it read, of its record.
+        carried: its text of `carried_lines`; empty: it had looked at everything.
+    """
+    kept = rows_of_arrow(read("findings", None))
+    by_rule = Counter(row["rule_id"] for row in kept)
+    earlier = earlier_findings(kept, Files(files), _carried(carried))
+    return PreviousAudit(outcome["end_ms"], earlier, truncated_rules(by_rule, outcome["findings"]))
+
+
+def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
+    """What was not looked at, for the run after: a JSON object a line."""
+    lines = [
+        {
+            "finding": redaction.finding(one.finding) if redaction else one.finding,
+            "needs": one.needs,
+        }
+        for one in changes.not_looked_at
+    ]
+    return "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
+
+
+def _carried(text: str) -> list[Earlier]:
+    lines = map(json.loads, text.splitlines())
+    return [Earlier(line["finding"], tuple(line["needs"])) for line in lines]
+
+
+def shown_changes(end_ms: int, changes: Changes, redaction: Redaction | None) -> Previous:
+    """The changes as the page shows them.
+
+    ``redaction``: for earlier findings, which may tell of clients; None: they may.
+    """
+    unseen = [one.finding for one in changes.not_looked_at]
+    return Previous(
+        end_ms,
+        tuple(shown_findings(changes.new, CHANGES_ON_PAGE)),
+        tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
+        tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
+        changes.counts,
+    )
+
+
+# An audit that was written: what it found, what its page shows, what changed.
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """The findings of a run: all of them, and those that were written.
+
+    Attributes:
+        result: what was judged.
+        read: reads its tables as they were written.
+        previous: the audit to compare with; None: none.
+    """
+
+    result: AuditResult
+    read: ReadWritten
+    previous: PreviousAudit | None = None
+
+    def worst_groups(self, groups: int) -> list[tuple[str, str]]:
+        """(cluster, consumer_group) of the groups with the worst findings."""
+        return outcome.worst_groups(self.result.findings, groups)
+
+    def to_accept(self) -> list[outcome.Row]:
+        """What a file of acceptances names of the open findings."""
+        return outcome.to_accept(self.result.findings)
+
+    def changes(self, files: Iterable[Mapping[str, Any]]) -> Changes | None:
+        """What changed since the previous audit; None: none was given.
+
+        ``files``: what this audit read, for ``_run.json``.
+        """
+        if self.previous is None:
+            return None
+        found = self.result
+        looked = Looked.by(
+            found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
+        )
+        return self.previous.changes(found.findings, looked)
+
+    def shown_changes(
+        self, changes: Changes | None, redaction: Redaction | None
+    ) -> Previous | None:
+        """The same for the page; ``redaction``: for earlier findings, which may tell of clients."""
+        if self.previous is None or changes is None:
+            return None
+        return shown_changes(self.previous.end_ms, changes, redaction)
+
+    def truncated(self) -> Sequence[str]:
+        """Rules of which the previous audit did not keep all findings."""
+        return self.previous.truncated if self.previous else ()
+
+    def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:
+        """The worst findings as written."""
+        rows = (row for row in self._findings if with_info or row["severity"] != INFO)
+        return shown_findings(rows, findings)
+
+    def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, ReportRows]:
+        """Rows of the ledger as written, for the page."""
+        return rows_of_groups(self.read, groups)
+
+    @cached_property
+    def _findings(self) -> list[dict[str, Any]]:
+        return rows_of_arrow(self.read("findings", None))

@@ -1,0 +1,222 @@
+"""A whole plan in this process: check the input, compute every variant, write the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.checks.input_tables import InputTables
+from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
+from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
+from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.ledger_pass import history_of
+from rebalance_core.engine.options import RowForecast, like_pattern
+from rebalance_core.engine.routing import interests_of, refuse_no_group
+from rebalance_core.engine.table_writer import LedgerFacts, TableWriters
+from rebalance_core.kernels.codes import COMMITS, OFFSETS
+from rebalance_core.model import events
+from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
+from rebalance_core.planning.sweep.plan_options import (
+    MOST_REASONS,
+    PlanConfig,
+    PlanResult,
+    recorded_history,
+    refuse_bad_rates,
+)
+from rebalance_core.planning.variants import Variants
+from rebalance_core.process.plan_pass import (
+    Histories,
+    PlanFacts,
+    PlanPass,
+    Progress,
+    plan_pass,
+    summed_up,
+)
+from rebalance_core.process.plan_summary import last_rates
+from rebalance_core.process.simulate import row_forecast, unknown_members
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.storage.place import Location
+
+# The table ``rejected`` of a plan: what is wrong with the history as it was recorded.
+
+
+def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig) -> dict[str, int]:
+    """Write bad rows, and events of the recorded history about a process that is not there.
+
+    Returns:
+        How often each issue code occurs.
+
+    Raises:
+        InputRefused: There are too many.
+    """
+    unknown = unknown_members(checked.tables, recorded_history(options))
+    found = [*checked.rejected.to_batches(), *unknown]
+    facts = LedgerFacts()
+    for rows in found:
+        writers.write(REJECTED.name, rows)
+        facts.add(REJECTED.name, rows)
+    counts = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
+    rejected = pa.Table.from_batches(found, REJECTED.arrow_schema())
+    refuse_bad_rows(counts, options.bad_rows, lambda: complaints(rejected))
+    return {code: times for code, times in sorted(facts.rejected.items()) if times}
+
+
+# The optional input ``queue_rates``: messages per second of each queue.
+
+_RATE = "messages_per_second"
+
+
+def read_queue_rates(location: str, input_format: str | None = None, *, name: str = "") -> pa.Table:
+    """The rows of the table.
+
+    Args:
+        location: A local path.
+        input_format: Of the files; None: by their names.
+        name: What the message calls the table; the location if it is empty.
+
+    Raises:
+        InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
+    """
+    rows, _ = read_table(QUEUE_RATES, location, input_format)
+    checked = check_table(QUEUE_RATES.name, rows)
+    good = checked.tables[QUEUE_RATES.name]
+    wrong = pc.or_(pc.is_nan(good[_RATE]), pc.less(good[_RATE], 0))
+    negative = good[_RATE].filter(wrong).slice(0, MOST_REASONS).to_pylist()
+    bad = checked.rejected["issues"].slice(0, MOST_REASONS).to_pylist()
+    refuse_bad_rates(name or location, [issues[0]["message"] for issues in bad], negative)
+    return good
+
+
+def run_plan(
+    inputs: InputTables,
+    variants: Variants,
+    output: Location,
+    options: PlanConfig | None = None,
+    *,
+    queue_rates: pa.Table | None = None,
+    before_writing: Callable[[Mapping[str, int]], object] | None = None,
+    warn: Callable[[str], object] | None = None,
+    progress: Progress | None = None,
+) -> PlanResult:
+    """Compute and write a plan.
+
+    Memory: the input, the events of one history, the rows of some groups, and ``plan_summary``.
+
+    Args:
+        inputs: The recorded history.
+        variants: What to compute (`variants_of`).
+        output: A folder (`place_of`), which gets ``rejected`` and the tables of a plan; none of
+            them may be there.
+        options: See `PlanConfig`.
+        queue_rates: Rows of ``queue_rates`` (`read_queue_rates`); None: they are not known.
+        before_writing: Called with the input's rows by table, once few enough are known to be bad,
+            before the first table is written.
+        warn: Gets a text for each input table with unknown columns, which are not read.
+        progress: Told how many groups are done, of how many; a group counts in every history.
+
+    Raises:
+        InputRefused: The input has no event or too many bad rows, or an edit makes too many events
+            at one instant. Events that name a member who is not there count too, and are known only
+            once writing has begun.
+        OutputExists: A table is in the folder already.
+    """
+    options = options or PlanConfig()
+    checked = _checked(inputs, options, warn)
+    refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
+    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+    rows = {name: count.rows for name, count in checked.counts.items()}
+    if before_writing is not None:
+        before_writing(rows)
+    rates = None if queue_rates is None else last_rates(queue_rates)
+    planned = _plan_pass(checked, variants, options, rates)
+    with TableWriters(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as writers:
+        rejected = write_rejected(writers, checked, options)
+        facts, summary = PlanFacts(), list[pa.RecordBatch]()
+        numbers = range(len(variants.histories))
+        for table, batch in planned.rows(checked.tables, facts, numbers, progress=progress):
+            writers.write(table, batch)
+            if table == PLAN_SUMMARY.name:
+                summary.append(batch)
+        sums = summed_up(pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema()), facts.sound)
+        for batch in sums.league.to_batches():
+            writers.write(PLAN_LEAGUE.name, batch)
+    return PlanResult(
+        tables=writers.written(),
+        input_rows=rows,
+        rejected=rejected,
+        scenarios=sums.scenarios,
+        league=sums.league.to_pylist(),
+        warnings=planned.edits.told(facts.warnings),
+    )
+
+
+def plan_forecast(
+    inputs: InputTables,
+    variants: Variants,
+    options: PlanConfig | None = None,
+    *,
+    warn: Callable[[str], object] | None = None,
+) -> tuple[RowForecast, tuple[str, ...]]:
+    """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
+    options = options or PlanConfig()
+    checked = _checked(inputs, options, warn)
+    forecast = row_forecast(checked, recorded_history(options), options.bad_rows)
+    if forecast.refusal is not None:
+        return forecast, ()
+    planned = _plan_pass(checked, variants, options, None)
+    return forecast, planned.edits.told(planned.histories(checked.tables).warnings())
+
+
+def _plan_pass(
+    checked: Checked, variants: Variants, options: PlanConfig, rates: pa.Table | None
+) -> PlanPass:
+    tables = checked.tables
+    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    members = tables[EVENTS].filter(is_type(tables[EVENTS], events.CONSUMER_EVENTS))
+    return plan_pass(variants, edits, members, tables, options, rates)
+
+
+def _checked(
+    inputs: InputTables, options: PlanConfig, warn: Callable[[str], object] | None
+) -> Checked:
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(unknown_columns(name, columns))
+    return check_tables(inputs, max_queue_nums=options.max_queue_nums)
+
+
+# The histories of a plan as the replay has them, to look into one group.
+
+
+def planned_histories(
+    inputs: InputTables, variants: Variants, group: str
+) -> Iterator[tuple[str, int, GroupHistory]]:
+    """(scenario, first edit in epoch ms, history) of the groups wanted in each history of a plan.
+
+    Bad rows are left out. Without a scenario the first edit is -1.
+
+    Args:
+        inputs: the recorded history.
+        variants: what to compute; strategies do not matter.
+        group: a name, or a glob.
+    """
+    tables = check_tables(inputs).tables
+    edits = plan_edits(EventFacts.of_tables(tables), variants)
+    histories = Histories(tables, edits, like_pattern(group))
+    for number, named in enumerate(variants.histories):
+        edited = histories.of(number)
+        grouped = fan_out(edited.tables, like_pattern(group))
+        for place in range(len(grouped)):
+            history = history_of(
+                grouped.of(place, place + 1),
+                queue_offsets_given=OFFSETS in edited.tables,
+                committed_offsets_given=COMMITS in edited.tables,
+            )
+            yield named.name, edited.first_ms.get(history.cluster, -1), history

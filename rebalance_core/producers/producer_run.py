@@ -1,0 +1,404 @@
+"""One producer from beginning to end. Cost: changes of its state, not sends."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter as Counts
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.routes import POSITIVE_MASK, Counter, java_int
+from rebalance_core.producers.sending import CONNECT
+from rebalance_core.producers.tally import Choice, Tally
+from rebalance_core.producers.thread import SendingThread
+
+# Round robin while nothing changes: the next queues without walking to them one by one.
+
+
+class Cycle:
+    """The queues that one state of a producer chooses, over and over.
+
+    ``skips`` (5.1.4+): the counter passes over queues that may not be chosen. Otherwise, up to
+    5.1.3, it counts sends, and the turn of such a queue falls to the next one that may be chosen.
+    Cost: O(queues) once, then O(log queues) for any number of sends.
+    """
+
+    def __init__(
+        self,
+        queues: Sequence[MessageQueue],
+        may_choose: Callable[[str], bool],
+        *,
+        skips: bool,
+        idle_rounds: int = 0,
+    ) -> None:
+        """The cycle of a state.
+
+        Args:
+            queues: The publish list.
+            may_choose: Whether a broker may be chosen; at least one may.
+            skips: See the class.
+            idle_rounds: Rounds that each choice goes in vain before (filters that nobody passes).
+        """
+        self._size, self._skips, self._idle = len(queues), skips, idle_rounds * len(queues)
+        open_places = [i for i, queue in enumerate(queues) if may_choose(queue.broker_name)]
+        if skips:
+            self._places = open_places
+        else:
+            ahead = [bisect_left(open_places, i) % len(open_places) for i in range(self._size)]
+            self._places = [open_places[i] for i in ahead]
+        self._turns: dict[str, list[int]] = {}
+        for turn, place in enumerate(self._places):
+            self._turns.setdefault(queues[place].broker_name, []).append(turn)
+        self._whole = 0
+        self._change = [0] * (len(self._places) + 1)
+
+    @property
+    def brokers(self) -> Sequence[str]:
+        """Brokers that are chosen."""
+        return list(self._turns)
+
+    def most(self, counter: Counter) -> int:
+        """How many sends are sure not to wrap the counter; 0: walk."""
+        if counter.value is None or (not counter.masked and counter.value < 0):
+            return 0
+        left = POSITIVE_MASK - (counter.value & POSITIVE_MASK) - self._size
+        return max(left // (self._size + self._idle), 0)
+
+    def start(self, counter: Counter) -> int:
+        """The turn that comes next."""
+        place = ((counter.value or 0) & POSITIVE_MASK) % self._size
+        if self._skips:
+            return bisect_right(self._places, place) % len(self._places)
+        return (place + 1) % self._size
+
+    def sends_before(self, broker: str, start: int, passed: int) -> int:
+        """How many sends come before the broker is chosen after it was ``passed`` times."""
+        turns = self._turns[broker]
+        rounds, index = divmod(bisect_left(turns, start) + passed, len(turns))
+        return turns[index] + rounds * len(self._places) - start
+
+    def chosen(self, broker: str, start: int, sends: int) -> int:
+        """How often the broker is chosen in the next sends."""
+        turns = self._turns[broker]
+        rounds, rest = divmod(start + sends, len(self._places))
+        return rounds * len(turns) + bisect_left(turns, rest) - bisect_left(turns, start)
+
+    def run(self, counter: Counter, start: int, sends: int) -> None:
+        """Count this many sends, and set the counter behind them."""
+        length = len(self._places)
+        rounds, rest = divmod(sends, length)
+        self._whole += rounds
+        end = start + rest
+        self._add(start, min(end, length))
+        if end > length:
+            self._add(0, end - length)
+        value = counter.value or 0
+        advance = sends
+        if self._skips:
+            place = (value & POSITIVE_MASK) % self._size
+            first = bisect_right(self._places, place)
+            wraps, last = divmod(first + sends - 1, length)
+            advance = self._places[last] + wraps * self._size - place + sends * self._idle
+        counter.value = java_int(value + advance)
+
+    def take_counts(self) -> dict[int, int]:
+        """How often each place of the list was chosen since the last time; begins anew."""
+        counts: dict[int, int] = {}
+        extra = 0
+        for place, change in zip(self._places, self._change, strict=False):
+            extra += change
+            if self._whole + extra:
+                counts[place] = counts.get(place, 0) + self._whole + extra
+        self._whole = 0
+        self._change = [0] * (len(self._places) + 1)
+        return counts
+
+    def _add(self, start: int, end: int) -> None:
+        if end > start:
+            self._change[start] += 1
+            self._change[end] -= 1
+
+
+# Sends that fail and are repeated alike, round after round, counted at once.
+
+_COUNTS = ("sends", "failed")
+_MAPS = ("attempts", "stored", "errors")
+Chosen = dict[Any, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What a producer had done when a send began."""
+
+    tick: int
+    counter: int
+    gaps: dict[str, int]
+    sure: tuple[object, ...]
+    """what must not change within a round: time spent, draws used up"""
+    counts: dict[str, int]
+    maps: tuple[Chosen, ...]
+
+
+class Repetition:
+    """Rounds of a producer without fault tolerance while a broker refuses every connection.
+
+    The place in the list is its whole state then. Two sends that begin at the same place begin
+    equal rounds, as long as nothing takes time and no other broker has a remarkable answer.
+    """
+
+    def __init__(self, thread: SendingThread, flush: Callable[[], None], chosen: Chosen) -> None:
+        """Of one thread.
+
+        Args:
+            thread: The producer.
+            flush: Puts what jumps counted into the thread's counts and into ``chosen``.
+            chosen: Attempts by queue in the present slice.
+        """
+        self._thread, self._flush, self._chosen = thread, flush, chosen
+        self._seen: dict[tuple[int, int], _Moment] = {}
+
+    def forget(self) -> None:
+        """The list or the slice is another from now on."""
+        self._seen.clear()
+
+    def skip(self, tick: int, last: int) -> int:
+        """Count as many whole rounds as fit; the tick behind them.
+
+        Args:
+            tick: The send that is next, one with a remarkable answer.
+            last: The first send that must not be counted: something changes there.
+        """
+        counter = self._thread.producer.info.counter
+        if not self._may_repeat() or counter.value is None:
+            return tick
+        self._flush()
+        place = (counter.value & POSITIVE_MASK) % len(self._thread.producer.info.queues)
+        key = (self._thread.phase_number, place)
+        now, before = self._moment(tick, counter.value), self._seen.get(key)
+        rounds = 0 if before is None else self._rounds(before, now, last)
+        if before is None or not rounds:
+            self._seen[key] = now
+            return tick
+        self._count(before, now, rounds)
+        self.forget()
+        return tick + rounds * (now.tick - before.tick)
+
+    def _may_repeat(self) -> bool:
+        thread = self._thread
+        counter = thread.producer.info.counter
+        return (
+            not thread.variant.fault_tolerance
+            and not thread.waiting
+            and (counter.masked or (counter.value or 0) >= 0)
+            and any(how.outage == CONNECT for how in thread.phase.behaviours.values())
+        )
+
+    def _rounds(self, before: _Moment, now: _Moment, last: int) -> int:
+        """How many more rounds like the last one nothing disturbs."""
+        advance = now.counter - before.counter
+        if before.sure != now.sure or advance <= 0:
+            return 0
+        fits = [(last - now.tick) // (now.tick - before.tick)]
+        fits += [
+            gap // (before.gaps[broker] - gap)
+            for broker, gap in now.gaps.items()
+            if before.gaps[broker] != gap
+        ]
+        fits.append((POSITIVE_MASK - (now.counter & POSITIVE_MASK)) // advance - 1)
+        return max(min(fits), 0)
+
+    def _count(self, before: _Moment, now: _Moment, rounds: int) -> None:
+        thread = self._thread
+        for name in _COUNTS:
+            more = now.counts[name] - before.counts[name]
+            setattr(thread.counts, name, now.counts[name] + rounds * more)
+        for counted, then, since in zip(self._maps(), now.maps, before.maps, strict=True):
+            for key, number in then.items():
+                counted[key] = number + rounds * (number - since.get(key, 0))
+        for broker, gap in now.gaps.items():
+            thread.gaps[broker] = gap - rounds * (before.gaps[broker] - gap)
+        counter = now.counter + rounds * (now.counter - before.counter)
+        thread.producer.info.counter.value = java_int(counter)
+
+    def _maps(self) -> tuple[Chosen, ...]:
+        return (*(getattr(self._thread.counts, name) for name in _MAPS), self._chosen)
+
+    def _moment(self, tick: int, counter: int) -> _Moment:
+        counts = self._thread.counts
+        return _Moment(
+            tick,
+            counter,
+            dict(self._thread.gaps),
+            (counts.held_back, counts.waited_ms, dict(counts.slow), self._thread.draws_used()),
+            {name: getattr(counts, name) for name in _COUNTS},
+            tuple(map(dict, self._maps())),
+        )
+
+
+def run_producer(
+    model: ProducerModel,
+    group: ProducerGroup,
+    number: int,
+    variant: Variant,
+    *,
+    choices: bool = False,
+) -> Tally:
+    """Simulate one producer.
+
+    Between two remarkable answers, and while no isolation ends, round robin is arithmetic: such
+    sends are counted at once (`Cycle`). A remarkable one is walked through, with its retries, but
+    for rounds that repeat themselves (`Repetition`).
+
+    Args:
+        model: What is simulated.
+        group: The producer's group.
+        number: Which of the group.
+        variant: How it is built and set.
+        choices: Whether ``choices`` of the tally is wanted.
+    """
+    return _Run(SendingThread(model, group, number, variant), choices).run()
+
+
+class _Run:
+    def __init__(self, thread: SendingThread, choices: bool) -> None:
+        self.thread = thread
+        self.cycles: dict[tuple[frozenset[str], int], Cycle] = {}
+        self.choices = choices
+        self.chosen: Counts[MessageQueue] = Counts()
+        self.slice = (0, 0)
+        self.repetition = Repetition(thread, self._flush, self.chosen)
+
+    def run(self) -> Tally:
+        thread, length = self.thread, self.thread.model.length_ms
+        tick, last = 0, self.thread.first_tick(length)
+        self.slice = (0, self._slice_end(0))
+        while tick < last:
+            now_ms = thread.time_of(tick)
+            while now_ms >= self.slice[1]:
+                self._end_slice()
+            info = thread.producer.info
+            thread.enter(now_ms)
+            if thread.producer.info is not info:
+                self._flush(info.queues)
+                self.cycles = {}
+                self.repetition.forget()
+            tick = self._step(tick, now_ms)
+        self._end_slice()
+        thread.tally.isolations = list(thread.isolations.all())
+        return thread.tally
+
+    def _step(self, tick: int, now_ms: int) -> int:
+        """Jump as far as nothing changes, or send one message; the next tick."""
+        thread = self.thread
+        change_ms = min(thread.next_change(now_ms), self.slice[1])
+        due = thread.first_tick(change_ms) - tick
+        cycle = self._cycle(now_ms)
+        if cycle is None:
+            if not thread.producer.info.queues:
+                return self._no_route(tick, due)
+            return self._walk(tick)
+        counter = thread.producer.info.counter
+        start = cycle.start(counter)
+        ahead = [cycle.sends_before(b, start, thread.gaps[b]) for b in cycle.brokers]
+        sends = min(due, cycle.most(counter), *ahead)
+        if sends <= 0:
+            behind = self.repetition.skip(tick, tick + due)
+            return behind if behind > tick else self._walk(tick)
+        self._jump(cycle, tick, start, sends)
+        return tick + sends
+
+    def _jump(self, cycle: Cycle, tick: int, start: int, sends: int) -> None:
+        """Count sends that are all stored at once; their results say so to the fault table."""
+        thread, strategy = self.thread, self.thread.producer.strategy
+        thread.counts.sends += sends
+        for broker in sorted(cycle.brokers, key=lambda b: cycle.sends_before(b, start, 0)):
+            passed = cycle.chosen(broker, start, sends)
+            if not passed:
+                continue
+            thread.gaps[broker] -= passed
+            first = tick + cycle.sends_before(broker, start, 0)
+            thread.chose(broker, thread.time_of(first))
+            latest = tick + cycle.sends_before(broker, start, passed - 1)
+            strategy.report(broker, 0, False, True, thread.time_of(latest))
+        cycle.run(thread.producer.info.counter, start, sends)
+
+    def _walk(self, tick: int) -> int:
+        """Send one message, with all that may come of it; the next tick."""
+        thread = self.thread
+        queues = list(thread.producer.info.queues)
+        record, following = thread.send_at(tick)
+        if self.choices:
+            topic = thread.group.topic
+            made = record.picks[: len(record.reports)]
+            self.chosen.update(MessageQueue(topic, p.broker_name, p.queue_id) for p in made)
+        if thread.producer.info.queues != queues:  # to 5.1.3 the list may be rewritten
+            self._flush(queues)
+            self.cycles = {}
+        return following
+
+    def _no_route(self, tick: int, due: int) -> int:
+        """Every message fails at once while the route has no queue."""
+        due = max(due, 1)
+        self.thread.counts.sends += due
+        self.thread.counts.failed += due
+        return tick + due
+
+    # --- cycles -------------------------------------------------------------------------------
+
+    def _cycle(self, now_ms: int) -> Cycle | None:
+        """The cycle of the present state; null: each send changes it."""
+        producer = self.thread.producer
+        queues, faults = producer.info.queues, producer.strategy.faults
+        if producer.info.counter.value is None or not queues:
+            return None
+        brokers = {queue.broker_name for queue in queues}
+        profile, rounds = producer.strategy.profile, 0
+        chosen = frozenset(b for b in brokers if faults.is_available(b, now_ms))
+        if not chosen and profile.filters:
+            chosen, rounds = frozenset(b for b in brokers if faults.is_reachable(b)), 1
+            chosen, rounds = (chosen, 1) if chosen else (frozenset(brokers), 2)
+        if not chosen:
+            return None
+        if (chosen, rounds) not in self.cycles:
+            self.cycles[chosen, rounds] = Cycle(
+                queues, chosen.__contains__, skips=profile.filters, idle_rounds=rounds
+            )
+        return self.cycles[chosen, rounds]
+
+    def _flush(self, of: list[MessageQueue] | None = None) -> None:
+        """Take the counts of all cycles over: attempts that were stored at once.
+
+        Args:
+            of: The list that they walked; None: the present one.
+        """
+        queues = self.thread.producer.info.queues if of is None else of
+        counts = self.thread.counts
+        for cycle in self.cycles.values():
+            for place, sends in cycle.take_counts().items():
+                queue = queues[place]
+                counts.attempts[queue] = counts.attempts.get(queue, 0) + sends
+                counts.stored[queue] = counts.stored.get(queue, 0) + sends
+                if self.choices:
+                    self.chosen[queue] += sends
+
+    # --- slices -------------------------------------------------------------------------------
+
+    def _end_slice(self) -> None:
+        """Take the counts of a slice over, and go on to the next."""
+        self._flush()
+        self.repetition.forget()
+        from_ms, to_ms = self.slice
+        for queue, sends in sorted(self.chosen.items()):
+            choice = Choice(queue.broker_name, queue.queue_id, from_ms, to_ms, sends)
+            self.thread.tally.choices.append(choice)
+        self.chosen.clear()
+        self.slice = (to_ms, self._slice_end(to_ms))
+
+    def _slice_end(self, from_ms: int) -> int:
+        """Slices end where phases do, and at multiples of ``slice_ms``."""
+        slice_ms = self.thread.model.slice_ms
+        ends = [phase.to_ms for phase in self.thread.phases if phase.to_ms > from_ms]
+        return min((from_ms // slice_ms + 1) * slice_ms, *ends[:1] or [from_ms + slice_ms])

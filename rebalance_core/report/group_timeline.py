@@ -1,0 +1,284 @@
+"""The picture of who owned which queue when: rows are queues, time goes to the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from rebalance_core.report.audit_report import Cause, GroupTimeline
+from rebalance_core.report.painting import Palette
+from rebalance_core.report.svg import INK, QUIET, XMLNS, joined, marks_of, number, tag
+from rebalance_core.report.timeline import (
+    Axis,
+    Cell,
+    ClientShare,
+    TimelineRow,
+    cells_of,
+    client_shares,
+    rows_of,
+    segments,
+)
+from rebalance_core.report.visible import columns, shortened, visible
+
+# Numbers on the time axis for what set off the rebalances; close ones share a flag.
+
+NEAR_PX = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Causes from number `first` to `last` at pixel `x`."""
+
+    x: float
+    first: int
+    last: int
+
+    @property
+    def label(self) -> str:
+        """``4``, or ``4-6``."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def in_window(causes: Iterable[Cause], axis: Axis) -> list[Cause]:
+    """Those inside the axis, in order of time."""
+    inside = [cause for cause in causes if axis.from_ms <= cause.time_ms <= axis.to_ms]
+    return sorted(inside, key=lambda cause: (cause.time_ms, cause.text))
+
+
+def flags_of(causes: Iterable[Cause], axis: Axis) -> list[Flag]:
+    """One flag for each run of causes nearer to its first than the flags are wide."""
+    flags: list[Flag] = []
+    for at, cause in enumerate(causes, start=1):
+        x = axis.at(cause.time_ms)
+        if flags and x - flags[-1].x < NEAR_PX:
+            flags[-1] = Flag(flags[-1].x, flags[-1].first, at)
+        else:
+            flags.append(Flag(x, at, at))
+    return flags
+
+
+# What stands around the cells of a timeline: grid, hours, names of topics and queues, flags.
+
+WIDTH, LABELS, RIGHT = 980, 264, 14
+HEAD = 44
+ROW, TOPIC_ROW = 17, 21
+LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
+
+AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay behind an Arabic name
+
+
+def places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float, str]], float]:
+    """The top of each row, the base line and name of each topic, the bottom of all."""
+    tops: list[float] = []
+    topics: list[tuple[float, str]] = []
+    y, topic = float(HEAD), None
+    for row in rows:
+        if row.topic != topic:
+            topic = row.topic
+            topics.append((y + TOPIC_ROW - 6, topic))
+            y += TOPIC_ROW
+        tops.append(y)
+        y += ROW
+    return tops, topics, y
+
+
+def draw_grid(axis: Axis, bottom: float) -> Markup:
+    """A line for each tick, its time above and below."""
+    ticks = [(axis.at(time_ms), text) for time_ms, text in axis.ticks()]
+    lines = "".join(f"M{number(x)} {HEAD - 6}V{number(bottom + 4)}" for x, _ in ticks)
+    end = axis.left + axis.width
+    words = [
+        tag("text", text, x=x, y=y, class_="q", text_anchor=_anchor(x, text, end))
+        for y in ((HEAD - 11), bottom + 17)
+        for x, text in ticks
+    ]
+    return joined(
+        [
+            tag("path", d=lines, stroke="#cbd5e1", fill="none"),
+            tag("text", "UTC", x=11, y=HEAD - 11, class_="q"),
+            *words,
+        ]
+    )
+
+
+def _anchor(x: float, text: str, end: float) -> str:
+    return "end" if x + 3.4 * len(text) > end + RIGHT else "middle"
+
+
+def draw_labels(
+    rows: Sequence[TimelineRow], tops: Sequence[float], topics: Sequence[tuple[float, str]]
+) -> Markup:
+    """Names, clipped where an unusual font makes them too wide."""
+    names = [
+        tag(
+            "svg",
+            *(_label(row, top) for row, top in zip(rows, tops, strict=True)),
+            width=LABELS - 6,
+            height=(tops[-1] if tops else HEAD) + ROW,
+        )
+    ]
+    headings = [
+        tag("text", tag("title", topic), shortened(topic, TOPIC_COLUMNS), x=0, y=y, class_="t")
+        for y, topic in topics
+    ]
+    return joined(headings + names)
+
+
+def _label(row: TimelineRow, top: float) -> Markup:
+    broker = shortened(row.broker_name, max(LABEL_COLUMNS - columns(row.label) - 1, 5))
+    whole = visible(row.broker_name)
+    words = tag(
+        "text",
+        tag("title", f"{whole} {row.label}") if broker != whole else "",
+        broker,
+        Markup(" ") if broker.isascii() else AFTER_NAME,
+        row.label,
+        x=11,
+        y=top + 11,
+        class_=None if row.named else "q",
+    )
+    if not row.named:
+        return words
+    return tag("path", d=f"M1 {number(top + 3)}l6 4l-6 4z", fill=INK) + words
+
+
+def draw_flags(flags: Iterable[Flag], bottom: float) -> Markup:
+    """The numbers of the causes, each with a line through the rows."""
+    parts = []
+    for flag in flags:
+        width = 7 * len(flag.label) + 7
+        title = tag("title", f"cause {flag.label}, listed below")
+        line = f"M{number(flag.x)} 16V{number(bottom)}"
+        parts += [
+            tag("path", d=line, stroke=INK, stroke_dasharray="2 3", opacity="0.55", fill="none"),
+            tag("rect", title, x=flag.x - width / 2, y=1, width=width, height=15, rx=3, fill=QUIET),
+            tag("text", flag.label, x=flag.x, y=12, class_="f"),
+        ]
+    return joined(parts)
+
+
+STYLE = """
+.timeline text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1e293b}
+.timeline .q{fill:#475569}.timeline .t{font-weight:700}
+.timeline .m{text-anchor:middle;font-weight:700;paint-order:stroke;stroke:#fff;stroke-width:3px}
+.timeline .f{text-anchor:middle;font-weight:700;fill:#fff}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """A client of the picture: its sample, name, share of queue time, queues at both ends."""
+
+    sample: Markup
+    client: ClientShare
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A timeline as the page shows it.
+
+    Attributes:
+        svg: the drawing.
+        clients: the legend: those that the drawing shows, in the order of their marks.
+        clients_unseen: how many held queues in rows that are not drawn only.
+        signs: samples with words: no owner, shared, too fast to draw; those that occur.
+        causes: what the numbered flags mean, in order.
+        queues: how many queues the group has.
+        folded: True if a row may stand for several queues.
+        rows_left_out: rows not drawn; queues_left_out: queues in them.
+        troubled_left_out: rows not drawn that had no owner, or several, at some time.
+    """
+
+    cluster: str
+    consumer_group: str
+    svg: Markup
+    clients: tuple[Legend, ...]
+    clients_unseen: int
+    signs: tuple[tuple[Markup, str], ...]
+    causes: tuple[Cause, ...]
+    queues: int
+    folded: bool
+    rows_left_out: int
+    queues_left_out: int
+    troubled_left_out: int
+
+
+def draw_timeline(
+    timeline: GroupTimeline,
+    from_ms: int,
+    to_ms: int,
+    prefix: str,
+    named: frozenset[tuple[str, str, int]] = frozenset(),
+) -> Picture:
+    """Draw a group's ownership over the audit run.
+
+    Args:
+        timeline: the group.
+        from_ms: start of the window, epoch ms.
+        to_ms: its end; an empty window is drawn as one second.
+        prefix: begins the ids in the drawing; another for each drawing of a page.
+        named: queues (topic, broker name, queue id) that a finding names: drawn first of all.
+    """
+    axis = Axis(from_ms, max(to_ms, from_ms + 1000), LABELS, WIDTH - LABELS - RIGHT)
+    known = {
+        stretches: segments(stretches, axis.from_ms, axis.to_ms)
+        for stretches in {queue.stretches for queue in timeline.queues}
+    }
+    histories = [known[queue.stretches] for queue in timeline.queues]
+    rows = rows_of(zip(timeline.queues, histories, strict=True), named)
+    shares = client_shares(histories)
+    cells = cells_of(rows.shown, axis)
+    drawn = client_shares(row.history for row in rows.shown for _ in row.queue_ids)
+    palette = Palette(marks_of([share.client_id for share in drawn]), prefix)
+    causes = in_window(timeline.causes, axis)
+    seen = palette.clients_in(cells)
+    whole = {share.client_id: share for share in shares}
+    return Picture(
+        timeline.cluster,
+        timeline.consumer_group,
+        _drawing(timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)),
+        tuple(
+            Legend(palette.sample(client), whole[client])
+            for client in palette.marks
+            if client in seen
+        ),
+        len(shares) - len(seen),
+        palette.signs(cells),
+        tuple(causes),
+        len(timeline.queues),
+        rows.folded,
+        len(rows.left_out),
+        sum(len(row.queue_ids) for row in rows.left_out),
+        sum(row.troubled for row in rows.left_out),
+    )
+
+
+def _drawing(
+    group: str,
+    rows: Sequence[TimelineRow],
+    cells: Sequence[Sequence[Cell]],
+    palette: Palette,
+    axis: Axis,
+    flags: Iterable[Flag],
+) -> Markup:
+    tops, topics, bottom = places(rows)
+    height = bottom + 22
+    placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
+    return tag(
+        "svg",
+        tag("style", Markup(STYLE)),
+        tag("defs", palette.definitions(cells)),
+        draw_grid(axis, bottom),
+        draw_labels(rows, tops, topics),
+        palette.painted(placed, ROW - 3),
+        draw_flags(flags, bottom),
+        xmlns=XMLNS,
+        viewBox=f"0 0 {WIDTH} {number(height)}",
+        width=WIDTH,
+        height=height,
+        class_="timeline",
+        role="img",
+        aria_label=f"Who owned the queues of {visible(group)}",
+    )

@@ -1,0 +1,288 @@
+"""The cells of a timeline, one path for each client; small bars in running text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from rebalance_core.report.audit_report import GroupBalance, GroupCounts
+from rebalance_core.report.svg import (
+    ALARM,
+    INK,
+    LINE,
+    Mark,
+    box,
+    definition,
+    joined,
+    many_definition,
+    nobody_definition,
+    number,
+    paint,
+    swatch,
+    tag,
+)
+from rebalance_core.report.timeline import NOBODY, Cell, is_shared
+
+# Paints the cells of a timeline: one path for each client, whatever the number of its cells.
+
+Placed = tuple[float, Cell]  # the top of its row, and the cell
+LETTER_PX = 7
+THIN_PX = 4
+NO_OWNER_TEXT = "no owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The marks of a picture's clients and the ids of its patterns."""
+
+    marks: Mapping[str, Mark]
+    prefix: str
+
+    def clients_in(self, cells: Iterable[Sequence[Cell]]) -> set[str]:
+        """The clients that cells are painted for."""
+        drawn = (cell for row in cells for cell in row if not cell.changes)
+        return {client for cell in drawn for client, _ in cell.state or ()}
+
+    def definitions(self, cells: Sequence[Sequence[Cell]]) -> Markup:
+        """The patterns that the cells need."""
+        seen = self.clients_in(cells)
+        marks = [mark for client, mark in self.marks.items() if client in seen]
+        patterns = [definition(mark, self.prefix) for mark in marks]
+        return joined([*patterns, nobody_definition(self.prefix), many_definition(self.prefix)])
+
+    def sample(self, client_id: str) -> Markup:
+        """The client's sample in the legend."""
+        mark, prefix = self.marks[client_id], f"{self.prefix}l"
+        if mark.style is None:
+            return Markup('<b class="number">{}</b>').format(mark.label)
+        return swatch(paint(mark, prefix), definition(mark, prefix), label=mark.label)
+
+    def signs(self, cells: Iterable[Sequence[Cell]]) -> tuple[tuple[Markup, str], ...]:
+        """Samples and words for what occurs beside clients."""
+        drawn = [cell for row in cells for cell in row]
+        name = f"{self.prefix}l"
+        signs = (
+            (
+                any(cell.state == NOBODY and not cell.changes for cell in drawn),
+                swatch(f"url(#{name}none)", nobody_definition(name), ALARM),
+                "no owner: nobody reads the queue",
+            ),
+            (
+                any(is_shared(cell.state) for cell in drawn),
+                swatch("#ffffff", Markup(""), ALARM, "A+B"),
+                "shared: more than one process owns the queue",
+            ),
+            (
+                any(cell.changes for cell in drawn),
+                swatch(f"url(#{name}many)", many_definition(name), INK),
+                "owners change too fast to draw",
+            ),
+        )
+        return tuple((sample, words) for occurs, sample, words in signs if occurs)
+
+    def painted(self, placed: Sequence[Placed], height: float) -> Markup:
+        """All cells; plain ones first, so that unowned, shared and crowded ones lie on top."""
+        return joined(
+            [
+                *self._plain(placed, height),
+                self._crowds(placed, height),
+                self._nobody(placed, height),
+                self._outlines(placed, height),
+                *self._words(placed, height),
+            ]
+        )
+
+    def _plain(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
+        """One path for each paint; thin cells last and without a gap, which would hide them."""
+        boxes: dict[tuple[bool, str], list[str]] = {}
+        for top, cell in placed:
+            if cell.changes or not cell.state:
+                continue
+            clients = self._clients(cell)[:2]
+            share = height / len(clients)
+            for at, client in enumerate(clients):
+                fill = paint(self.marks[client], self.prefix)
+                drawn = box(cell.left, top + at * share, cell.width, share)
+                boxes.setdefault((cell.width < THIN_PX, fill), []).append(drawn)
+        for thin, fill in sorted(boxes):
+            gap = None if thin else "#fff"
+            yield tag("path", d="".join(boxes[thin, fill]), fill=fill, stroke=gap)
+
+    def _crowds(self, placed: Iterable[Placed], height: float) -> Markup:
+        shapes = [box(c.left, top, c.width, height) for top, c in placed if c.changes]
+        return _path(shapes, f"url(#{self.prefix}many)", INK, "0.8")
+
+    def _nobody(self, placed: Iterable[Placed], height: float) -> Markup:
+        shapes = [
+            box(c.left + 0.5, top + 0.5, max(c.width - 1, 1), height - 1)
+            for top, c in placed
+            if c.state == NOBODY and not c.changes
+        ]
+        return _path(shapes, f"url(#{self.prefix}none)", ALARM, "1")
+
+    def _outlines(self, placed: Iterable[Placed], height: float) -> Markup:
+        shapes = [
+            box(c.left + 0.5, top, max(c.width - 1, 1), height)
+            for top, c in placed
+            if is_shared(c.state)
+        ]
+        return _path(shapes, "none", ALARM, "1.8")
+
+    def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
+        for top, cell in placed:
+            word = self._word(cell)
+            if word and cell.width >= LETTER_PX * len(word) + 4:
+                yield tag(
+                    "text", word, x=cell.left + cell.width / 2, y=top + height - 3, class_="m"
+                )
+
+    def _word(self, cell: Cell) -> str:
+        if cell.changes:
+            return f"{cell.changes:,} changes"
+        if not cell.state:
+            return NO_OWNER_TEXT
+        clients = self._clients(cell)
+        holders = dict(cell.state)
+        labels = [
+            self.marks[c].label + (f"×{holders[c]}" if holders[c] > 1 else "") for c in clients[:2]
+        ]
+        more = [f"{len(clients) - 2}"] if len(clients) > 2 else []
+        return "+".join(labels) + "".join(f" and {count} more" for count in more)
+
+    def _clients(self, cell: Cell) -> list[str]:
+        """The cell's clients, those with the largest share first."""
+        held = {client for client, _ in cell.state or ()}
+        return [client for client in self.marks if client in held] if len(held) > 1 else list(held)
+
+
+def _path(boxes: Sequence[str], fill: str, stroke: str, width: str) -> Markup:
+    if not boxes:
+        return Markup("")
+    return tag("path", d="".join(boxes), fill=fill, stroke=stroke, stroke_width=width)
+
+
+# Small bars in running text: groups compared, queues of each member, moves in each epoch.
+
+HEIGHT = 26
+LOAD_WIDTH, MOVES_WIDTH, GROUPS_WIDTH = 220, 120, 420
+WIDEST_BAR = 14
+LOAD_INK, MOVES_INK = "#64748b", "#64748b"
+MOST_TITLES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceLine:
+    """A group's row in the table of balance and movement."""
+
+    balance: GroupBalance
+    load: Markup
+    moves: Markup
+    moved: int
+    words: str
+
+
+def balance_line(balance: GroupBalance) -> BalanceLine:
+    """The row with its bars."""
+    return BalanceLine(
+        balance,
+        load_bars(balance),
+        bars(pooled(balance.moved, MOVES_WIDTH // 2), MOVES_WIDTH, MOVES_INK),
+        sum(balance.moved),
+        load_words(balance),
+    )
+
+
+def load_bars(balance: GroupBalance) -> Markup:
+    """A bar for each member, the largest first; a line at the even share; a dot for an idle one."""
+    order = sorted(
+        zip(balance.queues, balance.client_ids, strict=True), key=lambda p: (-p[0], p[1])
+    )
+    counts = pooled([count for count, _ in order], LOAD_WIDTH // 2, whole=False)
+    titles = [f"{client}: {count}" for count, client in order] if len(order) <= MOST_TITLES else []
+    even = sum(balance.queues) / len(balance.queues) if balance.queues else 0
+    return bars(counts, LOAD_WIDTH, LOAD_INK, even, titles)
+
+
+def load_words(balance: GroupBalance) -> str:
+    """The same in words: who has most and least."""
+    if not balance.client_ids:
+        return "no member"
+    pairs = list(zip(balance.queues, balance.client_ids, strict=True))
+    most = min(pairs, key=lambda pair: (-pair[0], pair[1]))
+    least = min(pairs)
+    if most[0] == least[0]:
+        return f"each {most[0]:,}"
+    return f"most {most[0]:,} ({most[1]}), least {least[0]:,} ({least[1]})"
+
+
+def bars(
+    counts: Sequence[float],
+    width: int,
+    colour: str,
+    even: float = 0,
+    titles: Sequence[str] = (),
+) -> Markup:
+    """Upright bars, at most `width` wide; with `even`: its line, and a dot for each 0."""
+    if not counts:
+        return Markup("")
+    step = min(width / len(counts), WIDEST_BAR)
+    gap = 2 if step >= 6 else 0.5 if step >= 3 else 0
+    top = max(max(counts), 1)
+    room, base = HEIGHT - 7, HEIGHT - 5
+    drawn, zeros = [], []
+    for at, count in enumerate(counts):
+        title = tag("title", titles[at]) if titles else Markup("")
+        tall = max(count / top * room, 1.0)
+        x = at * step
+        if count:
+            area = {"x": x, "y": base - tall, "width": step - gap, "height": tall}
+            drawn.append(tag("rect", title, **area) if titles else tag("rect", **area))
+        elif even:
+            zeros.append(f"M{number(x + (step - gap) / 2)} {HEIGHT - 2}h0")
+    right = number(step * len(counts))
+    lines = [tag("path", d=f"M0 {base}.5H{right}", stroke=LINE, fill="none")]
+    if even:
+        y = number(base - even / top * room)
+        dashes = tag("path", d=f"M0 {y}H{right}", stroke=INK, stroke_dasharray="3 2", fill="none")
+        lines.append(dashes)
+    if zeros:
+        dot = {"stroke": ALARM, "stroke_width": "3", "stroke_linecap": "round"}
+        lines.append(tag("path", d="".join(zeros), fill="none", **dot))
+    inner = tag("g", *drawn, fill=colour)
+    return tag("svg", inner, *lines, width=width, height=HEIGHT, role="img", aria_label="bars")
+
+
+def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
+    """At most `most` numbers: neighbours added up (`whole`) or averaged."""
+    if len(counts) <= most:
+        return [float(count) for count in counts]
+    cuts = [at * len(counts) // most for at in range(most + 1)]
+    parts = [counts[start:end] for start, end in pairwise(cuts)]
+    return [sum(part) / (1 if whole else len(part)) for part in parts]
+
+
+def group_bar(groups: GroupCounts) -> Markup:
+    """How the compared groups split, in one bar."""
+    kinds = (
+        (groups.equal, "#cbd5e1"),
+        (groups.shared, "#93c5fd"),
+        (groups.differing, ALARM),
+        (groups.unstable, "#94a3b8"),
+        (groups.unknown, "#f1f5f9"),
+    )
+    whole = sum(count for count, _ in kinds)
+    if not whole:
+        return Markup("")
+    left, parts = 0.0, []
+    for count, colour in kinds:
+        if count:
+            width = max(count / whole * GROUPS_WIDTH, 3.0)
+            area = {"x": left, "y": 0.5, "width": width, "height": 11}
+            parts.append(tag("rect", **area, fill=colour, stroke="#475569"))
+            left += width
+    view = f"-0.5 0 {number(left + 1)} 12"
+    drawn = joined(parts)
+    return tag("svg", drawn, viewBox=view, preserveAspectRatio="none", class_="split", height=12)

@@ -1,0 +1,382 @@
+"""Input tables from JSON lines, CSV or Parquet, every row with the place it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.checks.conform import conform, refuse_missing_columns
+from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
+from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
+from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
+from rebalance_core.checks.reading.locations import (
+    entries_of,
+    format_of_table,
+    local_files,
+    not_found,
+    unknown_names,
+)
+from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.contracts import (
+    ALL_TABLES,
+    FINDING_TABLES,
+    INPUT_TABLES,
+    OBSERVED_TABLES,
+    Table,
+)
+from rebalance_core.contracts.paths import unreadable_file
+from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.sources import (
+    Batches,
+    Read,
+    Source,
+    cores_of,
+    read_numbered,
+    rows_of,
+    source_of,
+)
+from rebalance_core.storage.place import Place
+
+# Files under a path that driver and executors share: the tasks read them themselves.
+#
+# The JVM would decode every column and hand the rows to Python one by one, which costs more than
+# to check them.
+
+_BYTES_PER_TASK = 128 << 20
+"""As Spark's own spark.sql.files.maxPartitionBytes."""
+
+
+def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence[str]) -> Source:
+    """The rows of Parquet files.
+
+    Args:
+        spark: A session with a context.
+        table: The contract.
+        path: What the table is called.
+        files: Local paths, one at least.
+
+    Raises:
+        InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
+            others is raised by the tasks.
+    """
+    stored = ParquetTable.of(path, files)
+    refuse_missing_columns(table, stored.schema.names)
+    shares = _shares(pieces_of(path, files), cores_of(spark))
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in shares[number]:
+                    for rows in stored.rows(piece):
+                        yield ReadRows(conform(table, rows), frozenset())
+
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    return Source(table, numbers, read, unknown_names(table, stored.names, TECHNICAL))
+
+
+def _shares(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
+    """The pieces of each task: as many tasks as cores, more if they had too much to read."""
+    size = sum(piece.size for piece in pieces)
+    tasks = min(len(pieces), max(cores, -(-size // _BYTES_PER_TASK)))
+    falling = sorted(pieces, key=lambda piece: -piece.size)
+    return [falling[number::tasks] for number in range(tasks)] or [[]]
+
+
+# Parquet files as Spark reads them, each row with the file and row it came from.
+
+_FILE, _ROW = "_source_file", "_source_row"
+"""Where a row of a Parquet file stands."""
+
+
+def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of Parquet files that only Spark reaches."""
+    rows = spark.read.parquet(path)
+    names = [name for name in rows.columns if name not in TECHNICAL]
+    columns = [sf.col(f"`{name}`") for name in names]
+    place = [sf.col("_metadata.file_name").alias(_FILE), sf.col("_metadata.row_index").alias(_ROW)]
+    refuse_missing_columns(table, [*names, SOURCE])
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            given = pa.Table.from_batches([batch]).drop_columns([_FILE, _ROW])
+            numbered = given.append_column(SOURCE, _places(batch[_FILE], batch[_ROW]))
+            yield ReadRows(conform(table, numbered), frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, rows.select(*columns, *place), read, unknown)
+
+
+def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
+    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
+    of_files = files.dictionary_encode()
+    names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
+    number = pc.add(rows, 1).cast(pa.string())
+    return pc.binary_join_element_wise(names.take(of_files.indices), number, ":")
+
+
+# Lines of text files as rows of a contract table, each with the file and line it came from.
+
+Parse = Callable[[pa.Array, pa.Array, pa.Array], ReadRows]
+"""Lines that are not blank, their sources and whether they were UTF-8, to conformed rows."""
+
+
+def json_source(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of JSON lines."""
+
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        return json_rows(table, lines, source, utf8)
+
+    return Source(table, _lines(spark, path), _reading(parse), None)
+
+
+def csv_source(
+    spark: SparkSession, table: Table, path: str, header: str, names: Sequence[str]
+) -> Source:
+    """The rows of CSV.
+
+    Args:
+        spark: any session.
+        table: the contract.
+        path: of a file or folder.
+        header: the first line of every file.
+        names: of the header.
+    """
+
+    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
+        rows = conform(table, csv_rows(table, names, lines, source, utf8))
+        return ReadRows(rows, frozenset())
+
+    unknown = unknown_names(table, names, TECHNICAL)
+    return Source(table, _lines(spark, path), _reading(parse, header), unknown)
+
+
+def _lines(spark: SparkSession, path: str) -> DataFrame:
+    """The lines of text files.
+
+    ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
+    stands is not known to the task that reads it.
+    """
+    text = spark.read.option("recursiveFileLookup", True).text(path)
+    return text.select(
+        sf.make_valid_utf8("value").alias(RAW),
+        sf.is_valid_utf8("value").alias(UTF8),
+        sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
+    )
+
+
+def _reading(parse: Parse, header: str | None = None) -> Read:
+    """The rows that ``parse`` makes of `_lines`.
+
+    ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
+    line of every file must be that line and is left out.
+    """
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for numbered in number_lines(batches, header):
+            batch = numbered.filter(not_blank(numbered[RAW]))
+            if batch.num_rows:
+                yield parse(batch[RAW], batch[SOURCE], batch[UTF8])
+
+    return read
+
+
+@dataclass(frozen=True, eq=False)
+class InputTables:
+    """The tables of one simulation, as read or made by hand (see `conform` for what is accepted).
+
+    ``paths`` says where a table was read from, ``read_from`` how.
+    """
+
+    cluster_events: DataFrame
+    consumer_groups: DataFrame | None = None
+    queue_offsets: DataFrame | None = None
+    committed_offsets: DataFrame | None = None
+    paths: Mapping[str, str] = field(default_factory=dict)
+    read_from: Mapping[str, Source] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls,
+        spark: SparkSession,
+        path: str | None = None,
+        *,
+        cluster_events: str | None = None,
+        consumer_groups: str | None = None,
+        queue_offsets: str | None = None,
+        committed_offsets: str | None = None,
+        input_format: str | None = None,
+    ) -> InputTables:
+        """Read the tables found by name in ``path``; the paths given by name go first.
+
+        A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
+        (each also ``.gz``) or ``.parquet``. JSON has one object a line; CSV has a header in every
+        part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
+        Each frame has the contract columns and `TECHNICAL`. Lazy, but for one look at a
+        CSV's header and a Parquet's schema.
+
+        Raises:
+            InputRefused: a path does not exist, a required table is not there or lacks columns.
+            UsageError: the format is unknown.
+        """
+        paths = {
+            "cluster_events": cluster_events,
+            "consumer_groups": consumer_groups,
+            "queue_offsets": queue_offsets,
+            "committed_offsets": committed_offsets,
+        }
+        locations = tables_in(spark, str(path), INPUT_TABLES) if path is not None else {}
+        locations |= {name: str(given) for name, given in paths.items() if given is not None}
+        for table in INPUT_TABLES.values():
+            if table.required and table.name not in locations:
+                files = () if path is None else _files(spark, str(path))
+                raise InputRefused(not_found(table, path, files))
+        read = {
+            n: read_table(spark, INPUT_TABLES[n], p, input_format) for n, p in locations.items()
+        }
+        frames = {name: source.conformed for name, source in read.items()}
+        return cls(**frames, paths=locations, read_from=read)
+
+    @classmethod
+    def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
+        """The tables that a job of ours wrote into a folder of an object store; lazy."""
+        frames = {name: read_numbered(spark, folder, name) for name in INPUT_TABLES}
+        return cls(
+            frames["cluster_events"],
+            frames["consumer_groups"],
+            frames["queue_offsets"],
+            frames["committed_offsets"],
+            paths={name: str(folder / name) for name in frames},
+        )
+
+    def tables(self) -> dict[str, DataFrame]:
+        """The frames that are there, by table name."""
+        frames = {name: getattr(self, name) for name in INPUT_TABLES}
+        return {name: frame for name, frame in frames.items() if frame is not None}
+
+    def sources(self) -> dict[str, Source]:
+        """The tables that are there as they were read, or from the frames given."""
+        found = {}
+        for name, frame in self.tables().items():
+            read = self.read_from.get(name)
+            if read is None or read.conformed is not frame:
+                read = source_of(INPUT_TABLES[name], frame)
+            found[name] = read
+        return found
+
+    def unknown_columns(self) -> dict[str, list[str]]:
+        """Columns (sorted) that are read past, by table; a job for each that its rows tell of."""
+        found = {name: source.unknown_columns() for name, source in self.sources().items()}
+        return {name: names for name, names in found.items() if names}
+
+
+def _files(spark: SparkSession, path: str) -> list[str]:
+    """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
+    if _is_here(spark, path):  # seconds of the JVM's time cheaper
+        return [f"file://{file}" for file in local_files(path)]
+    try:
+        listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
+        return sorted(unquote(uri) for uri in listing.inputFiles())
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise InputRefused(f"{path} does not exist") from error
+        raise
+
+
+def _is_here(spark: SparkSession, path: str) -> bool:
+    """True for a path that means the same to this process and to Spark."""
+    of_driver = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    return of_driver and "%" not in path
+
+
+def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
+    locations: dict[str, str] = {}
+    for name in names:
+        try:
+            files = _files(spark, f"{folder.rstrip('/')}/{name}*")
+        except InputRefused:
+            continue
+        entry = entries_of(files, folder, name)
+        if entry is not None:
+            locations[name] = entry
+    if not locations:
+        _files(spark, folder)  # refuses a folder that does not exist
+    return locations
+
+
+def read_table(
+    spark: SparkSession, table: Table, path: str, input_format: str | None = None
+) -> Source:
+    """The table that lies there."""
+    files = _files(spark, path)
+    kind = format_of_table(path, files, input_format)
+    if kind is None or not files:
+        return _nothing(spark, table)
+    if kind == "parquet" and _is_here(spark, path):
+        return parquet_source(spark, table, path, [f.removeprefix("file://") for f in files])
+    try:
+        return {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind](
+            spark, table, path
+        )
+    except (PySparkException, Py4JJavaError) as error:
+        damage = None if kind == "parquet" else unreadable_file(str(error))
+        if damage is not None:
+            raise InputRefused(damage) from error
+        lines = str(error).strip().splitlines()
+        causes = [line for line in lines if line.startswith("Caused by: ")]
+        raise InputRefused(
+            f"{path} cannot be read as {kind}: {[*lines[:1], *causes][-1]}"
+        ) from error
+
+
+def _nothing(spark: SparkSession, table: Table) -> Source:
+    return source_of(table, spark.createDataFrame([], table.plain_ddl))
+
+
+def _csv(spark: SparkSession, table: Table, path: str) -> Source:
+    lines = rows_of(spark.read.option("recursiveFileLookup", True).text(path).limit(1))
+    header = lines[0]["value"].lstrip("\ufeff") if lines else ""
+    names = header_names(path, header)
+    if not lines:
+        return _nothing(spark, table)
+    refuse_missing_columns(table, names)
+    return csv_source(spark, table, path, header, names)
+
+
+# What an audit compares with: the observed tables, and the findings of an ingest.
+
+READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
+
+
+def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
+    """The tables that lie by name in the folder, as `InputTables.read` reads its own; lazy.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    locations = tables_in(spark, folder, READ_TABLES)
+    return {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
+
+
+def stored_observed(spark: SparkSession, folder: Place) -> dict[str, Source]:
+    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    return observed({name: read_numbered(spark, folder, name) for name in READ_TABLES})
+
+
+def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:
+    """The tables out of frames by name, which may have others as well.
+
+    Raises:
+        InputRefused: a table lacks columns.
+    """
+    there = [name for name in READ_TABLES if name in frames]
+    return {name: source_of(ALL_TABLES[name], frames[name]) for name in there}

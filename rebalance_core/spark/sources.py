@@ -1,0 +1,262 @@
+"""Rows of frames on the driver, and how many tasks work gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession, types
+from pyspark.sql import functions as sf
+
+from rebalance_core.checks.conform import conform as conformed
+from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
+from rebalance_core.checks.reading.json_rows import ReadRows
+from rebalance_core.checks.reading.json_text import names_of_line
+from rebalance_core.checks.reading.locations import unknown_names
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.table import (
+    ISSUES_TYPE,
+    RAW,
+    READ_ISSUES,
+    SOURCE,
+    TECHNICAL,
+    rows_of_arrow,
+)
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.process.written_tables import GroupName, ReadWritten, batches_of_file
+from rebalance_core.process.written_tables import reader_of as reader_here
+from rebalance_core.storage.place import Place, is_here, object_store
+
+# Rows of frames on the driver.
+#
+# `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
+# for want of memory for one; `toArrow` waits for it and raises.
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows as dicts, structs as well, in the frame's order; only for what is known to be few.
+
+    Raises:
+        PySparkException: Not all of them came.
+    """
+    return rows_of_arrow(frame.toArrow())
+
+
+# How many tasks work gets: as many as there are cores, more where a task had too much to do.
+
+ROWS_PER_TASK = 100_000
+_MOST_CORES = 1 << 16
+"""Rows of the range that `cores_of` has Spark divide."""
+
+
+def cores_of(session: SparkSession) -> int:
+    """The default parallelism of any session; under Spark Connect one small job."""
+    context = getattr(session, "sparkContext", None)
+    if context is not None:
+        return int(context.defaultParallelism)
+    # Connect has no context to ask, but divides a range among the cores.
+    parts = session.range(_MOST_CORES).select(sf.spark_partition_id().alias("part"))
+    (last,) = rows_of(parts.agg(sf.max("part").alias("part")))
+    return int(last["part"]) + 1
+
+
+def task_count(rows: int, session: SparkSession) -> int:
+    """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
+    return max(cores_of(session), -(-rows // ROWS_PER_TASK))
+
+
+# A table before it is conformed: a frame, and what a task makes of its batches; tables of earlier
+# jobs.
+
+# A table before it is conformed: a frame, and what a task makes of its batches.
+#
+# A task that goes on with the rows itself takes both, so that wide rows never travel to the JVM
+# and back.
+
+Batches = Iterable[pa.RecordBatch]
+Read = Callable[[Batches], Iterator[ReadRows]]
+"""From the batches of a task to conformed rows, and the names in them that are no columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One table on its way in.
+
+    Attributes:
+        table: The contract.
+        frame: What is read: lines of text, columns of any types, or numbers of shares of files.
+        read: What a task makes of it.
+        extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
+    """
+
+    table: Table
+    frame: DataFrame
+    read: Read
+    extras: list[str] | None
+
+    @cached_property
+    def conformed(self) -> DataFrame:
+        """The rows with the contract's columns and `TECHNICAL`; lazy."""
+        read = self.read
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for part in read(batches):
+                yield from part.rows.combine_chunks().to_batches()
+
+        return self.frame.mapInArrow(run, conformed_ddl(self.table))
+
+    def unknown_columns(self) -> list[str]:
+        """Columns, sorted, that are read past; a pass over the rows if only they tell."""
+        if self.extras is not None:
+            return self.extras
+        read = self.read
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            found = sorted(set().union(*(part.unknown for part in read(batches))))
+            yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["name"])
+
+        names = {row["name"] for row in rows_of(self.frame.mapInArrow(run, "name STRING"))}
+        return unknown_names(self.table, names, TECHNICAL)
+
+
+class Inputs(Protocol):
+    """Tables that go through the row checks together."""
+
+    def sources(self) -> Mapping[str, Source]:
+        """By table name, those that are there."""
+
+
+@dataclass(frozen=True)
+class GivenTables:
+    """Tables by name."""
+
+    tables: Mapping[str, Source]
+
+    def sources(self) -> Mapping[str, Source]:
+        """As `Inputs`."""
+        return self.tables
+
+
+def source_of(table: Table, frame: DataFrame) -> Source:
+    """Any frame as a source; see `rebalance_core.checks.conform.conform` for what is accepted.
+
+    Raises:
+        InputRefused: A column is there twice, or one that may not be null is missing; all of them
+            are named.
+    """
+    refuse_repeated_columns(table.name, frame.columns)
+    refuse_missing_columns(table, frame.columns)
+    with_raw = RAW in frame.columns
+
+    def read(batches: Batches) -> Iterator[ReadRows]:
+        for batch in batches:
+            names = _names_in(batch.column(RAW)) if with_raw else ()
+            rows = pa.Table.from_batches([batch])
+            yield ReadRows(conformed(table, rows), frozenset(unknown_names(table, names, ())))
+
+    extras = None if with_raw else unknown_names(table, frame.columns, TECHNICAL)
+    return Source(table, frame, read, extras)
+
+
+def _names_in(lines: pa.Array) -> set[str]:
+    return set().union(*map(names_of_line, lines.drop_null().to_pylist()))
+
+
+def conform(table: Table, frame: DataFrame) -> DataFrame:
+    """The frame with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
+
+    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
+    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
+    silently. NaN (a gap, for pandas) is null. A conformed frame is returned as it is.
+
+    Raises:
+        InputRefused: Columns that may not be null are missing; all of them are named.
+    """
+    source = source_of(table, frame)
+    present = {field.name: field.dataType for field in frame.schema.fields}
+    wanted = {column.name: _data_type(column.type) for column in table.columns}
+    if set(TECHNICAL) <= set(present) and all(present.get(n) == t for n, t in wanted.items()):
+        return frame.select(*table.column_names, *TECHNICAL)
+    return source.conformed
+
+
+def conformed_ddl(table: Table) -> str:
+    """The columns of a conformed frame."""
+    return f"{table.plain_ddl}, {SOURCE} STRING, {RAW} STRING, {READ_ISSUES} {ISSUES_TYPE}"
+
+
+def _data_type(sql_type: str) -> types.DataType:
+    # the contracts' few types; comparing with a frame's schema must not depend on null flags
+    return {
+        "STRING": types.StringType(),
+        "BIGINT": types.LongType(),
+        "INT": types.IntegerType(),
+        "BOOLEAN": types.BooleanType(),
+        "DOUBLE": types.DoubleType(),
+        "ARRAY<STRING>": types.ArrayType(types.StringType()),
+        "MAP<STRING, STRING>": types.MapType(types.StringType(), types.StringType()),
+    }[sql_type]
+
+
+# Tables that a job of ours wrote, as frames; from an object store through pyarrow.
+
+
+def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
+    """The table in the folder, with the contract's columns; lazy.
+
+    Args:
+        session: Any session.
+        folder: Path or URI.
+        table: Its name.
+    """
+    place = object_store(folder)
+    if place is None:
+        location = f"{folder.rstrip('/')}/{table}"
+        return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
+    return _stored(session, place / table, table, numbered=False)
+
+
+def reader_of(session: SparkSession, folder: str) -> ReadWritten:
+    """Reads the tables of a folder on the driver: by itself, where it reaches them as tasks do."""
+    if is_here(folder):
+        return reader_here(folder)
+
+    def read(table: str, group: GroupName | None) -> pa.Table:
+        rows = read_written(session, folder, table)
+        for name, value in zip(GROUP, group or (), strict=False):
+            rows = rows.where(sf.col(name) == value)
+        return rows.toArrow().cast(ALL_TABLES[table].arrow_schema())
+
+    return read
+
+
+def read_numbered(session: SparkSession, folder: Place, table: str) -> DataFrame:
+    """The table in a folder of an object store, each row with where it stands in `SOURCE`."""
+    return _stored(session, folder / table, table, numbered=True)
+
+
+def _stored(session: SparkSession, place: Place, name: str, *, numbered: bool) -> DataFrame:
+    schema = ALL_TABLES[name].arrow_schema()
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for file in batch["file"].to_pylist():
+                rows = batches_of_file(place / file, schema)
+                yield from _numbered(file, rows) if numbered else rows
+
+    files = session.createDataFrame([(file.name,) for file in place.files()], "file STRING")
+    ddl = ALL_TABLES[name].plain_ddl
+    return files.mapInArrow(read, f"{ddl}, {SOURCE} STRING" if numbered else ddl)
+
+
+def _numbered(file: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for batch in batches:
+        numbers = pa.array(np.arange(before + 1, before + len(batch) + 1)).cast(pa.string())
+        yield batch.append_column(SOURCE, pc.binary_join_element_wise(file, numbers, ":"))
+        before += len(batch)
