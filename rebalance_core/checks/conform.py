@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.casts.from_text import value_of_text
-from rebalance_core.checks.casts.to_json import json_of_rows, json_of_values
-from rebalance_core.checks.casts.to_text import as_text
+from rebalance_core.checks.casts.to_text import as_text, json_of_rows
 from rebalance_core.checks.issue_arrays import (
     SHOWN_CHARACTERS,
     Found,
@@ -253,7 +252,7 @@ def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Found:
         bad = pc.and_(bad, pc.fill_null(pc.invert(pc.is_nan(read)), False))
     rows = np.flatnonzero(np.asarray(bad))
     wrong = read.take(pa.array(rows))
-    shown = json_of_values(wrong) if pa.types.is_nested(read.type) else as_text(wrong)
+    shown = as_text(wrong)
     unit = " (epoch milliseconds)" if column.name in TIME_RANGES else ""
     messages = [
         f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}{unit}"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.casts.to_json import json_of_values
+from rebalance_core.checks.casts.to_text import as_text
 from rebalance_core.checks.issue_arrays import Found
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
@@ -87,7 +87,7 @@ def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
 
 def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
     if pa.types.is_nested(column.type):
-        column = pa.chunked_array([json_of_values(chunk) for chunk in column.chunks], pa.string())
+        column = pa.chunked_array([as_text(chunk) for chunk in column.chunks], pa.string())
     elif pa.types.is_floating(column.type):
         column = pc.add(column, 0.0)  # the zeros are equal
     encoded = column.dictionary_encode().unify_dictionaries()

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from rebalance_core.checks.conform import conform
-from rebalance_core.checks.reading.json_text import names_of_line
 from rebalance_core.checks.reading.locations import (
     local_files,
     local_tables,
@@ -17,6 +16,7 @@ from rebalance_core.checks.reading.locations import (
     unknown_names,
 )
 from rebalance_core.checks.reading.tables import read_table, stored_table
+from rebalance_core.checks.reading.text_rows import names_of_line
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, TECHNICAL
 from rebalance_core.model.errors import InputRefused

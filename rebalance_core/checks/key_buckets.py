@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.checks.digest import column_hashes
 from rebalance_core.checks.duplicate_keys import has_key
-from rebalance_core.checks.hashing.row_hash import column_hashes
 from rebalance_core.contracts import Table
 
 
@@ -17,5 +17,5 @@ def key_buckets(table: Table, rows: pa.Table, buckets: int) -> np.ndarray:
         return turn
     key = [column for column in table.columns if column.name in table.key]
     hashes = [column_hashes(key, batch) for batch in rows.to_batches()]
-    by_key = np.concatenate(hashes).view(np.uint64) % np.uint64(buckets)
+    by_key = np.concatenate(hashes) % np.uint64(buckets)
     return np.where(has_key(table, rows), by_key.astype(np.int64), turn)

@@ -1,52 +1,50 @@
-"""Texts as the contract's types: what Spark's ``try_cast`` and ``from_json`` make of them."""
+"""Texts as the contract's types: regular ones by pyarrow's casts, others one by one."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.reading.json_text import array_of_text, map_of_text
+from rebalance_core.checks.casts.to_text import text_of
 from rebalance_core.contracts.table import arrow_type
 
-# Spark trims white space and control characters around numbers and words, Java's \s around 4.0.
-_WHOLE = re.compile(
-    r"[\x00-\x20\x7f]*([+-]?[0-9]+)[\x00-\x20\x7f]*|[ \t-\r]*([+-]?[0-9]+)\.0+[ \t-\r]*"
-)
-"""pandas writes the integers of a column that has gaps as 4.0."""
-_TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
+MOST_DIGITS = 1_000
+"""A whole number in JSON that has more is read as a float."""
+EXACT_BELOW = 2.0**53
+"""Whole numbers from here on may have lost digits on their way through a float."""
+_SPACE = " \t\n\r\v\f"
+_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WORDS = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
-_JAVA_SPACE = "".join(map(chr, range(0x21)))  # String.trim
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?")
-_HEXADECIMAL = re.compile(
-    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?"
-)
-_SPECIAL = re.compile(r"(?i:[+-]?inf|[+-]?infinity|nan)|[+-]NaN")
 _DIGITS = {"INT": 9, "BIGINT": 18}
 
 
 def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
-    """The texts as values of a contract's type, null where they are none."""
+    """The texts as values of a contract's type, null where they are none.
+
+    Numbers and words may stand between spaces. ``4.0`` is whole (pandas writes the integers of a
+    column with gaps so); NaN and infinities are no numbers. Arrays and maps are JSON.
+    """
     kind = arrow_type(sql_type)
     if sql_type == "STRING":
         return texts
     if sql_type in _DIGITS:
         regular = pc.match_substring_regex(texts, rf"^-?[0-9]{{1,{_DIGITS[sql_type]}}}$")
-        return _regular_cast(texts, regular, kind, _whole_of(kind.bit_width))
+        limit = 2 ** (kind.bit_width - 1)
+        return _regular_cast(texts, regular, kind, lambda text: _whole(text, limit))
     if sql_type == "DOUBLE":
-        regular = pc.match_substring_regex(texts, r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$")
+        regular = pc.match_substring_regex(texts, r"^[0-9]{1,15}(?:\.[0-9]{1,15})?$")
         return _regular_cast(texts, regular, kind, _double)
-    parse = {
-        "BOOLEAN": _boolean,
-        "ARRAY<STRING>": array_of_text,
-        "MAP<STRING, STRING>": map_of_text,
-    }
+    parse = {"BOOLEAN": _boolean, "ARRAY<STRING>": _array, "MAP<STRING, STRING>": _map}
     return _each(texts, parse[sql_type], kind)
 
 
@@ -68,43 +66,54 @@ def _each(texts: pa.Array, parse: Callable[[str], Any], kind: pa.DataType) -> pa
     return pa.array(values, kind).take(encoded.indices)
 
 
-def _whole_of(bits: int) -> Callable[[str], int | None]:
-    limit = 2 ** (bits - 1)
-    longest = len(str(limit))
-
-    def whole(text: str) -> int | None:
-        found = _WHOLE.fullmatch(text)
-        if found is None:
-            return None
-        digits = found[1] or found[2]
-        if len(digits.lstrip("+-").lstrip("0")) > longest:
-            return None
-        value = int(digits)
+def _whole(text: str, limit: int) -> int | None:
+    text = text.strip(_SPACE)
+    if _WHOLE.fullmatch(text):
+        value = int(text)
         return value if -limit <= value < limit else None
-
-    return whole
-
-
-def _boolean(text: str) -> bool | None:
-    word = text.strip(_TRIMMED)
-    return _WORDS.get(word.lower()) if word.isascii() else None
+    number = _double(text)
+    if number is None or abs(number) >= min(limit, EXACT_BELOW) or not number.is_integer():
+        return None
+    return int(number)
 
 
 def _double(text: str) -> float | None:
-    """``Double.parseDouble``, and the words that Spark knows besides."""
-    text = text.strip(_JAVA_SPACE)
-    if _DECIMAL.fullmatch(text) or _SPECIAL.fullmatch(text):
-        return float(text.rstrip("fFdD") if text[-1:] in "fFdD" and text[-2:-1] in _AFTER else text)
-    if _HEXADECIMAL.fullmatch(text):
-        return _hexadecimal(text.rstrip("fFdD"))
-    return None
+    text = text.strip(_SPACE)
+    number = float(text) if _NUMBER.fullmatch(text) else None
+    return number + 0.0 if number is not None and isfinite(number) else None  # one zero only
 
 
-_AFTER = "0123456789."
+def _boolean(text: str) -> bool | None:
+    return _WORDS.get(text.strip(_SPACE).lower())
 
 
-def _hexadecimal(text: str) -> float:
+def load_json(text: str) -> Any:
+    """What the JSON text says; ValueError or RecursionError if it is none or too deep."""
+    return _READER.decode(text)
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
+
+
+_READER = json.JSONDecoder(parse_int=_integer)
+
+
+def _loaded(text: str) -> Any:
     try:
-        return float.fromhex(text)
-    except OverflowError:
-        return float("-inf") if text.startswith("-") else float("inf")
+        return load_json(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _array(text: str) -> list[str | None] | None:
+    """The elements of a JSON array as texts; None if it is none or an element is null."""
+    value = _loaded(text)
+    return list(map(text_of, value)) if isinstance(value, list) and None not in value else None
+
+
+def _map(text: str) -> list[tuple[str | None, str | None]] | None:
+    value = _loaded(text)
+    if not isinstance(value, dict):
+        return None
+    return [(text_of(name), text_of(each)) for name, each in value.items()]

@@ -1,75 +1,78 @@
-"""Arrow arrays as text, as Spark casts them to STRING."""
+"""Values as texts: of a column that holds texts, of messages, and of a row's own text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+import json
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from rebalance_core.checks.casts.java_text import double_text, float_text
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def text_of(value: Any) -> str | None:
+    """A value of JSON as text: a text itself, everything else as JSON without spaces.
+
+    Half of a surrogate pair, which UTF-8 does not have, becomes a question mark.
+
+    >>> [text_of(each) for each in ("a", None, 5, 4.0, True, ["é", {"n": None}])]
+    ['a', None, '5', '4.0', 'true', '["é",{"n":null}]']
+    """
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json_of(value)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def json_of(value: Any) -> str:
+    """The value as JSON without spaces; what JSON does not have, such as times, as a text."""
+    return str(value) if type(value) is int else _WRITER.encode(value)
 
 
 def as_text(values: pa.Array) -> pa.Array:
-    """The values as ``CAST(… AS STRING)`` writes them; nulls stay nulls.
+    """The values of any type as texts; nulls stay nulls.
 
-    Doubles as a Java since version 19 writes them; before, a few above 1e17 had a digit more.
+    Floats have the fewest digits that read as the same number (``4.0``, ``1e+23``); lists, structs
+    and maps are JSON; bytes are taken for UTF-8; the rest is what pyarrow casts it to.
     """
     kind = values.type
     if pa.types.is_string(kind):
         return values
-    if pa.types.is_floating(kind):
-        return _each(values, _float_writer(kind))
-    if pa.types.is_decimal(kind):
-        return _each(values, lambda value: f"{value:f}")
-    if pa.types.is_timestamp(kind):
-        return _each(values.cast(pa.timestamp("us", kind.tz), safe=False), _timestamp)
+    if pa.types.is_float32(kind):
+        return pa.array([None if v is None else str(v) for v in _narrow(values)], pa.string())
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+        return pa.array(map(text_of, python_values(values)), pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _each(values, lambda value: value.decode("utf-8", "replace"))
-    if pa.types.is_nested(kind):
-        return pa.array([_nested(value) for value in values], pa.string())
+        texts = [None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()]
+        return pa.array(texts, pa.string())
     return values.cast(pa.string())
 
 
-def _each(values: pa.Array, write: Callable[[Any], str]) -> pa.Array:
-    """Write each distinct value once."""
-    encoded = values.dictionary_encode()
-    texts = [write(value) for value in encoded.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(encoded.indices)
+def _narrow(values: pa.Array) -> list[Any]:
+    """Floats of 32 bits as numpy's, which are written with fewer digits than Python's."""
+    numbers = values.to_numpy(zero_copy_only=False)
+    return [n if v else None for n, v in zip(numbers, values.is_valid().to_pylist(), strict=True)]
 
 
-def _float_writer(kind: pa.DataType) -> Callable[[float], str]:
-    if pa.types.is_float64(kind):
-        return double_text
-    narrow = np.float32
-    return lambda value: float_text(
-        value, lambda x: np.format_float_scientific(narrow(x), trim="0")
+def python_values(values: pa.Array) -> list[Any]:
+    """The values as Python has them, maps as dictionaries."""
+    if not pa.types.is_map(values.type):
+        return list(values.to_pylist())
+    return [None if value is None else dict(value) for value in values.to_pylist()]
+
+
+def json_of_rows(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    """Each row as a JSON object without its null fields.
+
+    Args:
+        columns: by name, in order.
+        rows: how many there are; without columns each is ``{}``.
+    """
+    if not columns:
+        return pa.repeat("{}", rows)
+    texts = (
+        json_of({n: v for n, v in zip(columns, row, strict=True) if v is not None})
+        for row in zip(*map(python_values, columns.values()), strict=True)
     )
-
-
-def _timestamp(value: datetime) -> str:
-    fraction = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
-    return f"{value:%Y-%m-%d %H:%M:%S}{fraction}"
-
-
-def _nested(value: pa.Scalar) -> str | None:
-    """``[a, null]``, ``{b -> 1}`` and ``{x, y}``: arrays, maps and structs."""
-    if not value.is_valid:
-        return None
-    kind = value.type
-    if pa.types.is_struct(kind):
-        return f"{{{', '.join(_element(value[n]) for n in range(kind.num_fields))}}}"
-    if pa.types.is_map(kind):
-        entries = ((entry[0], entry[1]) for entry in value.values)
-        return f"{{{', '.join(f'{_element(k)} -> {_element(v)}' for k, v in entries)}}}"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"[{', '.join(_element(element) for element in value.values)}]"
-    text: str = as_text(pa.array([value.as_py()], kind))[0].as_py()
-    return text
-
-
-def _element(value: pa.Scalar) -> str:
-    text = _nested(value)
-    return "null" if text is None else text
+    return pa.array(texts, pa.string())

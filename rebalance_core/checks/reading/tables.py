@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns
 from rebalance_core.checks.issue_arrays import conformed_schema
-from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
-from rebalance_core.checks.reading.json_rows import json_rows
 from rebalance_core.checks.reading.lines import UTF8, lines_of_file, not_blank, number_lines
 from rebalance_core.checks.reading.locations import (
     format_of_table,
@@ -22,6 +20,7 @@ from rebalance_core.checks.reading.locations import (
 )
 from rebalance_core.checks.reading.packed_files import open_unpacked
 from rebalance_core.checks.reading.parquet_rows import ParquetTable
+from rebalance_core.checks.reading.text_rows import Lines, csv_rows, header_names, json_rows
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.storage.place import Location, Place
@@ -67,7 +66,7 @@ def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list
     unknown: set[str] = set()
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files):
-        read = json_rows(table, lines[RAW], lines[SOURCE], lines[UTF8])
+        read = json_rows(table, lines)
         parts.append(read.rows)
         unknown |= read.unknown
     return pa.concat_tables(parts), unknown_names(table, unknown, TECHNICAL)
@@ -81,19 +80,19 @@ def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[
     refuse_missing_columns(table, names)
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files, header):
-        rows = csv_rows(table, names, lines[RAW], lines[SOURCE], lines[UTF8])
-        parts.append(conform(table, rows))
+        parts.append(csv_rows(table, names, lines).rows)
     return pa.concat_tables(parts), unknown_names(table, names, TECHNICAL)
 
 
-def _lines(files: Sequence[str], header: str | None = None) -> Iterator[pa.RecordBatch]:
+def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
     """The numbered lines of all files that are not blank."""
     for file in files:
         with open_unpacked(file) as opened:
             for batch in number_lines(lines_of_file(Path(file).name, opened), header):
                 filled = not_blank(batch[RAW])
                 if pc.any(filled).as_py():
-                    yield batch if pc.all(filled).as_py() else batch.filter(filled)
+                    some = batch if pc.all(filled).as_py() else batch.filter(filled)
+                    yield Lines(some[RAW], some[SOURCE], some[UTF8])
 
 
 def _first_line(files: Sequence[str]) -> str | None:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
-from rebalance_core.checks.reading.json_rows import ReadRows
+from rebalance_core.checks.reading.text_rows import ReadRows
 from rebalance_core.checks.row_checks import Checked, by_keys, with_issues
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.rules import MAX_QUEUE_NUMS
