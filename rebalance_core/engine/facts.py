@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.issue_arrays import issue_counts
+from rebalance_core.checks.conform import issue_counts
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.model.statuses import FAILED

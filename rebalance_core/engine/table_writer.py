@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.facts import LedgerFacts
 from rebalance_core.engine.options import RowForecast

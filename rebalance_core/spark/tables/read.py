@@ -14,22 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
-from rebalance_core.checks.reading.locations import (
+from rebalance_core.checks.lines import UTF8, not_blank, number_lines
+from rebalance_core.checks.locations import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
     unknown_names,
 )
-from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, pieces_of
-from rebalance_core.checks.reading.text_rows import (
-    Lines,
-    ReadRows,
-    csv_rows,
-    header_names,
-    json_rows,
-)
+from rebalance_core.checks.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.checks.text_rows import Lines, ReadRows, csv_rows, header_names, json_rows
 from rebalance_core.contracts import (
     ALL_TABLES,
     FINDING_TABLES,

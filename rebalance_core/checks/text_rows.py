@@ -19,10 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.json as pj
 
-from rebalance_core.checks.casts.from_text import load_json
-from rebalance_core.checks.casts.to_text import text_of
-from rebalance_core.checks.conform import conform, refuse_repeated_columns
-from rebalance_core.checks.issue_arrays import Found, conformed_schema, issues_array
+from rebalance_core.checks.casts import load_json, text_of
+from rebalance_core.checks.conform import (
+    Found,
+    conform,
+    conformed_schema,
+    issues_array,
+    refuse_repeated_columns,
+)
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
 
@@ -88,36 +92,47 @@ def _read(
     each: Callable[[Lines], Parsed],
 ) -> ReadRows:
     """The rows of all lines in their order, as ``each`` parses them."""
-    regular, odd = [], []
+    regular, odd = _divided(lines, block)
+    if len(regular) == 1 and not len(odd):
+        ((_, parsed),) = regular
+        return ReadRows(_conformed(table, parsed.columns, lines, []), parsed.unknown)
+    rows = [conformed_schema(table).empty_table()]
+    unknown = frozenset[str]()
+    numbers = np.concatenate([np.zeros(0, np.int64), *(some for some, _ in regular)])
+    if len(numbers):
+        parts = pa.concat_tables(pa.table({**parsed.columns}) for _, parsed in regular)
+        columns = dict(zip(parts.column_names, parts.columns, strict=True))
+        rows.append(_conformed(table, columns, _taken(lines, numbers), []))
+        unknown = unknown.union(*(parsed.unknown for _, parsed in regular))
+    if len(odd):
+        some = _taken(lines, odd)
+        parsed = each(some)
+        rows.append(_conformed(table, parsed.columns, some, parsed.found))
+        unknown |= parsed.unknown
+    order = np.argsort(np.concatenate([numbers, odd]))
+    return ReadRows(pa.concat_tables(rows).take(pa.array(order)), unknown)
+
+
+def _divided(
+    lines: Lines, block: Callable[[Lines], Parsed | None]
+) -> tuple[list[tuple[np.ndarray, Parsed]], np.ndarray]:
+    """Parts that ``block`` parses, with the numbers of their lines, and the numbers of the rest."""
+    regular, odd = [], [np.zeros(0, np.int64)]
     pending = [np.arange(len(lines.text))] if len(lines.text) else []
     while pending:
         numbers = pending.pop()
-        parsed = block(Lines(*(part.slice(numbers[0], len(numbers)) for part in lines)))
+        parsed = block(Lines(*(each.slice(numbers[0], len(numbers)) for each in lines)))
         if parsed is not None:
             regular.append((numbers, parsed))
         elif len(numbers) <= FEW_LINES:
             odd.append(numbers)
         else:
-            pending += np.array_split(numbers, _PARTS)
-    order = np.concatenate([*(numbers for numbers, _ in regular), *odd, np.zeros(0, np.int64)])
-    if len(regular) != 1 or odd:
-        lines = Lines(*(part.take(pa.array(order, pa.int64())) for part in lines))
-    count = sum(len(numbers) for numbers, _ in regular)
-    rows = [conformed_schema(table).empty_table()]
-    unknown = [parsed.unknown for _, parsed in regular]
-    if regular:
-        columns = pa.concat_tables(pa.table({**parsed.columns}) for _, parsed in regular)
-        taken = dict(zip(columns.column_names, columns.columns, strict=True))
-        rows.append(_conformed(table, taken, Lines(*(p.slice(0, count) for p in lines)), []))
-    if odd:
-        rest = Lines(*(part.slice(count) for part in lines))
-        parsed = each(rest)
-        rows.append(_conformed(table, parsed.columns, rest, parsed.found))
-        unknown.append(parsed.unknown)
-    joined = pa.concat_tables(rows)
-    if len(regular) != 1 or odd:
-        joined = joined.take(pa.array(np.argsort(order)))
-    return ReadRows(joined, frozenset[str]().union(*unknown))
+            pending += np.array_split(numbers, min(_PARTS, len(numbers)))
+    return regular, np.concatenate(odd)
+
+
+def _taken(lines: Lines, numbers: np.ndarray) -> Lines:
+    return Lines(*(each.take(pa.array(numbers)) for each in lines))
 
 
 def _conformed(
@@ -152,7 +167,7 @@ def json_block(table: Table, lines: Lines) -> Parsed | None:
             )
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue  # names that are no columns; or other types, or broken lines
-        if len(parsed) == len(lines.text) and _is_finite(table, parsed):
+        if len(parsed) == len(lines.text) and all(map(_is_plain, parsed.columns)):
             columns = {name: _plain_zero(parsed.column(name)) for name in table.column_names}
             unknown = frozenset(parsed.column_names) - set(table.column_names)
             return Parsed(columns, [], unknown)
@@ -193,9 +208,11 @@ def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
     return pc.max(brackets).as_py() <= _MOST_BRACKETS and not numbers
 
 
-def _is_finite(table: Table, parsed: pa.Table) -> bool:
-    floats = [parsed.column(c.name) for c in table.columns if c.type == "DOUBLE"]
-    return all(pc.all(pc.is_finite(values)).as_py() is not False for values in floats)
+def _is_plain(values: pa.Array | pa.ChunkedArray) -> bool:
+    """False if an infinity or a list with a null is there, which are no values of a contract."""
+    if pa.types.is_floating(values.type):
+        return pc.all(pc.is_finite(values)).as_py() is not False
+    return not pa.types.is_list(values.type) or not pc.list_flatten(values).null_count
 
 
 def _plain_zero(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -225,7 +242,9 @@ def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Found]
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= _KINDS.get(column.type, set()):
         try:
-            return pa.array(values, arrow_type(column.type)), []
+            typed = pa.array(values, arrow_type(column.type))
+            if _is_plain(typed):
+                return typed, []
         except (pa.ArrowException, OverflowError, UnicodeEncodeError):
             pass  # a number out of range, half a surrogate pair, other things in a list
     texts = list(map(text_of, values))
