@@ -23,6 +23,7 @@ BLOCK_ROWS = 32_768
 _LOW = np.uint64(0xFFFFFFFF)
 _NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
 _BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse
+_INVERSE = pow(_BASE, -1, 2**64)
 _SECOND = np.uint64(0x8EBC6AF09C88C6E3)
 
 Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
@@ -81,23 +82,32 @@ def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:
     values = [_typed(rows.column(c.name), arrow_type(c.type)) for c in columns]
     hashes = np.empty(len(rows), np.uint64)
     for begin in range(0, len(rows), BLOCK_ROWS):
-        block = hashes[begin : begin + BLOCK_ROWS]
-        block[:] = _together(
-            [_hashes(each.slice(begin, BLOCK_ROWS)) for each in values], len(block)
-        )
+        block = [
+            _hashes(each.slice(begin, BLOCK_ROWS))
+            if isinstance(each, pa.Array)
+            else each[begin : begin + BLOCK_ROWS]
+            for each in values
+        ]
+        hashes[begin : begin + BLOCK_ROWS] = _together(block, min(len(rows) - begin, BLOCK_ROWS))
     return hashes
 
 
-def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
+    """The values with the contract's type; hashes of those that a dictionary has once."""
     given = values.type
-    if given == wanted or (pa.types.is_dictionary(given) and given.value_type == wanted):
-        return values
-    return values.cast(wanted)
+    if not pa.types.is_dictionary(given):
+        return values if given == wanted else values.cast(wanted)
+    if len(values.dictionary) > len(values):
+        return values.dictionary_decode().cast(wanted)
+    hashes = np.append(_hashes(values.dictionary.cast(wanted)), _NULL)
+    taken: Hashes = hashes[np.asarray(pc.fill_null(values.indices.cast(pa.int64()), -1))]
+    return taken
 
 
 def _together(parts: Iterable[Hashes], rows: int) -> Hashes:
     """One hash a row from those of its values, which are mixed: each by a factor of its own."""
-    total, factor = np.zeros(rows, np.uint64), 1
+    total: Hashes = np.zeros(rows, np.uint64)
+    factor = 1
     for part in parts:
         factor = factor * _BASE % 2**64
         total += part * np.uint64(factor)
@@ -107,12 +117,12 @@ def _together(parts: Iterable[Hashes], rows: int) -> Hashes:
 def _hashes(values: pa.Array) -> Hashes:
     """A hash of each value of any type, mixed."""
     kind = values.type
-    if pa.types.is_dictionary(kind):
-        hashes = np.append(_hashes(values.dictionary), _NULL)
-        return hashes[np.asarray(pc.fill_null(values.indices, len(hashes) - 1))]
+    if values.null_count == len(values):
+        return np.full(len(values), _NULL)
     if pa.types.is_string(kind):
-        octets, lengths = _octets(values)
-        hashes = _mixed(_in_order(octets, lengths))
+        encoded = values.dictionary_encode()  # most texts are there many times
+        octets, lengths = _octets(encoded.dictionary)
+        hashes = _mixed(_in_order(octets, lengths))[np.asarray(pc.fill_null(encoded.indices, 0))]
     elif pa.types.is_map(kind):
         hashes = _mixed(_entries(values))
     elif pa.types.is_list(kind):
@@ -132,20 +142,17 @@ def _numbers(values: pa.Array) -> Hashes:
     plain = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
     numbers = plain.to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
-        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
-        return numbers.astype(np.float64).view(np.uint64)
-    return numbers.astype(np.int64).view(np.uint64)
+        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+    whole: Hashes = numbers.astype(np.int64).view(np.uint64)
+    return whole
 
 
 def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
-    """The bytes of all texts, each plus one, and how many each text has; none for a null."""
-    lengths = np.asarray(pc.fill_null(pc.binary_length(texts), 0))
+    """The bytes of all texts, each plus one, and how many each text has; none may be null."""
     _, offsets, data = texts.buffers()
     ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
-    octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]] if len(texts) else ends[:0]
-    if len(octets) != lengths.sum():  # bytes under nulls
-        return _octets(texts.fill_null(""))
-    return octets.astype(np.uint64) + np.uint64(1), lengths
+    octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
+    return octets.astype(np.uint64) + np.uint64(1), np.diff(ends)
 
 
 def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
@@ -154,19 +161,19 @@ def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
     The difference of two running sums is the polynomial times a power of the base.
     """
     ends = np.cumsum(lengths)
-    powers, inverses = (
-        _powers(_BASE, len(units) + 1),
-        _powers(pow(_BASE, -1, 2**64), len(units) + 1),
-    )
+    powers = _powers(_BASE, len(units) + 1)
+    inverses = _powers(_INVERSE, len(units) + 1)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(units * powers[:-1])])
     starts = ends - lengths
-    return (sums[ends] - sums[starts]) * inverses[starts] + lengths.astype(np.uint64) * _SECOND
+    hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
+    return hashes + lengths.astype(np.uint64) * _SECOND
 
 
 def _powers(base: int, count: int) -> Hashes:
     factors = np.full(count, base, np.uint64)
     factors[0] = 1
-    return np.multiply.accumulate(factors)
+    powers: Hashes = np.multiply.accumulate(factors)
+    return powers
 
 
 def _entries(maps: pa.MapArray) -> Hashes:
@@ -181,7 +188,7 @@ def _entries(maps: pa.MapArray) -> Hashes:
 
 
 def _mixed(hashes: Hashes) -> Hashes:
-    """Every bit depends on every other; splitmix64's last steps. In place."""
+    """Numbers all of whose bits depend on all bits given: the steps of splitmix64."""
     hashes = hashes + _SECOND
     hashes ^= hashes >> np.uint64(30)
     hashes *= np.uint64(0xBF58476D1CE4E5B9)

@@ -205,7 +205,7 @@ def _harmless(lines: pa.Array, text: pa.Buffer) -> bool:
     long = lines.filter(pc.greater_equal(lengths, _LONG_LINE))
     brackets = pc.add(pc.count_substring(long, "["), pc.count_substring(long, "{"))
     numbers = pc.any(pc.match_substring_regex(long, _LONG_NUMBER)).as_py()
-    return pc.max(brackets).as_py() <= _MOST_BRACKETS and not numbers
+    return not numbers and bool(pc.max(brackets).as_py() <= _MOST_BRACKETS)
 
 
 def _is_plain(values: pa.Array | pa.ChunkedArray) -> bool:

@@ -108,20 +108,21 @@ def test_usual_lines_are_regular(fields: dict[str, object]) -> None:
 
 
 def test_a_bad_line_leaves_the_others_of_its_block_regular(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(
-        text_rows, "json_each", lambda table, lines: seen.append(lines) or each(table, lines)
-    )
+    one_by_one = text_rows.json_each
+    counts = []
+
+    def counted(table: Table, lines: Lines) -> text_rows.Parsed:
+        counts.append(len(lines.text))
+        return one_by_one(table, lines)
+
+    monkeypatch.setattr(text_rows, "json_each", counted)
     lines = [USUAL] * 20_000
     lines[7_777] = '{"sequence": "x"}'
     rows = json_rows(EVENTS, as_lines(lines)).rows
     assert len(rows) == len(lines)
     assert rows["_source"].to_pylist() == [f"f:{n}" for n in range(len(lines))]
     assert [n for n, found in enumerate(rows["_read_issues"].to_pylist()) if found] == [7_777]
-    assert sum(len(part.text) for part in seen) <= FEW_LINES
-
-
-each = text_rows.json_each
+    assert sum(counts) <= FEW_LINES
 
 
 def test_a_bad_field_is_told_beside_those_that_read() -> None:
