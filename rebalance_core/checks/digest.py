@@ -122,7 +122,8 @@ def _hashes(values: pa.Array) -> Hashes:
     if pa.types.is_string(kind):
         encoded = values.dictionary_encode()  # most texts are there many times
         octets, lengths = _octets(encoded.dictionary)
-        hashes = _mixed(_in_order(octets, lengths))[np.asarray(pc.fill_null(encoded.indices, 0))]
+        codes = np.asarray(pc.fill_null(encoded.indices, 0))
+        hashes: Hashes = _mixed(_in_order(octets, lengths))[codes]
     elif pa.types.is_map(kind):
         hashes = _mixed(_entries(values))
     elif pa.types.is_list(kind):
@@ -184,7 +185,8 @@ def _entries(maps: pa.MapArray) -> Hashes:
     entries = _together(map(_hashes, columns), count)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
     lengths = np.diff(offsets)
-    return np.diff(sums[offsets - first]) + lengths.astype(np.uint64) * _SECOND
+    hashes: Hashes = np.diff(sums[offsets - first])
+    return hashes + lengths.astype(np.uint64) * _SECOND
 
 
 def _mixed(hashes: Hashes) -> Hashes:

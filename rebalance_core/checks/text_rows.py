@@ -181,7 +181,7 @@ def _one_text(lines: pa.Array) -> pa.Buffer:
 
 def _block_size(lines: pa.Array) -> int:
     """Bytes that pyarrow parses at once, on each core: as many as the longest line at least."""
-    return max(_PARSED_AT_ONCE, pc.max(pc.binary_length(lines)).as_py() + 2)
+    return max(_PARSED_AT_ONCE, int(pc.max(pc.binary_length(lines)).as_py()) + 2)
 
 
 def _one_object_a_line(lines: pa.Array) -> bool:
