@@ -33,18 +33,18 @@ BAD_TYPES: list[tuple[str, object]] = [
 
 CSV_LINES: dict[str, list[str]] = {
     'a,"b, ""c"" d",,x': ["a", 'b, "c" d', "", "x"],
-    '"d"e,f': ['"d"e', "f"],
-    '"d" ,f': ["d", "f"],
-    '"d" e,f': ['"d" e', "f"],
-    '" a" a"': ['" a" a""'],
-    '"aa" "': ['"aa" "'],
+    '"d"e,f': ["de", "f"],
+    '"d" ,f': ["d ", "f"],
+    '"d" e,f': ["d e", "f"],
+    '" a" a"': [' a a"'],
+    '"aa" "': ['aa "'],
     '"a,b': ["a,b"],
-    '"a,b"c,d': ['"a,b"c', "d"],
-    'x,"': ["x", '"'],
+    '"a,b"c,d': ["a,bc", "d"],
+    'x,"': ["x", ""],
     'a"b,c': ['a"b', "c"],
     '"\x00a",b': ["\x00a", "b"],
-    '"\x00a"': ["a"],
+    '"\x00a"': ["\x00a"],
     "\x00a": ["\x00a"],
     ' "a"': [' "a"'],
 }
-"""Lines of CSV and the cells that Spark reads in them."""
+"""Lines of CSV and the cells that Python's `csv` reads in them."""

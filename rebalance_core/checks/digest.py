@@ -1,18 +1,32 @@
-"""Count and fingerprint of a table's rows while they are written."""
+"""Count and fingerprint of a table's rows while they are written, from a hash of each row.
+
+A hash depends on the values alone: not on the platform, Python's hash seed, the types that hold
+the values or the rows beside them. Arithmetic is modulo 2**64.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_core.checks.hashing.row_hash import row_hashes
 from rebalance_core.contracts import Table
+from rebalance_core.contracts.table import Column, arrow_type
 
 DIGEST_HEX_DIGITS = 32
+BLOCK_ROWS = 32_768
+"""Hashed at once: what a step needs stays in the processor's cache."""
 _LOW = np.uint64(0xFFFFFFFF)
+_NULL = np.uint64(0xA0761D6478BD642F)  # wyhash's first secret: any odd number
+_BASE = 0xE7037ED1A0B428DB  # odd, so that it has an inverse
+_INVERSE = pow(_BASE, -1, 2**64)
+_SECOND = np.uint64(0x8EBC6AF09C88C6E3)
+
+Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +38,7 @@ class TableWritten:
 
 
 def table_written(rows: int, total: int) -> TableWritten:
-    """The record of so many rows whose 64-bit hashes, with sign, add up to ``total``."""
+    """The record of so many rows whose hashes add up to ``total``."""
     text = f"{rows}:{total}".encode()
     return TableWritten(rows, hashlib.sha256(text).hexdigest()[:DIGEST_HEX_DIGITS])
 
@@ -47,12 +61,10 @@ class TableDigest:
         """Add rows; values of other types are cast to the contract's."""
         batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
         for batch in batches:
-            hashes = row_hashes(self.table, batch)
+            hashes = column_hashes(self.table.columns, batch)
             self.rows += len(batch)
             # the sum of 64-bit numbers does not fit into 64 bits, that of their halves does
-            high = int((hashes >> 32).sum())
-            low = int((hashes.view(np.uint64) & _LOW).sum())
-            self.total += (high << 32) + low
+            self.total += (int((hashes >> np.uint64(32)).sum()) << 32) + int((hashes & _LOW).sum())
 
     def merge(self, other: TableDigest) -> None:
         """Add the rows that another digest of the same table took."""
@@ -63,3 +75,126 @@ class TableDigest:
     def result(self) -> TableWritten:
         """Rows and digest of what was added."""
         return table_written(self.rows, self.total)
+
+
+def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:
+    """A hash of some columns of each row; the order of columns and their number matter."""
+    values = [_typed(rows.column(c.name), arrow_type(c.type)) for c in columns]
+    hashes = np.empty(len(rows), np.uint64)
+    for begin in range(0, len(rows), BLOCK_ROWS):
+        block = [
+            _hashes(each.slice(begin, BLOCK_ROWS))
+            if isinstance(each, pa.Array)
+            else each[begin : begin + BLOCK_ROWS]
+            for each in values
+        ]
+        hashes[begin : begin + BLOCK_ROWS] = _together(block, min(len(rows) - begin, BLOCK_ROWS))
+    return hashes
+
+
+def _typed(values: pa.Array, wanted: pa.DataType) -> pa.Array | Hashes:
+    """The values with the contract's type; hashes of those that a dictionary has once."""
+    given = values.type
+    if not pa.types.is_dictionary(given):
+        return values if given == wanted else values.cast(wanted)
+    if len(values.dictionary) > len(values):
+        return values.dictionary_decode().cast(wanted)
+    hashes = np.append(_hashes(values.dictionary.cast(wanted)), _NULL)
+    taken: Hashes = hashes[np.asarray(pc.fill_null(values.indices.cast(pa.int64()), -1))]
+    return taken
+
+
+def _together(parts: Iterable[Hashes], rows: int) -> Hashes:
+    """One hash a row from those of its values, which are mixed: each by a factor of its own."""
+    total: Hashes = np.zeros(rows, np.uint64)
+    factor = 1
+    for part in parts:
+        factor = factor * _BASE % 2**64
+        total += part * np.uint64(factor)
+    return _mixed(total)
+
+
+def _hashes(values: pa.Array) -> Hashes:
+    """A hash of each value of any type, mixed."""
+    kind = values.type
+    if values.null_count == len(values):
+        return np.full(len(values), _NULL)
+    if pa.types.is_string(kind):
+        encoded = values.dictionary_encode()  # most texts are there many times
+        octets, lengths = _octets(encoded.dictionary)
+        codes = np.asarray(pc.fill_null(encoded.indices, 0))
+        hashes: Hashes = _mixed(_in_order(octets, lengths))[codes]
+    elif pa.types.is_map(kind):
+        hashes = _mixed(_entries(values))
+    elif pa.types.is_list(kind):
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
+        hashes = _mixed(_in_order(_hashes(values.flatten()), lengths))
+    elif pa.types.is_struct(kind):
+        hashes = _together(map(_hashes, values.flatten()), len(values))
+    else:
+        hashes = _mixed(_numbers(values))
+    if values.null_count:
+        hashes[np.asarray(values.is_null())] = _NULL
+    return hashes
+
+
+def _numbers(values: pa.Array) -> Hashes:
+    """Integers and truth values as they are, doubles by their bits; both zeros are the same."""
+    plain = values.fill_null(False if pa.types.is_boolean(values.type) else 0)
+    numbers = plain.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(values.type):
+        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.int64)
+    whole: Hashes = numbers.astype(np.int64).view(np.uint64)
+    return whole
+
+
+def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
+    """The bytes of all texts, each plus one, and how many each text has; none may be null."""
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset :][: len(texts) + 1]
+    octets = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
+    return octets.astype(np.uint64) + np.uint64(1), np.diff(ends)
+
+
+def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
+    """Of each stretch the polynomial of its units, and its length, so that their order matters.
+
+    The difference of two running sums is the polynomial times a power of the base.
+    """
+    ends = np.cumsum(lengths)
+    powers = _powers(_BASE, len(units) + 1)
+    inverses = _powers(_INVERSE, len(units) + 1)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(units * powers[:-1])])
+    starts = ends - lengths
+    hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
+    return hashes + lengths.astype(np.uint64) * _SECOND
+
+
+def _powers(base: int, count: int) -> Hashes:
+    factors = np.full(count, base, np.uint64)
+    factors[0] = 1
+    powers: Hashes = np.multiply.accumulate(factors)
+    return powers
+
+
+def _entries(maps: pa.MapArray) -> Hashes:
+    """The sum of each map's entries, whose order means nothing, and how many there are."""
+    offsets = np.asarray(maps.offsets).astype(np.int64)
+    first, count = offsets[0], offsets[-1] - offsets[0]
+    columns = (maps.keys.slice(first, count), maps.items.slice(first, count))
+    entries = _together(map(_hashes, columns), count)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
+    lengths = np.diff(offsets)
+    hashes: Hashes = np.diff(sums[offsets - first])
+    return hashes + lengths.astype(np.uint64) * _SECOND
+
+
+def _mixed(hashes: Hashes) -> Hashes:
+    """Numbers all of whose bits depend on all bits given: the steps of splitmix64."""
+    hashes = hashes + _SECOND
+    hashes ^= hashes >> np.uint64(30)
+    hashes *= np.uint64(0xBF58476D1CE4E5B9)
+    hashes ^= hashes >> np.uint64(27)
+    hashes *= np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)
+    return hashes

@@ -1,12 +1,35 @@
-"""How many bad rows an input may have, and the refusal of one that has more."""
+"""How many rows were read, how many are bad and why, and the refusal of an input with too many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.model.errors import InputRefused
+
+# How many rows were read, how many are bad and why.
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Rows of one input table, and how many of them have an issue."""
+
+    rows: int
+    bad: int
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with rows of a table: how often, and the first such row."""
+
+    table: str
+    code: str
+    times: int
+    source: str
+    message: str
+
+
+# How many bad rows an input may have, and the refusal of one that has more.
 
 SHOWN_COMPLAINTS = 10
 """Codes that a message lists."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.issue_arrays import issue_counts
-from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED

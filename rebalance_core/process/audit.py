@@ -10,8 +10,13 @@ import pyarrow as pa
 
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.contracts import AUDITED_TABLES, REJECTED
 from rebalance_core.engine.ledger_pass import LedgerRows
 from rebalance_core.engine.options import (

@@ -18,11 +18,12 @@ from rebalance_core.checks.input_tables import (
     InputTables,
     input_tables_of,
     read_input_tables,
+    read_table,
     stored_input_tables,
+    stored_table,
 )
+from rebalance_core.checks.locations import local_tables
 from rebalance_core.checks.packed_rows import PackedTables
-from rebalance_core.checks.reading.locations import local_tables
-from rebalance_core.checks.reading.tables import read_table, stored_table
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import (
     ALL_TABLES,

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.input_tables import InputTables
-from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.input_tables import InputTables, read_table
 from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
 from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED

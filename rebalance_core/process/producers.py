@@ -8,12 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import with_text
-from rebalance_core.checks.issue_arrays import issue_counts
-from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.conform import issue_counts, with_text
+from rebalance_core.checks.input_tables import read_table
 from rebalance_core.checks.row_checks import check_table, complaints
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
+from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.table import RAW, SOURCE

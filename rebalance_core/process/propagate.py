@@ -13,9 +13,8 @@ from multiprocessing.connection import wait as wait_for
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.checks.conform import issue_counts, unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
-from rebalance_core.checks.issue_arrays import issue_counts
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.clockwork.measured import Measured, propagation

@@ -13,8 +13,13 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.fan_out import without_text

@@ -17,12 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
-from rebalance_core.checks.reading.json_rows import ReadRows
-from rebalance_core.checks.row_checks import Checked, by_keys, with_issues
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_checks import Checked, by_keys, key_buckets, with_issues
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_limits import Complaint, RowCounts
+from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.spark.sources import Inputs, Source, cores_of, rows_of

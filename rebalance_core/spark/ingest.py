@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.issue_arrays import issue_counts
+from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow

@@ -16,8 +16,13 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.engine.ledger_pass import (

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_limits import RowCounts, refuse_bad_rows, with_unknown_members
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
 from rebalance_core.engine.ledger_pass import with_empty_events_if_missing

@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.issue_arrays import issue_counts
+from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import (
     BROKER_ISOLATIONS,

@@ -14,10 +14,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.issue_arrays import issue_counts
+from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
-from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.clockwork.measured import propagation
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION

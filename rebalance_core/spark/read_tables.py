@@ -14,17 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.reading.csv_rows import csv_rows, header_names
-from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
-from rebalance_core.checks.reading.lines import UTF8, not_blank, number_lines
-from rebalance_core.checks.reading.locations import (
+from rebalance_core.checks.lines import UTF8, not_blank, number_lines
+from rebalance_core.checks.locations import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
     unknown_names,
 )
-from rebalance_core.checks.reading.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.checks.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.checks.text_rows import Lines, ReadRows, csv_rows, header_names, json_rows
 from rebalance_core.contracts import (
     ALL_TABLES,
     FINDING_TABLES,
@@ -125,15 +124,15 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
 
 # Lines of text files as rows of a contract table, each with the file and line it came from.
 
-Parse = Callable[[pa.Array, pa.Array, pa.Array], ReadRows]
-"""Lines that are not blank, their sources and whether they were UTF-8, to conformed rows."""
+Parse = Callable[[Lines], ReadRows]
+"""Lines to conformed rows."""
 
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
     """The rows of JSON lines."""
 
-    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
-        return json_rows(table, lines, source, utf8)
+    def parse(lines: Lines) -> ReadRows:
+        return json_rows(table, lines)
 
     return Source(table, _lines(spark, path), _reading(parse), None)
 
@@ -151,9 +150,8 @@ def csv_source(
         names: of the header.
     """
 
-    def parse(lines: pa.Array, source: pa.Array, utf8: pa.Array) -> ReadRows:
-        rows = conform(table, csv_rows(table, names, lines, source, utf8))
-        return ReadRows(rows, frozenset())
+    def parse(lines: Lines) -> ReadRows:
+        return csv_rows(table, names, lines)
 
     unknown = unknown_names(table, names, TECHNICAL)
     return Source(table, _lines(spark, path), _reading(parse, header), unknown)
@@ -184,7 +182,7 @@ def _reading(parse: Parse, header: str | None = None) -> Read:
         for numbered in number_lines(batches, header):
             batch = numbered.filter(not_blank(numbered[RAW]))
             if batch.num_rows:
-                yield parse(batch[RAW], batch[SOURCE], batch[UTF8])
+                yield parse(Lines(batch[RAW], batch[SOURCE], batch[UTF8]))
 
     return read
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.checks.reading import parquet_rows
 from rebalance_core.checks.row_checks import check_tables, complaints
-from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import checks
 from rebalance_core.spark.read_tables import InputTables
@@ -126,17 +126,3 @@ def test_parquet(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Monkey
     assert_agree(spark, tmp_path)
     monkeypatch.setattr(parquet_rows, "_WHOLE_BYTES", 0)  # each row group is a piece
     assert_agree(spark, tmp_path)
-
-
-def test_cells_of_csv(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(line,) for line in CSV_LINES], "line STRING")
-    for width in {len(cells) for cells in CSV_LINES.values()}:
-        names = ", ".join(f"c{n} STRING" for n in range(width))
-        options = {"columnNameOfCorruptRecord": "_bad", "escape": '"'}
-        read = frame.select(
-            "line", sf.from_csv("line", f"{names}, _bad STRING", options).alias("r")
-        )
-        for line, cells in read.collect():
-            complete = cells["_bad"] is None
-            assert complete == (len(CSV_LINES[line]) == width), line
-            assert not complete or [cell or "" for cell in cells[:-1]] == CSV_LINES[line]

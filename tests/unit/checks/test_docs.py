@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.checks.rules import ISSUE_CODES
+from rebalance_core.checks.row_issues import ISSUE_CODES
 
 SEMANTICS = Path(__file__).resolve().parents[3] / "docs/semantics.md"
 

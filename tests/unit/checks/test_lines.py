@@ -4,8 +4,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks.reading import lines
-from rebalance_core.checks.reading.lines import lines_of_file, number_lines
+from rebalance_core.checks import lines
+from rebalance_core.checks.lines import lines_of_file, number_lines
 from rebalance_core.model.errors import InputRefused
 
 

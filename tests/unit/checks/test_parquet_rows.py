@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.conform import conform, unknown_columns
-from rebalance_core.checks.reading import parquet_rows
-from rebalance_core.checks.reading.parquet_rows import ParquetTable, pieces_of
-from rebalance_core.checks.reading.tables import read_table
+from rebalance_core.checks.input_tables import read_table
+from rebalance_core.checks.parquet_rows import ParquetTable, pieces_of
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import READ_ISSUES, SOURCE
 from rebalance_core.model.errors import InputRefused

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_core.checks.conform import conform
+from rebalance_core.checks.conform import conform, conformed_schema
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
-from rebalance_core.checks.issue_arrays import conformed_schema
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError

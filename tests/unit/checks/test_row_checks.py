@@ -12,8 +12,8 @@ from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import check_table, check_tables, complaints
-from rebalance_core.checks.row_counts import RowCounts
-from rebalance_core.checks.rules import ISSUE_CODES, unparsed
+from rebalance_core.checks.row_issues import ISSUE_CODES, unparsed
+from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, OBSERVED_TABLES, REJECTED
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.planning import QUEUE_RATES

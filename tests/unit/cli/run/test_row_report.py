@@ -1,4 +1,4 @@
-from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import Complaint, RowCounts
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import InputRefused

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.checks.reading.json_rows import ReadRows, json_rows
-from rebalance_core.checks.row_checks import check_table
-from rebalance_core.checks.rules import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_checks import check_table, key_buckets
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.text_rows import Lines, ReadRows, json_rows
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark import checks
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
@@ -42,7 +41,7 @@ class Pieces(Tally):
 def read_of(name: str) -> Any:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[ReadRows]:
         for batch in batches:
-            yield json_rows(ALL_TABLES[name], batch["line"], batch["source"], batch["utf8"])
+            yield json_rows(ALL_TABLES[name], Lines(*batch.columns))
 
     return read
 

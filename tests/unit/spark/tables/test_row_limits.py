@@ -1,9 +1,10 @@
 import pytest
 
-from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import (
     SHOWN_COMPLAINTS,
     BadRowLimits,
+    Complaint,
+    RowCounts,
     complaint_lines,
     refuse_bad_rows,
     with_unknown_members,
