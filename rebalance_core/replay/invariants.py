@@ -43,6 +43,7 @@ class Instant:
     metrics: list[Row]
     reach: list[Row]
     pop_metrics: list[Row]
+    states: list[Row]
     before: Holders
     holders: Holders
     were_known: bool = True
@@ -72,6 +73,7 @@ def epoch_errors(instant: Instant) -> Iterator[str]:
         _load_errors,
         _metric_errors,
         _minimum_errors,
+        _state_errors,
     ):
         yield from check(instant)
 
@@ -340,6 +342,42 @@ def _minimum_errors(instant: Instant) -> Iterator[str]:
             yield f"group_metrics: moved less than the minimum in {dict(row)}"
 
 
+def _state_errors(instant: Instant) -> Iterator[str]:
+    """What can be read, and the processes of ids with several, agree with the other tables."""
+    shared = {row["topic"]: row["queues"] for row in instant.pop_metrics}
+    unread, of_shared = set[MessageQueue](), Counter[str]()
+    channels: dict[MessageQueue, list[str | None]] = {}
+    for row in instant.states:
+        queue = queue_of(row)
+        channels[queue] = row["channel_ids"]
+        if queue.topic in shared:
+            of_shared[queue.topic] += 1
+            if not row["readable"] or row["channel_ids"]:
+                yield f"queue_states: of a shared topic only what can be read is told: {dict(row)}"
+        elif not instant.holders.keys() & {queue} or None in instant.holders[queue]:
+            yield f"queue_states: nobody holds {queue}"
+        elif not row["readable"]:
+            unread.add(queue)
+        elif not row["channel_ids"]:
+            yield f"queue_states: nothing is odd about {queue}"
+    for topic, queues in shared.items():
+        if of_shared[topic] != queues:
+            yield f"queue_states: {topic!r} has {of_shared[topic]} queues; pop_metrics has {queues}"
+    if instant.all_known and len(instant.holders) - len(unread) != instant.epoch["queues"]:
+        readable = len(instant.holders) - len(unread)
+        yield f"queues is {instant.epoch['queues']}; by queue_states {readable} can be read"
+    several = {client_id for client_id, count in instant.processes.items() if count > 1}
+    there: dict[str | None, set[str]] = defaultdict(set)
+    for row in instant.members:
+        if row["client_id"] in several:
+            there[row["channel_id"]].add(row["client_id"])
+    for queue, holders in instant.holders.items():
+        listed = channels.get(queue, [])
+        possible = sum(bool(there[channel] & holders.keys()) for channel in listed)
+        if possible < len(listed) or bool(listed) != bool(several & holders.keys()):
+            yield f"queue_states: {queue} is held by {dict(holders)}; channels {listed}"
+
+
 # What must hold in one epoch among the rows about topics that members share.
 
 
@@ -448,7 +486,7 @@ def _shared_load_errors(instant: Instant) -> Iterator[str]:
 # and a ledger read back from disk alike. What only the inputs can tell (which queue is readable,
 # which window an event opens) is not checked here.
 
-INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach")
+INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach", "queue_states")
 EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
 
 
@@ -537,7 +575,10 @@ def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[
         start, end = row["from_epoch"], row["to_epoch"]
         if start not in starts or (end is not None and (end not in starts or end <= start)):
             yield f"{name}: epochs {start} to {end} do not exist or are empty: {dict(row)}"
-        elif (row["from_ms"], row["to_ms"]) != (starts[start], starts.get(end)):
+        elif "from_ms" in row and (row["from_ms"], row["to_ms"]) != (
+            starts[start],
+            starts.get(end),
+        ):
             yield (
                 f"{name}: from_ms and to_ms are not those of epochs {start} and {end}: {dict(row)}"
             )
@@ -576,7 +617,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
     before: Holders = {}
     were_known = True
     active = (_active(ledger[name], len(epochs)) for name in INTERVAL_TABLES)
-    for epoch, owned, members, loads, reach in zip(epochs, *active, strict=True):
+    for epoch, owned, members, loads, reach, states in zip(epochs, *active, strict=True):
         holders: Holders = defaultdict(dict)
         for row in owned:
             holders[queue_of(row)][row["client_id"]] = row["holders"]
@@ -584,7 +625,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
         yield Instant(
             epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
             by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
-            before, holders, were_known,
+            states, before, holders, were_known,
         )  # fmt: skip
         before = holders
         were_known = were_known and all(row["subscriptions"] is not None for row in members)

@@ -28,6 +28,7 @@ from rebalance_core.kernels.tables.output import (
     until,
     words,
 )
+from rebalance_core.kernels.tables.queue_states import queue_state_rows
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.statuses import EPOCH_STATUSES
 from rebalance_core.strategies.pop import WHOLE_BROKER
@@ -257,6 +258,10 @@ def _pop_metrics(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing 
         yield pop_metric_rows(sharing.reach, sharing.topics)
 
 
+def _queue_states(prepared: PreparedGroups, holdings: Holdings, sharing: Sharing | None) -> Batches:
+    yield from queue_state_rows(prepared, holdings, sharing)
+
+
 _TABLES: dict[str, Callable[[PreparedGroups, Holdings, Sharing | None], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
@@ -267,4 +272,5 @@ _TABLES: dict[str, Callable[[PreparedGroups, Holdings, Sharing | None], Batches]
     "group_metrics": _group_metrics,
     "pop_reach": _pop_reach,
     "pop_metrics": _pop_metrics,
+    "queue_states": _queue_states,
 }
