@@ -7,8 +7,7 @@ import pytest
 from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
-from rebalance_core.explain.shared.answer import Sharing, Taker
-from rebalance_core.explain.shared.share_numbers import ShareNumbers
+from rebalance_core.explain.answer import Sharing, Taker
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue
