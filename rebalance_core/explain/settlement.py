@@ -209,12 +209,11 @@ class Settlement:
 
     def thrown(self, row: Row) -> str:
         """The exception of a process whose strategy throws; empty: it does not."""
-        member = next(member for known, member, _ in self.members if known is row)
+        member = self.group.members[self._keys[id(row)]]
         strategy, shared = self._strategy(member), self.shared
+        number = None if shared is None else shared.share_queue_num
         try:
-            if shared is not None and pops_topic(self.group, member, shared):
-                number = shared.share_queue_num
-                assert number is not None
+            if shared is not None and number is not None and pops_topic(self.group, member, shared):
                 allocate_for_pop(
                     strategy, member.client_id, shared.queues, self.view.client_ids, number
                 )
@@ -323,7 +322,7 @@ class Settlements:
     """
 
     def __init__(self, rows: GroupRows) -> None:
-        self._rows = rows
+        self._rows, self._settings = rows, _settings(rows)
         self._epochs = {row["epoch"]: row for row in rows.epochs}
         self._views: dict[int, View] = {}
         self._made: dict[tuple[int, str, GroupSettings], Settlement] = {}
@@ -339,13 +338,15 @@ class Settlements:
     def of(self, epoch: int, topic: str) -> Settlement:
         """The settlement of a topic in an epoch.
 
-        A ledger does not say whether its members are consumers that ask a broker, nor, of topics
-        that are not shared, whether they consume in order; the first of these settings that gives
-        the rows is taken, of none the likeliest.
+        A ledger of a group that pops nothing does not say whether its members are consumers that
+        ask a broker, nor whether they consume in order; the first of these settings that gives the
+        rows is taken, of none the likeliest.
         """
-        view = self._view(epoch)
-        found = [self._settled(epoch, topic, its) for its in _settings(view, topic)]
-        return next((one for one in found if not one.known or one.fits), found[0])
+        first = self._settled(epoch, topic, self._settings[0])
+        if not first.known or first.fits:
+            return first
+        others = (self._settled(epoch, topic, its) for its in self._settings[1:])
+        return next((one for one in others if one.fits), first)
 
     def _view(self, epoch: int) -> View:
         view = self.view(epoch)
@@ -406,15 +407,14 @@ class Settlements:
         return self._strategies
 
 
-def _settings(view: View, topic: str) -> tuple[GroupSettings, ...]:
-    shared = view.shared.get(topic)
-    if shared is not None and shared.get("ordered"):
+def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
+    """What the group's settings can be, as far as they matter, the likeliest first."""
+    if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
+        return (_ASKING,)
+    told = {row.get("ordered") for row in rows.pop_metrics} - {None}
+    if True in told:
         return _IN_ORDER, GroupSettings(consumer_type=LITE_PULL, ordered=True)
-    if shared is not None:
-        return (_ASKING,) if shared.get("share_queue_num") is not None else (_ASKING, _NEITHER)
-    if view.row["status"] == FROZEN:
-        return _IN_ORDER, _ASKING
-    return (_IN_ORDER,)
+    return (_ASKING, _NEITHER) if told else (_IN_ORDER, _ASKING)
 
 
 def _may_keep(view: View) -> bool:

@@ -88,7 +88,7 @@ class LedgerFolder:
         of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
-        metrics = self._if_there("pop_metrics", of_group & (ds.field("epoch") <= epoch))
+        metrics = self._if_there("pop_metrics", of_group)
         # what members popped before, rows of one epoch do not say: then all of them are read
         popped = any(row["topic"] == queue.topic and row["epoch"] < epoch for row in metrics)
         first = 0 if popped else epoch - 2
