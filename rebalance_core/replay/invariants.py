@@ -74,6 +74,8 @@ def epoch_errors(instant: Instant) -> Iterator[str]:
         _metric_errors,
         _minimum_errors,
         _state_errors,
+        _readable_errors,
+        _channel_errors,
     ):
         yield from check(instant)
 
@@ -343,38 +345,44 @@ def _minimum_errors(instant: Instant) -> Iterator[str]:
 
 
 def _state_errors(instant: Instant) -> Iterator[str]:
-    """What can be read, and the processes of ids with several, agree with the other tables."""
-    shared = {row["topic"]: row["queues"] for row in instant.pop_metrics}
-    unread, of_shared = set[MessageQueue](), Counter[str]()
-    channels: dict[MessageQueue, list[str | None]] = {}
+    """A row of queue_states says something that is not so of all queues with a holder."""
+    shared = {row["topic"] for row in instant.pop_metrics}
     for row in instant.states:
         queue = queue_of(row)
-        channels[queue] = row["channel_ids"]
         if queue.topic in shared:
-            of_shared[queue.topic] += 1
             if not row["readable"] or row["channel_ids"]:
                 yield f"queue_states: of a shared topic only what can be read is told: {dict(row)}"
-        elif not instant.holders.keys() & {queue} or None in instant.holders[queue]:
+        elif None in instant.holders.get(queue, {None: 0}):
             yield f"queue_states: nobody holds {queue}"
-        elif not row["readable"]:
-            unread.add(queue)
-        elif not row["channel_ids"]:
+        elif row["readable"] and not row["channel_ids"]:
             yield f"queue_states: nothing is odd about {queue}"
-    for topic, queues in shared.items():
-        if of_shared[topic] != queues:
-            yield f"queue_states: {topic!r} has {of_shared[topic]} queues; pop_metrics has {queues}"
-    if instant.all_known and len(instant.holders) - len(unread) != instant.epoch["queues"]:
-        readable = len(instant.holders) - len(unread)
+
+
+def _readable_errors(instant: Instant) -> Iterator[str]:
+    """By queue_states as many queues can be read as the counts say."""
+    unread = {queue_of(row) for row in instant.states if not row["readable"]}
+    readable = len(instant.holders.keys() - unread)
+    if instant.all_known and readable != instant.epoch["queues"]:
         yield f"queues is {instant.epoch['queues']}; by queue_states {readable} can be read"
+    of_topic = Counter(row["topic"] for row in instant.states)
+    for row in instant.pop_metrics:
+        topic, queues = row["topic"], row["queues"]
+        if of_topic[topic] != queues:
+            yield f"queue_states: {topic!r} has {of_topic[topic]} queues; pop_metrics has {queues}"
+
+
+def _channel_errors(instant: Instant) -> Iterator[str]:
+    """The processes of queue_states are there, and hold what their client id holds."""
     several = {client_id for client_id, count in instant.processes.items() if count > 1}
     there: dict[str | None, set[str]] = defaultdict(set)
     for row in instant.members:
         if row["client_id"] in several:
             there[row["channel_id"]].add(row["client_id"])
+    channels = {queue_of(row): row["channel_ids"] for row in instant.states}
     for queue, holders in instant.holders.items():
         listed = channels.get(queue, [])
-        possible = sum(bool(there[channel] & holders.keys()) for channel in listed)
-        if possible < len(listed) or bool(listed) != bool(several & holders.keys()):
+        wrong = [channel for channel in listed if not there[channel] & holders.keys()]
+        if wrong or bool(listed) != bool(several & holders.keys()):
             yield f"queue_states: {queue} is held by {dict(holders)}; channels {listed}"
 
 
