@@ -196,11 +196,11 @@ def twins() -> Tables:
     )  # fmt: skip
 
 
-def state(queue_id: int, **values: object) -> Callable[[Tables], None]:
+def state(of_queue: int, **values: object) -> Callable[[Tables], None]:
     """Overwrite columns of the row of queue_states about a queue."""
 
     def damage(tables: Tables) -> None:
-        next(r for r in tables["queue_states"] if r["queue_id"] == queue_id).update(values)
+        next(r for r in tables["queue_states"] if r["queue_id"] == of_queue).update(values)
 
     return damage
 
