@@ -191,7 +191,7 @@ def twins() -> Tables:
     listed = "CONFIG(queues=T/a/0|T/a/3)"
     return replay(
         topic(0, 2), join(1_000, "x", strategy=listed, channel_id="1"),
-        join(1_000, "x", strategy=listed, channel_id="2"), 
+        join(1_000, "x", strategy=listed, channel_id="2"),
         join(1_000, "y", strategy="CONFIG(queues=T/a/1)"), commits=[],
     )  # fmt: skip
 
