@@ -225,9 +225,12 @@ class Settlement:
 
     def entries(self, row: Row) -> Entries:
         """What the process has of the topic, as answers name it; nothing if it is not known."""
-        if self.now is None:
-            return frozenset()
-        return _had(self.now, self._keys[id(row)], self.topic)
+        return self._entries[id(row)]
+
+    @cached_property
+    def _entries(self) -> dict[int, Entries]:
+        now = NOTHING if self.now is None else self.now
+        return {id(row): _had(now, key, self.topic) for row, _, key in self.members}
 
     @cached_property
     def _keys(self) -> dict[int, ProcessKey]:
@@ -263,13 +266,23 @@ class Settlement:
 
         The numbers differ only for processes whose strategy is none of RocketMQ's.
         """
-        sure, possible = Counter[str](), Counter[str]()
+        sure, others = self._sure.get(queue, Counter()), self._others
+        return {c: (sure[c], sure[c] + others[c]) for c in {*sure, *others}}
+
+    @cached_property
+    def _sure(self) -> dict[MessageQueue, Counter[str]]:
+        """How many processes of each client id hold a queue."""
+        found: dict[MessageQueue, Counter[str]] = {}
         for row, member, _ in self.members:
-            other = self.outcome(row) == OTHER
-            if other or queue in self.entries(row):
-                possible[member.client_id] += 1
-                sure[member.client_id] += not other
-        return {client_id: (sure[client_id], most) for client_id, most in possible.items()}
+            if self.outcome(row) != OTHER:
+                for queue in self.entries(row):
+                    found.setdefault(queue, Counter())[member.client_id] += 1
+        return found
+
+    @cached_property
+    def _others(self) -> Counter[str]:
+        """Processes of each id whose strategy is not worked out."""
+        return Counter(m.client_id for row, m, _ in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
         """True if the ledger's holders are the expected ones."""
