@@ -126,10 +126,35 @@ POP_METRICS = Table(
         min_queues_per_client INT fewest queues that one client may take from; 0 without clients
         max_queues_per_client INT most of them
         unreached INT readable queues that surely no client may take from
+        share_queue_num? INT of its request mode POP; null: no member asks a broker to pop it
+        ordered? BOOLEAN the group consumes in order; null: of contract 2
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
     since=2,
+)
+
+QUEUE_STATES = Table(
+    "queue_states",
+    "Queues that cannot be read though somebody holds them, that several processes of one client "
+    "id hold, or that members share. All other queues of ownership can be read, and each holder is "
+    "the only process of its id.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        queue_id INT the queue id on that broker
+        readable BOOLEAN it is in mqAll; every such queue of a topic that members share has a row
+        channel_ids ARRAY<STRING> who holds it of client ids with several processes, a null being \
+the nameless one; empty for shared topics
+        from_epoch INT first epoch
+        to_epoch? INT first epoch after it; null: open
+        """
+    ),
+    key=("cluster", "consumer_group", "topic", "broker_name", "queue_id", "from_epoch"),
+    since=3,
 )
 
 
@@ -362,6 +387,7 @@ SIMULATED_TABLES = {
         GROUP_METRICS,
         POP_REACH,
         POP_METRICS,
+        QUEUE_STATES,
     )
 }
 """What the replay of a group yields."""
@@ -382,6 +408,7 @@ __all__ = [
     "POP_METRICS",
     "POP_REACH",
     "PULL_STARTS",
+    "QUEUE_STATES",
     "REJECTED",
     "SIMULATED_TABLES",
 ]

@@ -327,6 +327,8 @@ class _HoldingsOnce(Holdings):
 
 _OF_EPOCHS = ("group_metrics", "pop_metrics")
 """Tables whose rows go with their epoch."""
+_WITHOUT_TIMES = "queue_states"
+"""The table of intervals that has epochs and no times."""
 _EPOCH = (*GROUP, "epoch")
 
 
@@ -345,6 +347,8 @@ def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, 
         table = pa.Table.from_batches([batch])
         if name in _OF_EPOCHS:
             table = _of_epochs(table, epochs)
+        elif name == _WITHOUT_TIMES:
+            table = _meeting_epochs(table, epochs)
         elif name in SIMULATED_TABLES:
             table = table.filter(_touches(name, options))
         if name == "epochs":
@@ -360,6 +364,20 @@ def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     numbered = metrics.select(_EPOCH).append_column("_row", numbers)
     kept = numbered.join(shown, keys=list(_EPOCH), join_type="left semi")
     return metrics.take(kept["_row"].combine_chunks().sort())
+
+
+def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
+    """The intervals that one of these epochs lies in; those of a group follow each other."""
+    shown = pa.concat_tables(epochs).group_by(list(GROUP)).aggregate(
+        [("epoch", "min"), ("epoch", "max")]
+    )  # fmt: skip
+    numbers = pa.array(range(intervals.num_rows), pa.int64())  # as above
+    spans = intervals.select([*GROUP, "from_epoch", "to_epoch"]).append_column("_row", numbers)
+    met = spans.join(shown, keys=list(GROUP), join_type="inner").filter(
+        (pc.field("from_epoch") <= pc.field("epoch_max"))
+        & (pc.field("to_epoch").is_null() | (pc.field("to_epoch") > pc.field("epoch_min")))
+    )
+    return intervals.take(met["_row"].combine_chunks().sort())
 
 
 def _touches(name: str, options: SimulationOptions) -> pc.Expression:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
-from rebalance_core.explain.readable import settle_again
-from rebalance_core.explain.reason import Reason, nobody_reason, owner_reason
-from rebalance_core.explain.settlement import Settlement
-from rebalance_core.explain.shared.candidates import Worked, settle_shared_again
-from rebalance_core.explain.shared.notes import sharing_notes
-from rebalance_core.explain.shared.reason import unreached_reason
-from rebalance_core.explain.shared.sharing import can_ask_about, sharing_of
-from rebalance_core.explain.start import start_of
-from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, view_of
+from rebalance_core.explain.answer import (
+    Acquisition,
+    Event,
+    Explanation,
+    Holder,
+    Lists,
+    Sharing,
+    Taker,
+    start_of,
+)
+from rebalance_core.explain.reason import (
+    NOT_TOLD,
+    Reason,
+    nobody_reason,
+    owner_reason,
+    pulls,
+    taker_reason,
+    unreached_reason,
+)
+from rebalance_core.explain.settlement import (
+    BROKER_MODE,
+    POP,
+    PROXY,
+    PROXY_FIFO,
+    Settlement,
+    Settlements,
+)
+from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.pop import WHOLE_BROKER
 
-VIEWS_KEPT = 4
+_KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "ordered")
+"""Columns of pop_metrics that are no figures."""
 
 
 class Explainer:
@@ -30,10 +48,7 @@ class Explainer:
 
     def __init__(self, rows: GroupRows) -> None:
         self.rows = rows
-        self._epochs = {row["epoch"]: row for row in rows.epochs}
-        self._view = lru_cache(VIEWS_KEPT)(self._make_view)
-        self._settled = lru_cache(VIEWS_KEPT * 4)(self._settle)
-        self._shared = lru_cache(VIEWS_KEPT * 4)(self._work_out_shared)
+        self._settlements = Settlements(rows)
 
     def epoch_at(self, at_ms: int) -> Row | None:
         """The epoch of that instant; None outside the ledger."""
@@ -53,14 +68,14 @@ class Explainer:
         row = self.epoch_at(at_ms)
         if row is None:
             raise KeyError(at_ms)
-        view, before = self._view(row["epoch"]), self._view(row["epoch"] - 1)
+        view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
         assert view is not None
         refuse_unknown([*view.members, *(() if before is None else before.members)])
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
             raise KeyError(queue)
-        settled, unique = self._settled(row["epoch"], queue.topic)
+        settled = self._settlements.of(row["epoch"], queue.topic)
         holders = tuple(
             self._holder(settled, queue, client_id, processes)
             for client_id, processes in sorted(view.holders[queue].items())
@@ -80,20 +95,20 @@ class Explainer:
             holders_before=earlier,
             holders=holders,
             nobody=nobody,
-            agrees=settled.agrees(queue),
-            expected=settled.expected(queue),
-            notes=_notes(settled, unique),
+            agrees=settled.agrees(queue) if settled.known else None,
+            expected=settled.expected(queue) if settled.known else {},
+            notes=_notes(settled),
         )
 
     def _explain_shared(
         self, row: Row, view: View, before: View | None, queue: MessageQueue, at_ms: int
     ) -> Explanation:
-        worked = self._shared(row["epoch"], queue.topic)
-        if not can_ask_about(worked, queue):
+        settled = self._settlements.of(row["epoch"], queue.topic)
+        reached = [settled.names(own, queue) for own in view.reach.get(queue.topic, {}).values()]
+        if not settled.can_read(queue) and not any(reached):
             raise KeyError(queue)
         was_shared = before is not None and queue.topic in before.shared
-        earlier_worked = self._shared(row["epoch"] - 1, queue.topic) if was_shared else before
-        sharing = sharing_of(self.rows, worked, earlier_worked, queue)
+        sharing = self._sharing(settled, before, queue)
         takers = {taker.client_id for taker in sharing.takers}
         earlier = set(sharing.takers_before or ())
         return Explanation(
@@ -106,34 +121,84 @@ class Explainer:
             after=self._lists(view, queue, takers | earlier),
             holders_before=None if before is None else () if was_shared else tuple(sorted(earlier)),
             holders=(),
-            nobody=None if takers else unreached_reason(worked, queue),
-            agrees=worked.agrees,
+            nobody=None if takers else unreached_reason(settled, queue),
+            agrees=settled.fits if settled.known else None,
             expected={},
-            notes=sharing_notes(sharing, worked, queue),
+            notes=_sharing_notes(sharing, settled, queue),
             sharing=sharing,
         )
 
-    def _work_out_shared(self, epoch: int, topic: str) -> Worked:
-        view = self._view(epoch)
-        assert view is not None
-        return settle_shared_again(view, self._view(epoch - 1), topic)
+    def _sharing(self, settled: Settlement, before: View | None, queue: MessageQueue) -> Sharing:
+        """How members share the topic, and the clients that may take from a queue of it."""
+        view = settled.view
+        outcomes = {settled.outcome(member) for member in view.members}
+        row = view.shared[queue.topic]
+        share = row.get("share_queue_num") if POP in outcomes else None
+        since = self._since(queue.topic, view.epoch)
+        return Sharing(
+            since_epoch=since["epoch"],
+            since_ms=since["from_ms"],
+            pops=POP in outcomes,
+            behind_proxy=bool(outcomes & {PROXY, PROXY_FIFO}),
+            share_queue_num=share,
+            share_queue_nums=None if share is None else str(share),
+            strategies=tuple(sorted({member["strategy"] for member in view.members})),
+            figures={name: value for name, value in row.items() if name not in _KEYS},
+            mq_all_known=settled.known,
+            mode_known=settled.known,
+            takers_before=None if before is None else self._takers_before(before, queue),
+            takers=tuple(
+                self._taker(settled, queue, client_id)
+                for client_id, entries in sorted(view.reach.get(queue.topic, {}).items())
+                if settled.names(entries, queue)
+            ),
+            differs=tuple(sorted(settled.differing)) if settled.known else (),
+        )
 
-    def _readable(self, view: View, topic: str) -> tuple[Sequence[MessageQueue], bool]:
-        """What the rows of an epoch say of mqAll, and whether they leave no other list."""
-        if topic in view.shared:
-            worked = self._shared(view.epoch, topic)
-            return worked.settled.queues if worked.queues_known else (), worked.queues_known
-        settled, unique = self._settled(view.epoch, topic)
-        return settled.queues, unique
+    def _taker(self, settled: Settlement, queue: MessageQueue, client_id: str) -> Taker:
+        view = settled.view
+        since = [
+            row
+            for row in self.rows.pop_reach
+            if row["client_id"] == client_id
+            and row["topic"] == queue.topic
+            and row["from_epoch"] <= view.epoch
+            and (row["to_epoch"] is None or view.epoch < row["to_epoch"])
+            and settled.names(frozenset([_entry(row)]), queue)
+        ]
+        oldest = min(since, key=lambda row: int(row["from_epoch"]))
+        return Taker(
+            client_id,
+            sum(member["client_id"] == client_id for member in view.members),
+            view.client_ids.index(client_id) if client_id in view.client_ids else None,
+            tuple(queue_text(entry) for entry in sorted(map(_entry, since))),
+            taker_reason(settled, queue, client_id),
+            pulls(settled, queue, client_id),
+            oldest["from_epoch"],
+            oldest["from_ms"],
+        )
 
-    def _make_view(self, epoch: int) -> View | None:
-        row = self._epochs.get(epoch)
-        return None if row is None else view_of(self.rows, row)
+    def _takers_before(self, before: View, queue: MessageQueue) -> tuple[str, ...]:
+        """Who reached the queue in an epoch, or held it where it was not shared."""
+        if queue.topic in before.shared:
+            settled = self._settlements.of(before.epoch, queue.topic)
+            reach = before.reach.get(queue.topic, {})
+            return tuple(sorted(c for c, own in reach.items() if settled.names(own, queue)))
+        whole = queue.queue_id == WHOLE_BROKER
+        held = [
+            client_id
+            for other, holders in before.holders.items()
+            if other == (queue._replace(queue_id=other.queue_id) if whole else queue)
+            for client_id in holders
+        ]
+        return tuple(sorted(set(held)))
 
-    def _settle(self, epoch: int, topic: str) -> tuple[Settlement, bool]:
-        view = self._view(epoch)
-        assert view is not None
-        return settle_again(view, self._view(epoch - 1), topic)
+    def _since(self, topic: str, epoch: int) -> Row:
+        """The first epoch of the unbroken run in which the topic is shared, as far as rows go."""
+        shared = {row["epoch"] for row in self.rows.pop_metrics if row["topic"] == topic}
+        while epoch - 1 in shared:
+            epoch -= 1
+        return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
     def _event(self, row: Row) -> Event:
         latest = [diff["latest_ms"] for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
@@ -150,7 +215,9 @@ class Explainer:
         )
 
     def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> Lists:
-        readable, known = self._readable(view, queue.topic)
+        settled = self._settlements.of(view.epoch, queue.topic)
+        known = settled.known
+        readable = settled.queues if known or settled.shared is None else ()
         return Lists(
             view.epoch,
             tuple(map(queue_text, readable)),
@@ -203,19 +270,45 @@ def _designated(nobody: Reason | None) -> set[str]:
     return set() if nobody is None or nobody.client_id is None else {nobody.client_id}
 
 
-def _notes(settled: Settlement, unique: bool) -> tuple[str, ...]:
-    notes = []
-    if not unique:
-        notes.append(
-            "the ledger does not say which of the held queues could be read; mqAll is one of "
-            "several lists that give its rows"
+def _notes(settled: Settlement) -> tuple[str, ...]:
+    if not settled.known:
+        return (
+            "the ledger is of contract 2, which does not say which of the held queues could be "
+            "read; mqAll may be shorter",
         )
+    notes = []
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:
         notes.append(
             f"{unreadable} queues of the topic are held though they cannot be read: they are not "
             "in mqAll"
         )
-    if settled.broker_mode:
+    if not settled.group.settings.ordered and any(
+        settled.outcome(member) == BROKER_MODE for member in settled.view.members
+    ):
         notes.append("only rebalance_mode = BROKER explains the rows: the brokers allocate")
     return tuple(notes)
+
+
+def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
+    """What a person should know of a shared topic beside the rule, the gravest first."""
+    if not settled.known:
+        return (f"why its clients may take from it is {NOT_TOLD}",)
+    notes = []
+    if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
+        notes.append(
+            "the queue cannot be read: it is not in mqAll, and its clients have it from a list or "
+            "from before"
+        )
+    pulling = [taker.client_id for taker in sharing.takers if taker.pulls]
+    if pulling:
+        notes.append(
+            f"{', '.join(pulling)} pulls while others pop: both commit to one offset, so messages "
+            "are consumed twice; set clientRebalance=false on every member, restart one to 5.3.1 "
+            "that gave up asking, or set the mode to PULL"
+        )
+    return tuple(notes)
+
+
+def _entry(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

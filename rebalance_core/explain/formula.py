@@ -1,19 +1,19 @@
-"""The line of a strategy that gives a queue to a client, with the numbers filled in."""
+"""The line of a strategy that gives a queue to a client, or lets it pop one, with its numbers."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rebalance_core.explain.ring import ring_formula
-from rebalance_core.explain.room import room_formula
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle, average_slice
 from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.consistent_hash import ConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
+from rebalance_core.strategies.consistent_hash import ConsistentHash, build_ring, ring_point
+from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, queues_in_rooms
+from rebalance_core.strategies.pop import pops_whole_brokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _machine_room(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> Formula:
-    lines, values, entry = room_formula(strategy, queue, queues, client_ids, client_id)
+    lines, values, entry = _room_formula(strategy, queue, queues, client_ids, client_id)
     owner = None if entry is None else _first_owner(client_ids, entry)
     return Formula(str(strategy), lines, values, entry, owner)
 
@@ -191,9 +191,79 @@ def _ring(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> Formula:
-    lines, values, owner = ring_formula(strategy, queue, client_ids)
+    lines, values, owner = _ring_formula(strategy, queue, client_ids)
     entry = None if owner is None else client_ids.index(owner)
     return Formula(str(strategy), lines, values, entry, owner)
+
+
+def _ring_formula(
+    strategy: ConsistentHash, queue: MessageQueue, client_ids: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, Any], str | None]:
+    """The lines, the numbers, and the owner; None if the ring is empty."""
+    points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, strategy.charset)
+    place = ring_point(str(queue), strategy.charset)
+    if not points:
+        return ("the ring is empty: no virtual nodes",), {"queuePoint": place}, None
+    index = bisect_left(points, place)
+    wraps = index == len(points)
+    point, owner = points[index % len(points)], owners[index % len(points)]
+    node = _node_number(strategy, owner, point, client_ids)
+    where = f"no node follows up to 2^32, so the first one: {point}" if wraps else f"{point}"
+    lines = (
+        f'queue: first 4 bytes of md5("{queue}") = {place}',
+        f'next of {len(points)} nodes on the ring: {where} = "{owner}-{node}"',
+    )
+    values = {
+        "queuePoint": place, "nodePoint": point, "node": f"{owner}-{node}", "nodes": len(points),
+        "wraps": wraps,
+    }  # fmt: skip
+    return lines, values, owner
+
+
+def _node_number(
+    strategy: ConsistentHash, owner: str, point: int, client_ids: Sequence[str]
+) -> int:
+    """Which of the owner's virtual nodes is at that point."""
+    numbers = range(strategy.virtual_nodes * client_ids.count(owner))
+    return next(n for n in numbers if ring_point(f"{owner}-{n}", strategy.charset) == point)
+
+
+def _room_formula(
+    strategy: MachineRoom,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str | None,
+) -> tuple[tuple[str, ...], dict[str, Any], int | None]:
+    """The lines, the numbers, and the index in cidAll that gets the queue; None: no client does.
+
+    Arguments as `formula_of`.
+    """
+    rooms = ", ".join(strategy.consumer_idcs or ()) or "none"
+    inside = queues_in_rooms(tuple(queues), strategy.consumer_idcs)
+    head = f"{len(inside)} of {len(queues)} queues are on brokers room@name of the rooms {rooms}"
+    if queue not in inside:
+        return (head, f"{queue.broker_name} is not: nobody gets its queues"), {}, None
+    place, members = inside.index(queue), len(client_ids)
+    size, rest = divmod(len(inside), members)
+    entry = place // size if place < size * members else place - size * members
+    index = entry if client_id is None else client_ids.index(client_id)
+    tail = f" and [{index + size * members}]" if rest > index else ""
+    lines = (
+        head,
+        f"each of {members} gets {len(inside)} / {members} = {size}, the first {len(inside)} % "
+        f"{members} = {rest} one more from the tail",
+        f"index {index} gets [{size * index}..{size * (index + 1)}){tail}; this queue is [{place}] "
+        "of them",
+    )
+    values = {
+        "index": index,
+        "inRooms": len(inside),
+        "size": size,
+        "remainder": rest,
+        "queueIndex": place,
+    }
+    return lines, values, entry
 
 
 _FORMULAS: tuple[tuple[type[AllocationStrategy], Callable[..., Formula]], ...] = (
@@ -204,3 +274,83 @@ _FORMULAS: tuple[tuple[type[AllocationStrategy], Callable[..., Formula]], ...] =
     (MachineRoom, _machine_room),
     (MachineRoomNearby, _nearby),
 )
+
+
+def pop_formula(
+    inner: AllocationStrategy,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str,
+    share: int,
+) -> Formula:
+    """The line of ``allocate4Pop`` by which a client pops a queue (rocketmq.md §2.8, §14).
+
+    Args:
+        inner: the members' strategy: AVG or AVG_BY_CIRCLE.
+        queue: one that the client pops.
+        queues: mqAll.
+        client_ids: cidAll.
+        client_id: who pops.
+        share: the share number of the topic's request mode.
+    """
+    name = f"POP, {inner.name}"
+    if pops_whole_brokers(share, len(client_ids)):
+        return _everything(name, client_ids, client_id, share)
+    if len(client_ids) > len(queues):
+        return _one(name, queue, queues, client_ids, client_id, share)
+    own = client_ids.index(client_id)
+    formula = formula_of(inner, queue, queues, client_ids)
+    steps = _steps_to(formula.entry, own, client_ids, share)
+    whose = "its own share" if steps == 0 else f"the share of [{formula.entry}] {formula.owner}"
+    after = "" if steps == 0 else f", {steps} after its own place, [{own}]"
+    head = (
+        f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
+        f"{share} of cidAll"
+    )
+    values = formula.values | {"shareQueueNum": share, "clientIndex": own, "steps": steps}
+    lines = (head, f"this queue is in {whose}{after}", *formula.lines)
+    return replace(formula, strategy=name, lines=lines, values=values)
+
+
+def _everything(name: str, client_ids: Sequence[str], client_id: str, share: int) -> Formula:
+    least = len(client_ids) - 1
+    line = (
+        f"share_queue_num <= 0, or >= cidAll - 1 = {least}: every client pops every readable "
+        "broker whole"
+    )
+    values = {"cidAll": len(client_ids), "shareQueueNum": share}
+    return Formula(name, (line,), values, client_ids.index(client_id), client_id)
+
+
+def _one(
+    name: str,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str,
+    share: int,
+) -> Formula:
+    index, size, members = client_ids.index(client_id), len(queues), len(client_ids)
+    place = queues.index(queue)
+    lines = (
+        f"cidAll {members} > mqAll {size}: one queue each",
+        f"index % mqAll = {index} % {size} = {index % size}; this queue is mqAll[{place}]",
+    )
+    values = {
+        "index": index, "mqAll": size, "cidAll": members, "remainder": index % size,
+        "queueIndex": place, "shareQueueNum": share,
+    }  # fmt: skip
+    return Formula(name, lines, values, index, client_id)
+
+
+def _steps_to(entry: int | None, own: int, client_ids: Sequence[str], most: int) -> int:
+    """How many places on from the client's the id stands whose share has the queue.
+
+    An id that stands in cidAll several times has the share of its first place at each.
+    """
+    for steps in range(most + 1):
+        neighbour = client_ids[(own + steps) % len(client_ids)]
+        if client_ids.index(neighbour) == entry:
+            return steps
+    raise ValueError("the client does not pop the queue")

@@ -1,10 +1,10 @@
-"""Why a client holds a queue, or why nobody does, in one sentence and the formula behind it."""
+"""Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_core.explain.formula import Formula
+from rebalance_core.explain.formula import Formula, formula_of, pop_formula
 from rebalance_core.explain.settlement import (
     BROADCAST,
     BROKER_MODE,
@@ -14,18 +14,32 @@ from rebalance_core.explain.settlement import (
     NO_QUEUE,
     NOT_SUBSCRIBED,
     OTHER,
+    POP,
+    PROXY,
+    PROXY_FIFO,
     SUSPENDED,
     THROWS,
     Settlement,
+    strategy_of,
 )
-from rebalance_core.explain.shares import strategy_of
 from rebalance_core.explain.view import Row, subscribes
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.config import Config
+from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
 
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
 UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
+
+NOT_TOLD = (
+    "not known: a ledger of contract 2 does not say which queues could be read; simulate again"
+)
+PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
+_BEHIND_PROXIES = {
+    PROXY: "behind a proxy: every client takes from every readable broker, whoever else is there",
+    PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, whoever else is "
+    "there",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +60,8 @@ def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
@@ -95,7 +111,9 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
-    if queue.broker_name in settled.lockless:
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD)
+    if queue.broker_name in settled.group.lockless:
         return Reason(
             NO_MASTER,
             f"{queue.broker_name} has no master that could give the order lock, so nobody takes "
@@ -214,3 +232,92 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
         return None
     taker = member["client_id"] if listed or settled.takes(member, queue) else None
     return settled.formula(strategy, queue, taker)
+
+
+# Why a client may take from a queue of a shared topic, or why no client may.
+
+
+def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
+    """Why this client, which a row names, may take from the queue; of -1 any of the broker."""
+    processes = settled.view.processes_of.get(client_id)
+    if not processes:
+        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
+    taking = [member for member in processes if settled.takes(member, queue)]
+    if not taking:
+        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        code, text, _ = _kept(settled, (keeping or processes)[0])
+        text = text if keeping else "no rule lets this client take from it"
+        return Reason(code, text, None, client_id)
+    member, outcome = taking[0], settled.outcome(taking[0])
+    if outcome in _BEHIND_PROXIES:
+        return Reason(outcome, _BEHIND_PROXIES[outcome], None, client_id)
+    if outcome == POP:
+        return _popped(settled, queue, member)
+    if queue.queue_id == WHOLE_BROKER:
+        return Reason(outcome, f"{member['strategy']} gives it; {PULLED_TOO}", None, client_id)
+    reason = owner_reason(settled, queue, client_id)
+    return Reason(outcome, f"{reason.text}; {PULLED_TOO}", reason.formula, client_id)
+
+
+def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
+    """True if a process of the client pulls the queue while others pop the topic."""
+    return any(
+        settled.outcome(member) in (COMPUTED, LISTED, BROADCAST) and settled.takes(member, queue)
+        for member in settled.view.processes_of.get(client_id, ())
+    )
+
+
+def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
+    """Why no client may take from a queue that can be read."""
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD)
+    assert settled.shared is not None
+    members = [m for m in settled.view.members if settled.outcome(m) == POP]
+    share = settled.shared.share_queue_num
+    if not members or share is None or queue not in settled.queues:
+        return Reason(LEFT_OUT, "no pass of a member takes it")
+    strategy = strategy_of(members[0])
+    assert strategy is not None
+    ids = settled.view.client_ids
+    if len(ids) > len(settled.queues):
+        place = settled.queues.index(queue)
+        whose = [ids[i] for i in range(place, len(ids), len(settled.queues))]
+        text = f"index % mqAll gives it to {', '.join(whose)}, and none of them takes it"
+        return Reason(NOT_SUBSCRIBED, text)
+    formula = formula_of(strategy, queue, settled.queues, ids)
+    assert formula.entry is not None
+    who = ids[formula.entry]
+    if formula.owner is None:
+        text = (
+            f"it is in the share of place {formula.entry} of cidAll, where {who} stands again: all "
+            f"its processes take the share of its first place, {ids.index(who)}"
+        )
+        return Reason(DUPLICATE, text, formula, who)
+    text = (
+        f"it is in the share of {who}, which does not take it, nor does any of the "
+        f"{share} before it in cidAll: membership is by group, so members that do not "
+        f"subscribe {settled.topic} count all the same"
+    )
+    return Reason(NOT_SUBSCRIBED, text, formula, who)
+
+
+def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
+    client_id, ids = member["client_id"], settled.view.client_ids
+    strategy = strategy_of(member)
+    assert settled.shared is not None
+    share = settled.shared.share_queue_num
+    assert share is not None
+    everything = pops_whole_brokers(share, len(ids))
+    if everything:
+        text = "POP: everything is popped by every client"
+    elif len(ids) > len(settled.queues):
+        text = "POP: there are more members than queues, so it pops one"
+    else:
+        assert strategy is not None
+        text = f"POP: it pops its own share under {strategy.name} and those of the next {share}"
+    if strategy is None or (queue.queue_id == WHOLE_BROKER and not everything):
+        return Reason(POP, text, None, client_id)
+    formula = pop_formula(strategy, queue, settled.queues, ids, client_id, share)
+    return Reason(POP, text, formula, client_id)

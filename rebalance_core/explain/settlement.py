@@ -1,233 +1,288 @@
-"""Who must hold a queue in an epoch, worked out again from the ledger's own lists.
+"""Who must hold or reach the queues of a topic in an epoch, by `replay.settle` on a ledger's lists.
 
-The rules are those of `replay.settle`, asked of one topic and of rows that name no process as the
-holder; a test on random groups holds the two together.
+A pass of the members says it, on what each process had before. Where no process of the epoch can
+have kept anything, what it had does not matter. Else the rows of the epoch before say what it held
+(``queue_states`` which of several processes of an id); but whether it pulled or popped a shared
+topic they do not say, so there the passes are run again from an epoch on in which nobody kept
+anything.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
-from rebalance_core.explain.held_before import held_before
-from rebalance_core.explain.shares import Shares, strategy_of
-from rebalance_core.explain.view import ProcessKey, Row, View, subscribes
-from rebalance_core.model.errors import AllocationError
+from rebalance_core.explain.view import (
+    Entries,
+    GroupRows,
+    ProcessKey,
+    Row,
+    View,
+    subscribes,
+    view_of,
+)
+from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
+    LITE_PULL,
+    PROXY_REBALANCE,
     PUSH,
+    GroupSettings,
 )
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.members import asks_broker, locks_on_addition
-from rebalance_core.replay.settle import CONFIG_STRATEGY
-from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.model.verdicts import FROZEN
+from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.settle import (
+    CONFIG_STRATEGY,
+    Settled,
+    Taken,
+    pops_topic,
+    settle,
+    strategy_key,
+)
+from rebalance_core.replay.shared_topics import Member, SharedTopic
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
 COMPUTED, BROADCAST, LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
+POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 OTHER = "OTHER_STRATEGY"
 """A strategy that RocketMQ does not have: nothing is worked out again."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
 """Ways in which a process goes on holding what it held."""
+PASSING = (COMPUTED, LISTED, BROADCAST)
+NOTHING = Settled({}, frozenset())
+
+_IN_ORDER = GroupSettings(consumer_type=PUSH, ordered=True)
+_ASKING = GroupSettings(consumer_type=PUSH, ordered=False)
+_NEITHER = GroupSettings(consumer_type=LITE_PULL, ordered=False)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, version: str) -> AllocationStrategy | None:
+    try:
+        return parse_strategy(text, version=version)
+    except UsageError:
+        return None
+
+
+def strategy_of(member: Row) -> AllocationStrategy | None:
+    """The strategy of a process; None if its text is none of RocketMQ's."""
+    return _parsed(member["strategy"], member["version"])
+
+
+Shares = dict[str, list[MessageQueue]]
+
+
+class _Shares(AllocationStrategy):
+    """A strategy that works out the shares of all members at once, and keeps them."""
+
+    def __init__(self, text: str, strategy: AllocationStrategy | None) -> None:
+        self._text, self._strategy = text, strategy
+        # by the lists' identities; beside the shares the lists, so that these stay what they are
+        self._kept: dict[tuple[int, int], tuple[Any, Shares | None]] = {}
+
+    @property
+    def name(self) -> str:
+        """That of the strategy; the text, if it is none of RocketMQ's."""
+        return self._text if self._strategy is None else self._strategy.name
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """As of the strategy. Raises `AllocationError` where there is none."""
+        if self._strategy is None:
+            raise AllocationError(f"unknown strategy {self._text}", "")
+        key = id(queues), id(client_ids)
+        if key not in self._kept:
+            self._kept[key] = (queues, client_ids), self._of_all(queues, client_ids)
+        shares = self._kept[key][1]
+        if shares is None:
+            return self._strategy.allocate(client_id, queues, client_ids)
+        return list(shares.get(client_id, ()))
+
+    def _of_all(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Shares | None:
+        """None: somebody's allocation throws; others' may not."""
+        assert self._strategy is not None
+        try:
+            return self._strategy.allocate_all(queues, client_ids)
+        except AllocationError:
+            return None
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """One topic of one epoch under one assumption on what the ledger leaves open."""
+    """One topic of one epoch, settled again.
+
+    Attributes:
+        view: the epoch.
+        topic: the topic.
+        group: what members see of it.
+        now: what came of their passes; None: the ledger leaves open what they could read.
+        strategies: of the members.
+    """
 
     view: View
-    before: View | None
     topic: str
-    queues: tuple[MessageQueue, ...]
-    """mqAll: the topic's readable queues."""
-    broker_mode: bool = False
-    """The group's members ask the brokers, as far as they can (rocketmq.md §2.8)."""
-    lockless: frozenset[str] = frozenset()
-    """Brokers without a master: an orderly group gets no new order lock there (rocketmq.md §15)."""
+    group: GroupView
+    now: Settled | None
+    strategies: Mapping[tuple[str, str], AllocationStrategy]
 
-    @cached_property
-    def _shares(self) -> Shares:
-        return Shares(self.queues, self.view.client_ids)
+    @property
+    def known(self) -> bool:
+        """The ledger says which queues could be read."""
+        return self.now is not None
 
-    @cached_property
-    def _outcomes(self) -> dict[tuple[Any, ...], str]:
-        return {}
+    @property
+    def shared(self) -> SharedTopic | None:
+        """The topic as members share it; None: they do not."""
+        return self.group.shared.get(self.topic)
+
+    @property
+    def queues(self) -> tuple[MessageQueue, ...]:
+        """mqAll; of an older ledger all queues that may be in it."""
+        if self.shared is not None:
+            return self.shared.queues
+        return tuple(self.group.readable[self.topic])
 
     @cached_property
     def _readable(self) -> frozenset[MessageQueue]:
         return frozenset(self.queues)
 
-    @cached_property
-    def _formulas(self) -> dict[tuple[str, MessageQueue, str | None], Formula | None]:
-        return {}
-
     def can_read(self, queue: MessageQueue) -> bool:
-        """True if the queue is in mqAll."""
+        """True if the queue is in mqAll; of a whole broker, if one of its queues is."""
+        if queue.queue_id == WHOLE_BROKER:
+            return any(other.broker_name == queue.broker_name for other in self.queues)
         return queue in self._readable
 
-    def formula(
-        self, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
-    ) -> Formula | None:
-        """`formula_of` the strategy; None where it throws for everybody, as `thrown` says."""
-        key = (str(strategy), queue, client_id)
-        if key not in self._formulas:
-            ids = self.view.client_ids
-            try:
-                formula = formula_of(strategy, queue, self.queues, ids, client_id)
-            except (AllocationError, ValueError):
-                formula = None
-            self._formulas[key] = formula
-        return self._formulas[key]
+    @cached_property
+    def members(self) -> list[tuple[Row, Member, ProcessKey]]:
+        """The rows of the processes, each with what `replay.settle` sees of it."""
+        return [
+            (row, self.group.members[key], key)
+            for row, key in zip(self.view.members, self.view.keys, strict=True)
+        ]
 
-    def outcome(self, member: Row) -> str:
+    @cached_property
+    def _outcomes(self) -> dict[int, str]:
+        return {id(row): self._outcome(row, member) for row, member, _ in self.members}
+
+    def outcome(self, row: Row) -> str:
         """What a pass of the process does with the topic: one of the constants above."""
-        key = (member["client_id"], member["channel_id"])
-        if key not in self._outcomes:
-            self._outcomes[key] = self._outcome(member)
-        return self._outcomes[key]
+        return self._outcomes[id(row)]
 
-    def _outcome(self, member: Row) -> str:
-        if member["suspended"]:
+    def _outcome(self, row: Row, member: Member) -> str:
+        if member.suspended:
             return SUSPENDED
-        if not subscribes(member, self.topic):
+        if not member.subscriptions:
             return NOT_SUBSCRIBED
-        if member["message_model"] == BROADCASTING:
+        proxied = member.rebalance_mode == PROXY_REBALANCE
+        if self.shared is not None and proxied:
+            in_order = PROXY_FIFO if self.group.settings.ordered else PROXY
+            return in_order if self.queues else NO_QUEUE
+        if member.message_model == BROADCASTING:
             return BROADCAST if self.queues else NO_QUEUE
-        strategy = strategy_of(member)
-        name = member["strategy"] if strategy is None else strategy.name
-        if name not in BROKER_STRATEGIES and self._asks_broker(member):
+        name = self._strategy(member).name
+        if name not in BROKER_STRATEGIES and member.asks_broker(self.group.settings):
             return BROKER_MODE
-        if strategy is None:
+        if strategy_of(row) is None:
             return OTHER
         if name == CONFIG_STRATEGY:
             return LISTED
         if not self.queues:
             return NO_QUEUE
-        return THROWS if isinstance(self._shares.share(member), str) else COMPUTED
+        pops = self.shared is not None and pops_topic(self.group, member, self.shared)
+        if self.thrown(row):
+            return THROWS
+        return POP if pops else COMPUTED
 
-    def _asks_broker(self, member: Row) -> bool:
-        # only push groups that are not orderly come into question; ledgers of contract 1 do not
-        # have each member's own mode
-        mode = member.get("rebalance_mode") or BROKER_REBALANCE
-        return self.broker_mode and asks_broker(
-            mode, PUSH, member["message_model"], False, member["version"]
+    def _strategy(self, member: Member) -> AllocationStrategy:
+        return self.strategies[strategy_key(member)]
+
+    def thrown(self, row: Row) -> str:
+        """The exception of a process whose strategy throws; empty: it does not."""
+        member = self.group.members[self._keys[id(row)]]
+        strategy, shared = self._strategy(member), self.shared
+        number = None if shared is None else shared.share_queue_num
+        try:
+            if shared is not None and number is not None and pops_topic(self.group, member, shared):
+                allocate_for_pop(
+                    strategy, member.client_id, shared.queues, self.view.client_ids, number
+                )
+            else:
+                strategy.allocate(member.client_id, self.queues, self.view.client_ids)
+        except AllocationError as error:
+            return str(error)
+        return ""
+
+    def entries(self, row: Row) -> Entries:
+        """What the process has of the topic, as answers name it; nothing if it is not known."""
+        return self._entries[id(row)]
+
+    @cached_property
+    def _entries(self) -> dict[int, Entries]:
+        now = NOTHING if self.now is None else self.now
+        return {id(row): _had(now, key, self.topic) for row, _, key in self.members}
+
+    @cached_property
+    def _keys(self) -> dict[int, ProcessKey]:
+        return {id(row): key for row, _, key in self.members}
+
+    def takes(self, row: Row, queue: MessageQueue) -> bool:
+        """True if a pass of the process takes the queue; not for those that run none."""
+        return self.outcome(row) in (*PASSING, POP, PROXY, PROXY_FIFO) and self.names(
+            self.entries(row), queue
         )
 
-    def thrown(self, member: Row) -> str:
-        """The exception of a process whose strategy throws."""
-        share = self._shares.share(member)
-        return share if isinstance(share, str) else ""
-
-    def takes(self, member: Row, queue: MessageQueue) -> bool:
-        """True if a pass of the process takes the queue; not for those that run none.
-
-        A queue whose order lock nobody gives stays with who held it; of several processes of an
-        id any may have.
+    def names(self, entries: Entries, queue: MessageQueue) -> bool:
+        """True if the entries name the queue, or its broker unless it cannot be read; of a whole
+        broker, if they name anything of it.
         """
-        if queue not in self._asked_for(member):
-            return False
-        return self._gets_lock(member, queue) or self._held_by_it(member, queue)[1]
+        if queue.queue_id == WHOLE_BROKER:
+            return any(entry.broker_name == queue.broker_name for entry in entries)
+        whole = queue._replace(queue_id=WHOLE_BROKER)
+        may_be_read = not self.known or self.can_read(queue)
+        return queue in entries or (may_be_read and whole in entries)
 
-    def taken_by(self, member: Row) -> tuple[frozenset[MessageQueue], frozenset[MessageQueue]]:
-        """The queues of the topic that a pass of the process takes: for sure, and at most.
-
-        Both are empty for those that run none. They differ as `takes` says.
-        """
-        share = {queue for queue in self._asked_for(member) if queue.topic == self.topic}
-        locked = [queue for queue in share if not self._gets_lock(member, queue)]
-        held = {queue: self._held_by_it(member, queue) for queue in locked}
-        return (
-            frozenset(queue for queue in share if held.get(queue, (True, True))[0]),
-            frozenset(queue for queue in share if held.get(queue, (True, True))[1]),
-        )
-
-    def _asked_for(self, member: Row) -> frozenset[MessageQueue]:
-        """What a pass of the process wants; of a CONFIG list, other topics too."""
-        outcome = self.outcome(member)
-        if outcome == BROADCAST:
-            return self._readable
-        if outcome not in (COMPUTED, LISTED):
-            return frozenset()
-        share = self._shares.share(member)
-        assert not isinstance(share, str)
-        return share
-
-    def _gets_lock(self, member: Row, queue: MessageQueue) -> bool:
-        """False: the queue needs an order lock, and nobody gives it."""
-        if queue.broker_name not in self.lockless:
-            return True
-        version = parse_version(member["version"])
-        # Only an orderly push group has brokers that lack its locks.
-        return not locks_on_addition(
-            PUSH, member["message_model"], ordered=True, client_version=version
-        )
-
-    def _held_by_it(self, member: Row, queue: MessageQueue) -> tuple[bool, bool]:
-        """Whether the process held the queue before: for sure, and possibly."""
-        if not self._was_there(member):
-            return False, False
-        client_id = member["client_id"]
-        fewest, most = held_before(self.before, queue)
-        return fewest[client_id] >= self._earlier[client_id], most[client_id] > 0
+    def formula(
+        self, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
+    ) -> Formula | None:
+        """`formula_of` the strategy; None where it throws for everybody, as `thrown` says."""
+        try:
+            return formula_of(strategy, queue, self.queues, self.view.client_ids, client_id)
+        except (AllocationError, ValueError):
+            return None
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
 
-        More than one number is possible only for several processes of one id of which some keep
-        what they held, or get no new order lock: the ledger does not say which of them held it.
+        The numbers differ only for processes whose strategy is none of RocketMQ's.
         """
-        held, held_at_most = held_before(self.before, queue)
-        computed, retaining = Counter[str](), self._keeping.copy()
-        for member in self._passing:
-            if queue in self._asked_for(member):
-                if self._gets_lock(member, queue):
-                    computed[member["client_id"]] += 1
-                elif self._was_there(member):
-                    retaining[member["client_id"]] += 1
-        result = {}
-        for client_id in {*computed, *self._others, *(held_at_most.keys() & retaining.keys())}:
-            count = retaining[client_id]
-            low = max(0, held[client_id] - (self._earlier[client_id] - count)) if count else 0
-            high = min(count, held_at_most[client_id]) + self._others[client_id]
-            if computed[client_id] + high:
-                result[client_id] = (computed[client_id] + low, computed[client_id] + high)
-        return result
-
-    def _was_there(self, member: Row) -> bool:
-        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
-        return (member["client_id"], member["channel_id"]) in there
+        sure, others = self._sure.get(queue, Counter()), self._others
+        return {c: (sure[c], sure[c] + others[c]) for c in {*sure, *others}}
 
     @cached_property
-    def _passing(self) -> list[Row]:
-        """Processes that run a pass of the topic."""
-        passing = (COMPUTED, LISTED, BROADCAST)
-        return [member for member in self.view.members if self.outcome(member) in passing]
+    def _sure(self) -> dict[MessageQueue, Counter[str]]:
+        """How many processes of each client id hold a queue."""
+        found: dict[MessageQueue, Counter[str]] = {}
+        for row, member, _ in self.members:
+            if self.outcome(row) != OTHER:
+                for queue in self.entries(row):
+                    found.setdefault(queue, Counter())[member.client_id] += 1
+        return found
 
     @cached_property
     def _others(self) -> Counter[str]:
         """Processes of each id whose strategy is not worked out."""
-        return Counter(m["client_id"] for m in self.view.members if self.outcome(m) == OTHER)
-
-    @cached_property
-    def _keeping(self) -> Counter[str]:
-        """Processes of each id that keep what they held, if they were there before."""
-        return Counter(
-            member["client_id"]
-            for member in self.view.members
-            if self.outcome(member) in KEEPING and self._was_there(member)
-        )
-
-    @cached_property
-    def _earlier(self) -> Counter[str]:
-        """Processes of each id before."""
-        there = frozenset[ProcessKey]() if self.before is None else self.before.processes
-        return Counter(client_id for client_id, _ in there)
+        return Counter(m.client_id for row, m, _ in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
         """True if the ledger's holders are the expected ones."""
@@ -235,3 +290,216 @@ class Settlement:
         return all(expected.get(c, (0, 0))[1] >= n for c, n in held.items()) and all(
             low <= held[client_id] for client_id, (low, _) in expected.items()
         )
+
+    @cached_property
+    def differing(self) -> frozenset[str]:
+        """Clients of which the ledger's rows of a shared topic are not the expected ones."""
+        rows, others = self.view.reach.get(self.topic, {}), set[str]()
+        expected: dict[str, set[MessageQueue]] = {client_id: set() for client_id in rows}
+        for row, member, _ in self.members:
+            if self.outcome(row) == OTHER:
+                others.add(member.client_id)
+            expected.setdefault(member.client_id, set()).update(self.entries(row))
+        return frozenset(
+            client_id
+            for client_id, named in expected.items()
+            if client_id not in others and rows.get(client_id, frozenset()) != _merged(named)
+        )
+
+    @property
+    def fits(self) -> bool:
+        """The rows of the topic are all as expected."""
+        if self.shared is not None:
+            return not self.differing
+        return all(self.agrees(queue) for queue in self.view.queues.get(self.topic, ()))
+
+    @property
+    def unfit_brokers(self) -> frozenset[str]:
+        """Brokers of which some queue's rows are not as expected."""
+        if self.shared is None:
+            listed = self.view.queues.get(self.topic, ())
+            return frozenset(q.broker_name for q in listed if not self.agrees(q))
+        rows = self.view.reach.get(self.topic, {})
+        return frozenset(
+            queue.broker_name
+            for row, member, _ in self.members
+            for queue in self.entries(row) - rows.get(member.client_id, frozenset())
+        )
+
+
+class Settlements:
+    """Settles the topics of a group's epochs again.
+
+    Args:
+        rows: the group's ledger.
+    """
+
+    def __init__(self, rows: GroupRows) -> None:
+        self._rows, self._settings = rows, _settings(rows)
+        self._epochs = {row["epoch"]: row for row in rows.epochs}
+        self._views: dict[int, View] = {}
+        self._made: dict[tuple[int, str, GroupSettings], Settlement] = {}
+        self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
+
+    def view(self, epoch: int) -> View | None:
+        """The view of an epoch; None: the rows do not have it."""
+        row = self._epochs.get(epoch)
+        if row is not None and epoch not in self._views:
+            self._views[epoch] = view_of(self._rows, row)
+        return self._views.get(epoch)
+
+    def of(self, epoch: int, topic: str) -> Settlement:
+        """The settlement of a topic in an epoch.
+
+        A ledger of a group that pops nothing does not say whether its members are consumers that
+        ask a broker, nor whether they consume in order; the first of these settings that gives the
+        rows is taken, of none the likeliest.
+        """
+        first = self._settled(epoch, topic, self._settings[0])
+        if not first.known or first.fits:
+            return first
+        others = (self._settled(epoch, topic, its) for its in self._settings[1:])
+        return next((one for one in others if one.fits), first)
+
+    def _view(self, epoch: int) -> View:
+        view = self.view(epoch)
+        assert view is not None
+        return view
+
+    def _settled(self, epoch: int, topic: str, settings: GroupSettings) -> Settlement:
+        first = epoch
+        while (first, topic, settings) not in self._made and self._needs_before(first, topic):
+            first -= 1
+        for number in range(first, epoch + 1):
+            key = number, topic, settings
+            if key not in self._made:
+                before = self._made.get((number - 1, topic, settings))
+                self._made[key] = self._settle(number, topic, settings, before)
+        return self._made[epoch, topic, settings]
+
+    def _needs_before(self, epoch: int, topic: str) -> bool:
+        """Rows do not say what processes bring into the epoch, but passes of earlier epochs do."""
+        view, before = self._view(epoch), self.view(epoch - 1)
+        if before is None or not _may_keep(view) or before.readable(topic) is None:
+            return False
+        return any(r["topic"] == topic and r["epoch"] < epoch for r in self._rows.pop_metrics)
+
+    def _settle(
+        self, epoch: int, topic: str, settings: GroupSettings, earlier: Settlement | None
+    ) -> Settlement:
+        view = self._view(epoch)
+        queues = view.readable(topic)
+        if queues is None:
+            group = _group_view(view, topic, tuple(view.queues.get(topic, ())), settings)
+            return Settlement(view, topic, group, None, self._strategies_of(group))
+        group = _group_view(view, topic, queues, settings)
+        before = NOTHING
+        if _may_keep(view):
+            if self._needs_before(epoch, topic) and earlier is not None and earlier.now:
+                before = earlier.now
+            elif epoch > 0:
+                had = self.view(epoch - 1)
+                before = _as_rows_say(view if had is None else had, topic)
+        settled = self._passed(view, topic, group, before)
+        if settings.ordered and view.row.get("masterless_queues") and not settled.fits:
+            # Masters are gone; the ledger does not say whose, so nobody gives those order locks
+            # where rows lack queues.
+            group = _group_view(view, topic, queues, settings, settled.unfit_brokers)
+            settled = self._passed(view, topic, group, before)
+        return settled
+
+    def _passed(self, view: View, topic: str, group: GroupView, before: Settled) -> Settlement:
+        strategies = self._strategies_of(group)
+        now = settle(group, before.holdings, strategies, before.taken)
+        return Settlement(view, topic, group, now, strategies)
+
+    def _strategies_of(self, group: GroupView) -> Mapping[tuple[str, str], AllocationStrategy]:
+        for text, version in map(strategy_key, group.members.values()):
+            if (text, version) not in self._strategies:
+                self._strategies[text, version] = _Shares(text, _parsed(text, version))
+        return self._strategies
+
+
+def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
+    """What the group's settings can be, as far as they matter, the likeliest first."""
+    if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
+        return (_ASKING,)
+    told = {row.get("ordered") for row in rows.pop_metrics} - {None}
+    if True in told:
+        return _IN_ORDER, GroupSettings(consumer_type=LITE_PULL, ordered=True)
+    return (_ASKING, _NEITHER) if told else (_IN_ORDER, _ASKING)
+
+
+def _may_keep(view: View) -> bool:
+    """Some process may have something that it has from before."""
+    return (
+        view.row["status"] == FROZEN
+        or bool(view.row.get("masterless_queues"))
+        or any(member["suspended"] for member in view.members)
+    )
+
+
+def _group_view(
+    view: View,
+    topic: str,
+    queues: tuple[MessageQueue, ...],
+    settings: GroupSettings,
+    lockless: frozenset[str] = frozenset(),
+) -> GroupView:
+    """What members see of their group, as far as one topic is concerned."""
+    members = {
+        key: Member(
+            client_id=row["client_id"],
+            channel_id=key[1],
+            subscriptions=frozenset({topic}) if subscribes(row, topic) else frozenset(),
+            strategy=row["strategy"],
+            version=row["version"],
+            message_model=row["message_model"],
+            consume_from_where="",
+            # ledgers of contract 1 do not have each member's own
+            rebalance_mode=row.get("rebalance_mode") or BROKER_REBALANCE,
+            suspended=row["suspended"],
+        )
+        for key, row in zip(view.keys, view.members, strict=True)
+    }
+    shared = view.shared.get(topic)
+    if shared is None:
+        return GroupView(settings, members, {topic: queues}, {}, lockless)
+    of_topic = SharedTopic(queues, shared.get("share_queue_num"))
+    return GroupView(settings, members, {}, {topic: of_topic}, lockless)
+
+
+def _as_rows_say(view: View, topic: str) -> Settled:
+    """What each process has of a topic in an epoch, by the ledger's rows."""
+    holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
+    keys_of: dict[str, list[ProcessKey]] = {}
+    for key in view.keys:
+        keys_of.setdefault(key[0], []).append(key)
+    for queue in view.queues.get(topic, ()):
+        state = None if view.states is None else view.states.get(queue)
+        for client_id, count in view.holders[queue].items():
+            keys = keys_of.get(client_id, [])
+            if count < len(keys) and state is not None:
+                keys = [key for key in keys if key[1] in state["channel_ids"]] or keys
+            for key in keys[:count]:
+                holdings[key].add(queue)
+    taken = {
+        key: _taken_by_rows(view.reach.get(topic, {}).get(key[0], frozenset())) for key in view.keys
+    }
+    return Settled({key: frozenset(held) for key, held in holdings.items()}, frozenset(), taken)
+
+
+def _taken_by_rows(entries: Entries) -> Taken:
+    whole = frozenset(queue for queue in entries if queue.queue_id == WHOLE_BROKER)
+    return Taken(entries - whole, whole)
+
+
+def _had(settled: Settled, key: ProcessKey, topic: str) -> Entries:
+    taken = settled.taken.get(key, Taken())
+    had = settled.holdings.get(key, frozenset()) | taken.pulled | taken.popped
+    return frozenset(queue for queue in had if queue.topic == topic)
+
+
+def _merged(named: set[MessageQueue]) -> Entries:
+    """Entries of a client without those whose broker is named as a whole."""
+    return frozenset(q for q in named if q._replace(queue_id=WHOLE_BROKER) not in named - {q})

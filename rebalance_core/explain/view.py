@@ -1,7 +1,7 @@
 """One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
 
-The ledger has no list of readable queues; it has a row for each queue that is readable or held, and
-their number by topic. If the two agree, all listed queues are readable; else see ``readable``.
+``queue_states`` says which queues can be read. Ledgers of contract 2 do not have it: there all
+listed queues of a topic are readable if there are as many as the topic has, else it is not known.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_client_ids, sort_queues
-from rebalance_core.strategies.pop import WHOLE_BROKER
 
 Row = Mapping[str, Any]
 ProcessKey = tuple[str, str | None]
@@ -35,6 +34,8 @@ class GroupRows:
     pop_reach: Sequence[Row] = ()
     pop_metrics: Sequence[Row] = ()
     group_metrics: Sequence[Row] = ()
+    queue_states: Sequence[Row] | None = None
+    """None: a ledger of contract 2, which does not have them."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class View:
     """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
-    reached_ever: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
-    """As ``reach``, of this and all earlier epochs together."""
+    states: Mapping[MessageQueue, Row] | None = None
+    """Rows of queue_states; None: a ledger of contract 2."""
 
     @property
     def epoch(self) -> int:
@@ -66,9 +67,13 @@ class View:
         return sort_client_ids(member["client_id"] for member in self.members)
 
     @cached_property
-    def processes(self) -> frozenset[ProcessKey]:
-        """The live processes."""
-        return frozenset((member["client_id"], member["channel_id"]) for member in self.members)
+    def keys(self) -> list[ProcessKey]:
+        """What tells the processes apart, by member; a redacted ledger has no channels."""
+        found: dict[ProcessKey, None] = {}
+        for member in self.members:
+            key = member["client_id"], member["channel_id"]
+            found[key if key not in found else (key[0], f"{key[1]}#{len(found)}")] = None
+        return list(found)
 
     @cached_property
     def processes_of(self) -> dict[str, list[Row]]:
@@ -91,20 +96,20 @@ class View:
         """How many of them cannot be read, though somebody holds them."""
         return len(self.holders) - int(self.row["queues"])
 
-    def readable_count(self, topic: str) -> int | None:
-        """How many readable queues a topic has; None: the rows do not say."""
+    def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
+        """MqAll of a topic; None: the ledger does not say."""
+        listed = self.queues.get(topic, [])
+        if self.states is None:
+            return tuple(listed) if self._all_readable(topic) else None
         if topic in self.shared:
-            return int(self.shared[topic]["queues"])
-        if topic in self.counts:
-            return self.counts[topic]
-        if self.open_topics == {topic}:
-            return int(self.row["queues"]) - sum(self.counts.values())
-        return None
+            return tuple(sort_queues(q for q in self.states if q.topic == topic))
+        return tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
 
-    @cached_property
-    def open_topics(self) -> frozenset[str]:
-        """Topics with rows of which group_metrics has no number."""
-        return frozenset(self.queues.keys() - self.counts.keys())
+    def _all_readable(self, topic: str) -> bool:
+        """The numbers of queues say that all queues with a row are readable."""
+        if topic in self.shared:
+            return False
+        return self.unreadable == 0 or self.counts.get(topic) == len(self.queues.get(topic, ()))
 
     def held_by(self, queue: MessageQueue) -> Counter[str]:
         """The holders of a queue; none if it has no row."""
@@ -128,13 +133,15 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
         if row["epoch"] == number and row["topic"] is not None
     }
     reach = _reach(_covering(rows.pop_reach, number))
-    ever = _reach(row for row in rows.pop_reach if row["from_epoch"] <= number)
-    return View(epoch, members, holders, shared, reach, counts, ever)
-
-
-def covers(entries: Entries, queue: MessageQueue) -> bool:
-    """True if the entries name the queue or its whole broker."""
-    return queue in entries or queue._replace(queue_id=WHOLE_BROKER) in entries
+    states = (
+        None
+        if rows.queue_states is None
+        else {
+            MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): row
+            for row in _covering(rows.queue_states, number)
+        }
+    )
+    return View(epoch, members, holders, shared, reach, counts, states)
 
 
 def subscribes(member: Row, topic: str) -> bool:

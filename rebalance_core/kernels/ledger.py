@@ -16,6 +16,7 @@ from rebalance_core.kernels.ownership.changes import KINDS, Differ, OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import Reach
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queue_states import queue_state_rows
 from rebalance_core.kernels.segments import Ints, pointers, ranges
 from rebalance_core.kernels.starts.pull_starts import PullStarts
 from rebalance_core.kernels.table_rows import (
@@ -267,6 +268,12 @@ def _pop_metrics(
         yield pop_metric_rows(sharing.reach, sharing.topics)
 
 
+def _queue_states(
+    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+) -> Batches:
+    yield from queue_state_rows(prepared, holdings, sharing)
+
+
 _TABLES: dict[str, Callable[[PreparedGroups, Holdings, SharedLoads | None], Batches]] = {
     "epochs": _epochs,
     "ownership": _ownership,
@@ -277,4 +284,5 @@ _TABLES: dict[str, Callable[[PreparedGroups, Holdings, SharedLoads | None], Batc
     "group_metrics": _group_metrics,
     "pop_reach": _pop_reach,
     "pop_metrics": _pop_metrics,
+    "queue_states": _queue_states,
 }

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
+from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.loads import (
     Clients,
@@ -324,6 +325,7 @@ def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
     shown = np.flatnonzero(shared.cells)
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[shown]
+    share = shared.share[shown]
     return table_rows(
         "pop_metrics",
         group_columns(prepared, epochs.group[epoch])
@@ -337,6 +339,8 @@ def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
             "min_queues_per_client": fewest_queues[shown],
             "max_queues_per_client": most_queues[shown],
             "unreached": unreached[shown],
+            "share_queue_num": nullable(share, share != NO_SHARE),
+            "ordered": prepared.coded.groups.ordered[epochs.group[epoch]],
         },
     )
 

@@ -60,6 +60,7 @@ class Ledger:
     group_metrics: pa.Table
     pop_reach: pa.Table
     pop_metrics: pa.Table
+    queue_states: pa.Table
     rejected: pa.Table
 
     def tables(self) -> dict[str, pa.Table]:

@@ -20,6 +20,7 @@ from rebalance_core.replay.intervals import (
     membership_rows,
     ownership_rows,
     pop_reach_rows,
+    queue_state_rows,
 )
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
@@ -231,6 +232,9 @@ class GroupLedger:
 
     def _pop_metrics(self) -> list[Row]:
         return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]
+
+    def _queue_states(self) -> list[Row]:
+        return queue_state_rows(self._replay)
 
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> Row:

@@ -67,6 +67,37 @@ def pop_reach_rows(replay: Replay) -> list[Row]:
     ]
 
 
+def queue_state_rows(replay: Replay) -> list[Row]:
+    """One row per queue and stretch of epochs in which it is not plainly readable and owned.
+
+    It is held and cannot be read, several processes of one client id may hold it, or it is a
+    readable one of a shared topic.
+    """
+
+    def states(epoch: Epoch) -> dict[MessageQueue, tuple[bool, tuple[str | None, ...]]]:
+        processes = Counter(client_id for client_id, _ in epoch.members)
+        readable = {queue for queues in epoch.readable.values() for queue in queues}
+        channels: dict[MessageQueue, set[str | None]] = {}
+        for (client_id, channel_id), queues in epoch.holdings.items():
+            for queue in queues:
+                of_queue = channels.setdefault(queue, set())
+                if processes[client_id] > 1:
+                    of_queue.add(channel_id)
+        odd = {
+            queue: (queue in readable, tuple(sorted(of_queue, key=lambda c: (c is not None, c))))
+            for queue, of_queue in channels.items()
+            if of_queue or queue not in readable
+        }
+        return odd | {queue: (True, ()) for of in epoch.shared.values() for queue in of.queues}
+
+    return [
+        queue._asdict()
+        | {"readable": readable, "channel_ids": list(channels)}
+        | {"from_epoch": span["from_epoch"], "to_epoch": span["to_epoch"]}
+        for queue, (readable, channels), span in _intervals(replay, states)
+    ]
+
+
 def membership_rows(replay: Replay) -> list[Row]:
     """One row per process and stretch of epochs with the same settings."""
 

@@ -43,6 +43,7 @@ class Instant:
     metrics: list[Row]
     reach: list[Row]
     pop_metrics: list[Row]
+    states: list[Row]
     before: Holders
     holders: Holders
     were_known: bool = True
@@ -72,6 +73,9 @@ def epoch_errors(instant: Instant) -> Iterator[str]:
         _load_errors,
         _metric_errors,
         _minimum_errors,
+        _state_errors,
+        _readable_errors,
+        _channel_errors,
     ):
         yield from check(instant)
 
@@ -340,6 +344,48 @@ def _minimum_errors(instant: Instant) -> Iterator[str]:
             yield f"group_metrics: moved less than the minimum in {dict(row)}"
 
 
+def _state_errors(instant: Instant) -> Iterator[str]:
+    """A row of queue_states says something that is not so of all queues with a holder."""
+    shared = {row["topic"] for row in instant.pop_metrics}
+    for row in instant.states:
+        queue = queue_of(row)
+        if queue.topic in shared:
+            if not row["readable"] or row["channel_ids"]:
+                yield f"queue_states: of a shared topic only what can be read is told: {dict(row)}"
+        elif None in instant.holders.get(queue, {None: 0}):
+            yield f"queue_states: nobody holds {queue}"
+        elif row["readable"] and not row["channel_ids"]:
+            yield f"queue_states: nothing is odd about {queue}"
+
+
+def _readable_errors(instant: Instant) -> Iterator[str]:
+    """By queue_states as many queues can be read as the counts say."""
+    unread = {queue_of(row) for row in instant.states if not row["readable"]}
+    readable = len(instant.holders.keys() - unread)
+    if instant.all_known and readable != instant.epoch["queues"]:
+        yield f"queues is {instant.epoch['queues']}; by queue_states {readable} can be read"
+    of_topic = Counter(row["topic"] for row in instant.states)
+    for row in instant.pop_metrics:
+        topic, queues = row["topic"], row["queues"]
+        if of_topic[topic] != queues:
+            yield f"queue_states: {topic!r} has {of_topic[topic]} queues; pop_metrics has {queues}"
+
+
+def _channel_errors(instant: Instant) -> Iterator[str]:
+    """The processes of queue_states are there, and hold what their client id holds."""
+    several = {client_id for client_id, count in instant.processes.items() if count > 1}
+    there: dict[str | None, set[str]] = defaultdict(set)
+    for row in instant.members:
+        if row["client_id"] in several:
+            there[row["channel_id"]].add(row["client_id"])
+    channels = {queue_of(row): row["channel_ids"] for row in instant.states}
+    for queue, holders in instant.holders.items():
+        listed = channels.get(queue, [])
+        wrong = [channel for channel in listed if not there[channel] & holders.keys()]
+        if wrong or bool(listed) != bool(several & holders.keys()):
+            yield f"queue_states: {queue} is held by {dict(holders)}; channels {listed}"
+
+
 # What must hold in one epoch among the rows about topics that members share.
 
 
@@ -448,7 +494,7 @@ def _shared_load_errors(instant: Instant) -> Iterator[str]:
 # and a ledger read back from disk alike. What only the inputs can tell (which queue is readable,
 # which window an event opens) is not checked here.
 
-INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach")
+INTERVAL_TABLES = ("ownership", "memberships", "consumer_load", "pop_reach", "queue_states")
 EPOCH_TABLES = ("diffs", "pull_starts", "group_metrics", "pop_metrics")
 
 
@@ -537,7 +583,10 @@ def _interval_errors(name: str, rows: list[Row], epochs: list[Row]) -> Iterator[
         start, end = row["from_epoch"], row["to_epoch"]
         if start not in starts or (end is not None and (end not in starts or end <= start)):
             yield f"{name}: epochs {start} to {end} do not exist or are empty: {dict(row)}"
-        elif (row["from_ms"], row["to_ms"]) != (starts[start], starts.get(end)):
+        elif "from_ms" in row and (row["from_ms"], row["to_ms"]) != (
+            starts[start],
+            starts.get(end),
+        ):
             yield (
                 f"{name}: from_ms and to_ms are not those of epochs {start} and {end}: {dict(row)}"
             )
@@ -576,7 +625,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
     before: Holders = {}
     were_known = True
     active = (_active(ledger[name], len(epochs)) for name in INTERVAL_TABLES)
-    for epoch, owned, members, loads, reach in zip(epochs, *active, strict=True):
+    for epoch, owned, members, loads, reach, states in zip(epochs, *active, strict=True):
         holders: Holders = defaultdict(dict)
         for row in owned:
             holders[queue_of(row)][row["client_id"]] = row["holders"]
@@ -584,7 +633,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
         yield Instant(
             epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
             by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
-            before, holders, were_known,
+            states, before, holders, were_known,
         )  # fmt: skip
         before = holders
         were_known = were_known and all(row["subscriptions"] is not None for row in members)

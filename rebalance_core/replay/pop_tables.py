@@ -94,6 +94,8 @@ def pop_metric_rows(epoch: Epoch) -> list[Row]:
                 "max_queues_per_client": max(queues, default=0),
                 # who may reach them, a member does not say whose subscriptions are not known
                 "unreached": counts.count(0) if epoch.all_known else 0,
+                "share_queue_num": shared.share_queue_num,
+                "ordered": epoch.view.settings.ordered,
             }
         )
     return rows

@@ -85,6 +85,7 @@ class Ledger:
     group_metrics: DataFrame
     pop_reach: DataFrame
     pop_metrics: DataFrame
+    queue_states: DataFrame
     rejected: DataFrame
     replayed: DataFrame | None = None
     """Groups the kernels left to the replay (cluster, consumer_group, reason); None if read."""

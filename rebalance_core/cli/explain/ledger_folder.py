@@ -88,32 +88,37 @@ class LedgerFolder:
         of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
+        metrics = self._if_there("pop_metrics", of_group)
+        # what members popped before, rows of one epoch do not say: then all of them are read
+        popped = any(row["topic"] == queue.topic and row["epoch"] < epoch for row in metrics)
+        first = 0 if popped else epoch - 2
         covers = (ds.field("from_epoch") <= epoch) & (
-            ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2)
+            ds.field("to_epoch").is_null() | (ds.field("to_epoch") > first)
         )
         of_queue = of_group
         for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
             of_queue = of_queue & (ds.field(column) == value)
         ownership = self.rows("ownership", of_group & covers)
         until = ds.field("epoch") <= epoch
-        metrics = self._if_there("pop_metrics", of_group & until)
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         memberships = self.rows("memberships", of_group & covers)
         if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
             refuse_unknown(memberships)  # it may hold the queue, which has no row then
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
-        reached = (ds.field("topic") == queue.topic) & (ds.field("from_epoch") <= epoch)
-        of_these = ds.field("epoch").isin([epoch - 2, epoch - 1, epoch])
+        of_these = (ds.field("epoch") <= epoch) & (ds.field("epoch") >= first)
         return GroupRows(
             epochs=epochs,
             ownership=ownership,
             memberships=memberships,
             diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
             pull_starts=self.rows("pull_starts", of_queue & until),
-            pop_reach=self._if_there("pop_reach", of_group & (covers | reached)),
+            pop_reach=self._if_there("pop_reach", of_group & covers),
             pop_metrics=metrics,
             group_metrics=self._if_there("group_metrics", of_group & of_these),
+            queue_states=self.rows("queue_states", of_group & covers)
+            if (self._place / "queue_states").is_folder()
+            else None,
         )
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:

@@ -1,19 +1,27 @@
 """An explanation as a person reads it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 
-from rebalance_core.cli.explain.paragraphs import reason_lines, truncated
-from rebalance_core.cli.explain.sharing_text import (
-    before_line,
-    sharing_lines,
-    taker_lines,
-    takers_line,
-)
 from rebalance_core.cli.terminal import joined
-from rebalance_core.explain.answer import Acquisition, Event, Explanation, Holder, Lists
+from rebalance_core.explain.answer import (
+    Acquisition,
+    Event,
+    Explanation,
+    Holder,
+    Lists,
+    Sharing,
+    Start,
+    Taker,
+)
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.explain.start import start_lines
+from rebalance_core.explain.reason import Reason
 from rebalance_core.model.times import utc_ms
+from rebalance_core.replay.start_rule import STORED
+
+LONGEST_LIST = 40
+AROUND = 2
+"""Entries shown on either side of one that matters."""
 
 
 def render_explanation(explanation: Explanation) -> str:
@@ -27,15 +35,15 @@ def render_explanation(explanation: Explanation) -> str:
         "",
     ]
     if explanation.sharing is not None:
-        lines += [*sharing_lines(explanation.sharing, explanation.after), ""]
+        lines += [*_sharing_lines(explanation.sharing, explanation.after), ""]
     lines += _list_lines(explanation)
     if explanation.sharing is not None:
-        lines += taker_lines(explanation.sharing)
+        lines += _taker_lines(explanation.sharing)
     for holder in explanation.holders:
         lines += ["", *_holder(holder)]
     if explanation.nobody is not None:
         what = "holds it" if explanation.sharing is None else "may take from it"
-        lines += ["", f"Why nobody {what}", *reason_lines(explanation.nobody)]
+        lines += ["", f"Why nobody {what}", *_reason_lines(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
     if explanation.agrees is False:
@@ -55,7 +63,7 @@ def _differing(explanation: Explanation) -> str:
 
 def _owners(explanation: Explanation) -> Iterator[str]:
     if explanation.sharing is not None:
-        yield takers_line(explanation.sharing)
+        yield _takers_line(explanation.sharing)
         return
     if not explanation.holders:
         yield "  nobody holds it"
@@ -78,7 +86,7 @@ def _event(explanation: Explanation) -> Iterator[str]:
         yield "  there is no epoch before"
         return
     if explanation.sharing is not None:
-        yield f"  {before_line(explanation.sharing)}"
+        yield f"  {_before_line(explanation.sharing)}"
         return
     before = ", ".join(explanation.holders_before) or "no owner"
     same = set(explanation.holders_before) == {h.client_id for h in explanation.holders}
@@ -125,15 +133,15 @@ def _one_list(
     same = before is not None and before[0] == now[0]
     if before is not None and not same:
         yield f"{name} before: {len(before[0]):,}"
-        yield from truncated(*before)
+        yield from _truncated(*before)
     yield f"{name} {'before and now' if same else 'now'}: {len(now[0]):,}"
-    yield from truncated(*now)
+    yield from _truncated(*now)
 
 
 def _holder(holder: Holder) -> Iterator[str]:
     place = "" if holder.index is None else f" ([{holder.index}] of cidAll)"
     yield f"Why {holder.client_id}{place}"
-    yield from reason_lines(holder.reason)
+    yield from _reason_lines(holder.reason)
     if holder.taken is not None:
         yield from _taken(holder.taken)
     if holder.start is not None:
@@ -151,3 +159,161 @@ def _taken(taken: Acquisition) -> Iterator[str]:
         f"  epoch {taken.epoch}, {taken.cause}: {taken.kind}{came}, between "
         f"{utc_ms(taken.earliest_ms)} and {utc_ms(taken.latest_ms)}"
     )
+
+
+# A queue that members share.
+
+
+def _takers_line(sharing: Sharing) -> str:
+    """How many clients may take from the queue."""
+    if not sharing.takers:
+        return "  no client may take from it"
+    return f"  {_clients(len(sharing.takers))} may take from it; nobody owns it alone"
+
+
+def _before_line(sharing: Sharing) -> str:
+    """Who could take from it in the epoch before."""
+    before = sharing.takers_before or ()
+    if set(before) == {taker.client_id for taker in sharing.takers}:
+        return "before: the same clients; the event changed nothing for this queue"
+    if len(before) > LONGEST_LIST:
+        return f"before: {_clients(len(before))}"
+    return f"before: {', '.join(before) or 'no client'}"
+
+
+def _sharing_lines(sharing: Sharing, now: Lists) -> Iterator[str]:
+    """The mode, since when, and the figures of the topic."""
+    figures = sharing.figures
+    since = f"since {utc_ms(sharing.since_ms)} (epoch {sharing.since_epoch})"
+    yield f"How the topic is shared: {' and '.join(_modes(sharing))}, {since}"
+    yield (
+        f"  cidAll: {len(now.cid_all):,}; clients that subscribe: {figures['clients']:,}; readable "
+        f"queues (mqAll): {figures['queues']:,}"
+    )
+    yield (
+        f"  clients per queue: {_between(figures, 'clients_per_queue')}; queues per client: "
+        f"{_between(figures, 'queues_per_client')}; queues without a client: "
+        f"{figures['unreached']:,}"
+    )
+
+
+def _taker_lines(sharing: Sharing) -> Iterator[str]:
+    """Why each client may take from the queue; those with one reason together."""
+    alike: dict[tuple[str, tuple[str, ...]], list[Taker]] = {}
+    for taker in sorted(sharing.takers, key=_place):
+        alike.setdefault((taker.reason.text, _formula_lines(taker)), []).append(taker)
+    for clients in alike.values():
+        yield ""
+        if len(clients) == 1:
+            taker = clients[0]
+            place = "" if taker.index is None else f" ([{taker.index}] of cidAll)"
+            yield f"Why {taker.client_id}{place}, since {utc_ms(taker.from_ms)}"
+        else:
+            yield f"Why these {len(clients):,} clients"
+            yield from (f"    {_client(taker)}" for taker in clients[:LONGEST_LIST])
+            if len(clients) > LONGEST_LIST:
+                yield f"    … and {len(clients) - LONGEST_LIST:,} more"
+        yield from _reason_lines(clients[0].reason)
+
+
+def _modes(sharing: Sharing) -> Iterator[str]:
+    if sharing.pops:
+        yield f"POP, share_queue_num {sharing.share_queue_nums}, {', '.join(sharing.strategies)}"
+    if sharing.behind_proxy:
+        yield "clients behind a proxy"
+    if not (sharing.pops or sharing.behind_proxy):
+        yield "members keep what they had" if sharing.mode_known else "how is not known"
+
+
+def _client(taker: Taker) -> str:
+    return f"[{taker.index}] {taker.client_id} since {utc_ms(taker.from_ms)}"
+
+
+def _clients(count: int) -> str:
+    return f"{count:,} client{'' if count == 1 else 's'}"
+
+
+def _between(figures: Mapping[str, int], what: str) -> str:
+    low, high = figures[f"min_{what}"], figures[f"max_{what}"]
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _place(taker: Taker) -> int:
+    return -1 if taker.index is None else taker.index
+
+
+def _formula_lines(taker: Taker) -> tuple[str, ...]:
+    return () if taker.reason.formula is None else taker.reason.formula.lines
+
+
+# Lists with places, a reason with its formula, where an owner started to read.
+
+
+def _truncated(entries: Sequence[str], marked: Collection[int]) -> Iterator[str]:
+    """The entries with their places; of a long list its beginning and what is marked."""
+    shown = set(range(len(entries)))
+    if len(entries) > LONGEST_LIST:
+        near = sorted({i + d for i in marked for d in range(-AROUND, AROUND + 1)} & shown)
+        near = near[:LONGEST_LIST]
+        shown = {*range(LONGEST_LIST - len(near)), *near}
+    for is_shown, run in groupby(range(len(entries)), key=shown.__contains__):
+        places = list(run)
+        if not is_shown:
+            yield f"    … and {len(places):,} more"
+            continue
+        for place in places:
+            sign = ">" if place in marked else " "
+            yield f"  {sign} [{place}] {entries[place]}"
+
+
+def _reason_lines(reason: Reason) -> Iterator[str]:
+    """The sentence, and the formula below it."""
+    yield f"  {reason.text}"
+    if reason.formula is not None:
+        yield from (f"    {line}" for line in reason.formula.lines)
+
+
+def start_lines(start: Start) -> list[str]:
+    """The start as sentences for a person."""
+    lines = [f"{start.rule or start.status}: {start.text}"]
+    seen = [
+        f"{name} {value:,}"
+        for name, value in (
+            ("stored", start.stored_offset),
+            ("minimum", start.min_offset),
+            ("maximum", start.max_offset),
+        )
+        if value is not None
+    ]
+    lines.append(f"last seen before the change: {', '.join(seen) or 'nothing'}")
+    if start.start_offset is not None:
+        lines.append(f"starts at {start.start_offset:,}, {_bounds(start)}")
+    elif start.start_offset_low is not None or start.start_offset_high is not None:
+        lines.append(f"starts somewhere, {_bounds(start)}")
+    if start.corrected_offset is not None:
+        lines.append(
+            f"OFFSET_ILLEGAL moves the first pull to {start.corrected_offset:,}: the start is "
+            "outside what the queue holds"
+        )
+    if start.skipped is not None:
+        lines.append(_skipped(start, start.skipped))
+    return lines
+
+
+def _skipped(start: Start, messages: int) -> str:
+    if not messages:
+        return "skips nothing"
+    if start.rule == STORED:
+        return (
+            f"skips nothing: the {messages:,} messages since the newest commit seen before the "
+            "change were read by the owner before"
+        )
+    return f"skips {messages:,} messages that were not committed"
+
+
+def _bounds(start: Start) -> str:
+    low, high = start.start_offset_low, start.start_offset_high
+    if low is not None and low == high:
+        return "for sure"
+    floor = "0" if low is None else f"{low:,}"
+    return f"from {floor} up" if high is None else f"between {floor} and {high:,}"

@@ -1,6 +1,7 @@
 """CONFIG lists, proxies, POP, lost masters and several processes of one id in one group."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from rebalance_core.cli.explain.rendering import render_explanation
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
-from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue
 from tests.unit.explain.ledgers import group_rows
@@ -28,6 +28,10 @@ def explained(*events: Event, of: str = "a0", at_ms: int = LATE_MS, **settings: 
     given = history(*events, **settings)
     check(given)
     return Explainer(group_rows(ledger(given), GROUP)).explain(queue(of), at_ms)
+
+
+def joined(name: str) -> Event:
+    return join(0, name, "T", "U")
 
 
 def reasons(found: Explanation) -> dict[str, str]:
@@ -138,7 +142,7 @@ def test_a_process_that_pulls_beside_one_of_the_same_id_that_pops() -> None:
     found = explained(*given, of="a2")
     assert reasons(found)["x"] == "POP"
     assert found.sharing is not None
-    assert found.sharing.share_queue_num is None or found.sharing.share_queue_num == 2
+    assert found.sharing.share_queue_num == 2
 
 
 def test_share_numbers_that_one_client_alone_does_not_tell_apart() -> None:
@@ -173,7 +177,7 @@ def test_pull_consumers_ask_no_broker_whatever_their_mode(kind: str) -> None:
 
 
 @pytest.mark.parametrize("suspended", [("w", "x", "y", "z"), ("w", "x")])
-def test_brokers_that_nobody_reaches_are_left_open(suspended: Iterable[str]) -> None:
+def test_brokers_that_nobody_reaches_are_in_the_list(suspended: Iterable[str]) -> None:
     given = (
         *(join(0, name) for name in "wxyz"),
         *(event(1_000, "CONSUMER_SUSPEND", name) for name in suspended),
@@ -183,30 +187,38 @@ def test_brokers_that_nobody_reaches_are_left_open(suspended: Iterable[str]) -> 
     )
     found = explained(*given, rebalance_mode="BROKER", of="a0")
     assert reasons(found) == ({} if "z" in suspended else {"z": "POP"})
-    assert found.sharing is not None
-    assert not found.sharing.mq_all_known
-    assert found.after.mq_all == ()
-    assert any("not which they are" in note for note in found.notes)
+    assert found.after.mq_all == ("T/a/0", "T/a/1", "T/b/0", "T/b/1")
+    assert found.notes == ()
 
 
-def test_where_too_much_is_open_nothing_is_claimed() -> None:
-    given = (topic(0, 4), topic(0, 4, broker="b"), pop(1), join(0, "w", "U"), join(0, "x"),
-             join(0, "y", "U"), join(0, "z", "U"))  # fmt: skip
+def test_a_ledger_of_contract_2_is_explained_as_far_as_it_tells() -> None:
+    given = (topic(0, 4), topic(0, 4, broker="b"), topic(0, 2, "U"), pop(1), *map(joined, "wxyz"))
     tables = ledger(history(*given, rebalance_mode="BROKER"))
-    names = GroupRows.__slots__
-    rows = GroupRows(*(tables[name] for name in names))
-    assert Explainer(rows).explain(queue("b0"), LATE_MS).agrees is True
-    wrong = [row for row in tables["pop_reach"] if row["queue_id"] != 3]
-    found = Explainer(
-        GroupRows(*((tables | {"pop_reach": wrong})[name] for name in names))
-    ).explain(MessageQueue("T", "b", 0), LATE_MS)
-    assert found.agrees is None
-    assert found.sharing is not None
-    assert {t.reason.code for t in found.sharing.takers} == {"UNKNOWN"}
-    text = render_explanation(found)
-    assert "which they are" in text
+    added = ("share_queue_num", "ordered")
+    metrics = [{n: v for n, v in r.items() if n not in added} for r in tables["pop_metrics"]]
+    rows = replace(
+        group_rows(tables | {"pop_metrics": metrics}, GROUP), queue_states=None
+    )  # fmt: skip
+    explainer = Explainer(rows)
+    shared = explainer.explain(queue("b0"), LATE_MS)
+    assert (shared.agrees, shared.after.mq_all, shared.after.mq_all_known) == (None, (), False)
+    assert reasons(shared) == {"x": "UNKNOWN", "y": "UNKNOWN"}
+    text = render_explanation(shared)
+    assert "a ledger of contract 2 does not say which queues could be read" in text
     assert "THE LEDGER DIFFERS" not in text
     assert "share_queue_num None" not in text
+    owned = explainer.explain(queue("U/a0"), LATE_MS)
+    assert (owned.agrees, owned.after.mq_all) == (True, ("U/a/0", "U/a/1"))
+
+
+def test_queues_that_a_ledger_of_contract_2_leaves_open_are_not_explained() -> None:
+    given = (topic(0, 2), join(0, "x"), event(9, "CONSUMER_SUSPEND", "x"), topic(20, 1))
+    rows = replace(group_rows(ledger(history(*given)), GROUP), queue_states=None)
+    found = Explainer(rows).explain(queue("a1"), LATE_MS)
+    assert (found.agrees, found.after.mq_all_known) == (None, False)
+    assert found.holders[0].reason.code == "UNKNOWN"
+    assert "the ledger is of contract 2" in found.notes[0]
+    assert Explainer(rows).explain(queue("a1"), 5).agrees
 
 
 @pytest.mark.parametrize("model", ["BROADCASTING", "CLUSTERING"])

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.explain.rendering import render_explanation
-from rebalance_core.explain.answer import Explanation
+from rebalance_core.cli.explain.rendering import render_explanation, start_lines
+from rebalance_core.explain.answer import Explanation, Start
 from rebalance_core.explain.explainer import Explainer
-from rebalance_core.explain.start import Start, start_lines
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import UsageError
 from tests.unit.explain.ledgers import group_rows

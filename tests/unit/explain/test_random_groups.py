@@ -1,6 +1,5 @@
 """Random groups with all that is special: what the ledger gives is what was replayed."""
 
-import re
 from collections import Counter
 from typing import Any
 
@@ -25,7 +24,6 @@ from tests.unit.replay.test_random_histories import histories
 
 EXAMPLES = 60
 SLOW: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-AMBIGUOUS = "several lists"
 ALL_AT_ONCE = groups(traits=[trait for trait in TRAITS if trait != "many topics"])
 ANY = st.one_of(groups(), ALL_AT_ONCE, histories())
 
@@ -33,8 +31,7 @@ ANY = st.one_of(groups(), ALL_AT_ONCE, histories())
 def check(history: GroupHistory) -> Counter[str]:
     """Explains everything of one history; how often each reason came.
 
-    No answer may be UNKNOWN, and no owner another than the replay's. Which queues can be read may
-    be open, and then the answer says so; where it does not, mqAll is the replay's.
+    No answer may be UNKNOWN, and no owner or list another than the replay's.
     """
     tables = replay_group(history, strategy_for)
     replay = replay_history(history, strategy_for)
@@ -47,9 +44,9 @@ def check(history: GroupHistory) -> Counter[str]:
             where = (epoch["epoch"], queue, found)
             assert found.agrees, where
             assert [h.client_id for h in found.holders] == sorted(owners), where
-            if not any(AMBIGUOUS in note for note in found.notes):
-                readable = truth.readable.get(queue.topic, [])
-                assert found.after.mq_all == tuple(map(queue_text, readable)), where
+            readable = truth.readable.get(queue.topic, [])
+            assert found.after.mq_all == tuple(map(queue_text, readable)), where
+            assert dict(found.expected) == {c: (n, n) for c, n in owners.items()}, where
             check_before(found, replay, queue.topic)
             reasons = [holder.reason for holder in found.holders]
             codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
@@ -91,18 +88,12 @@ def check_shared(
             or (queue in whole and any(e.broker_name == queue.broker_name for e in own))
         }
         named = {taker.client_id for taker in found.sharing.takers}
-        assert takers <= named, where
-        granted = any("taken for granted" in note for note in found.notes)
-        assert takers == named or (granted and not {queue} & {*readable, *whole}), where
+        assert takers == named, where
         assert (found.nobody is None) == bool(named), where
-        if found.sharing.mq_all_known:
-            assert found.after.mq_all == tuple(map(queue_text, readable)), where
+        assert found.after.mq_all == tuple(map(queue_text, readable)), where
         check_before(found, replay, topic)
         share = truth.shared[topic].share_queue_num
-        assert found.sharing.share_queue_num in (None, share), where
-        if found.sharing.pops and found.sharing.mode_known:
-            assert share is not None, where
-            assert admits(found.sharing.share_queue_nums or "", share), where
+        assert found.sharing.share_queue_num == (share if found.sharing.pops else None), where
         reasons = [taker.reason for taker in found.sharing.takers]
         codes.update(r.code for r in [*reasons, *([found.nobody] if found.nobody else [])])
         assert "UNKNOWN" not in codes, where
@@ -110,29 +101,14 @@ def check_shared(
 
 
 def check_before(found: Explanation, replay: Replay, topic: str) -> None:
-    """The list before is empty, or said to be open, or the replay's."""
-    if found.before is None or not found.before.mq_all_known:
+    """The list before is the replay's."""
+    if found.before is None:
         return
+    assert found.before.mq_all_known
     truth = replay.epochs[found.before.epoch]
     shared = truth.shared.get(topic)
     readable = truth.readable.get(topic, []) if shared is None else shared.queues
     assert found.before.mq_all == tuple(map(queue_text, readable)), (topic, found)
-
-
-def admits(words: str, number: int) -> bool:
-    """True if a share number is among those that `Sharing.share_queue_nums` says."""
-    for part in words.split("; or "):
-        if part == "any number":
-            return True
-        if outside := re.fullmatch(r"0 or less, or (\d+) or more", part):
-            if not 0 < number < int(outside[1]):
-                return True
-        elif run := re.fullmatch(r"(\d+)(?: to (\d+))?", part):
-            if int(run[1]) <= number <= int(run[2] or run[1]):
-                return True
-        else:
-            raise AssertionError(words)
-    return False
 
 
 @given(ANY)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -99,7 +100,7 @@ def test_both_engines_give_the_same_day(day: dict[str, pa.Table], tmp_path: Path
     assert ours.tables == theirs.tables
     assert ours.facts == theirs.facts
     empty = {name for name, table in ours.tables.items() if not table.rows}
-    assert empty <= {"rejected", "pop_reach", "pop_metrics"}
+    assert empty <= {"rejected", "pop_reach", "pop_metrics", "queue_states"}
     assert set(ours.replay_reasons) <= set(REASONS)
     assert theirs.replay_reasons == {"REFERENCE": ours.facts["groups"]}
 
@@ -125,6 +126,41 @@ def test_output_is_cut_to_the_groups_and_times_wanted(engine: str) -> None:
         assert row["from_ms"] < end
         assert row["to_ms"] is None or row["to_ms"] > start
     assert simulate(inputs, SimulationOptions(group="order_*")).epochs.num_rows == 0
+
+
+@pytest.mark.parametrize("engine", ["vectorized", "reference"])
+def test_states_of_queues_are_cut_to_the_epochs_wanted(engine: str) -> None:
+    """x keeps what it had while it is suspended and other things happen."""
+    base = {"cluster": "c", "sequence": 0, "consumer_group": "g"}
+    at = [1_700_000_000_000 + n * 300_000 for n in range(7)]
+    config = {"topic": "T", "broker_name": "a", "write_queue_nums": 1, "perm": 6}
+    events: list[dict[str, Any]] = [
+        config | {"event_ms": at[0], "event_type": "TOPIC_CONFIG", "read_queue_nums": 1},
+        {"event_ms": at[1], "event_type": "CONSUMER_JOIN", "client_id": "x"},
+        {"event_ms": at[2], "event_type": "CONSUMER_SUSPEND", "client_id": "x"},
+        {"event_ms": at[3], "event_type": "TOPIC_DELETED", "topic": "T"},
+        {"event_ms": at[4], "event_type": "CONSUMER_JOIN", "client_id": "y"},
+        {"event_ms": at[5], "event_type": "CONSUMER_LEAVE", "client_id": "x"},
+    ]
+    rows = [base | row | {"subscriptions": ["T"]} if row["event_type"] == "CONSUMER_JOIN"
+            else base | row for row in events]  # fmt: skip
+    for row in rows[:1] + rows[3:4]:
+        del row["consumer_group"]
+    given = {
+        "cluster_events": pa.Table.from_pylist(rows, INPUT_TABLES["cluster_events"].arrow_schema())
+    }
+
+    def states(start: int, end: int) -> list[tuple[int, int | None]]:
+        options = SimulationOptions(
+            engine=engine, from_ms=start, to_ms=end, include_retry_topics=False
+        )
+        rows = simulate(given, options).queue_states.to_pylist()
+        return [(row["from_epoch"], row["to_epoch"]) for row in rows]
+
+    assert states(at[0], at[6]) == [(2, 4)]
+    assert states(at[4], at[5]) == [(2, 4)]
+    assert states(at[1], at[3]) == []
+    assert states(at[5], at[6]) == []
 
 
 def test_events_of_unknown_members_are_rejected_and_nothing_else_is_lost(tmp_path: Path) -> None:

@@ -62,3 +62,9 @@ def test_coded_names_stay_coded() -> None:
     assert shown.schema == coded.schema
     assert shown.to_pylist() == redacted(rows, "s").to_pylist()
     assert shown["client_id"].to_pylist()[::2] == [pseudonym("a", "s"), pseudonym("b", "s")]
+
+
+def test_the_processes_that_hold_a_queue_have_no_names() -> None:
+    states = [{"queue_id": n, "channel_ids": of} for n, of in enumerate(([], ["10.0.0.1:9", None]))]
+    shown = redacted(batch_of_rows(LEDGER_TABLES["queue_states"], states), "s")
+    assert shown["channel_ids"].to_pylist() == [[], [None, None]]

@@ -64,7 +64,7 @@ DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     *(
         (repeat(table), f"{table}: 2 rows with the key")
         for table in SIMULATED_TABLES
-        if not table.startswith("pop_")
+        if not table.startswith("pop_") and table != "queue_states"
     ),
     (lambda tables: tables["epochs"][0].pop("causes"), "missing or unknown"),
     (change("epochs", 0, members=None), "must not be null"),
@@ -164,6 +164,11 @@ SHARED_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (change("pop_metrics", 0, max_queues_per_client=3), "should be 2 by pop_reach"),
     (change("consumer_load", 0, shared_queues=3), "3 shared queues; pop_reach has 2"),
     (change("consumer_load", 0, idle=True), "idle with 0 queues and 2 shared"),
+    (repeat("queue_states"), "queue_states: 2 rows with the key"),
+    (remove("queue_states", 0), "'T' has 2 queues; pop_metrics has 3"),
+    (change("queue_states", 0, readable=False), "of a shared topic only what can be read is told"),
+    (change("queue_states", 0, channel_ids=["1"]), "only what can be read is told"),
+    (repeat("queue_states", topic="U"), "nobody holds MessageQueue [topic=U"),
     (
         lambda tables: tables["group_metrics"].append(tables["group_metrics"][0] | {"topic": "T"}),
         "is shared, yet ownership or group_metrics has it",
@@ -176,6 +181,51 @@ def test_each_damage_of_a_shared_topic_is_reported(
     damage: Callable[[Tables], None], sentence: str
 ) -> None:
     tables = copy.deepcopy(sharing())
+    damage(tables)
+    errors = check_ledger(tables)
+    assert any(sentence in error for error in errors), errors
+
+
+def twins() -> Tables:
+    """x has two processes on channels 1 and 2 and a0 and a3, which does not exist; y has a1."""
+    listed = "CONFIG(queues=T/a/0|T/a/3)"
+    return replay(
+        topic(0, 2), join(1_000, "x", strategy=listed, channel_id="1"),
+        join(1_000, "x", strategy=listed, channel_id="2"),
+        join(1_000, "y", strategy="CONFIG(queues=T/a/1)"), commits=[],
+    )  # fmt: skip
+
+
+def state(of_queue: int, **values: object) -> Callable[[Tables], None]:
+    """Overwrite columns of the row of queue_states about a queue."""
+
+    def damage(tables: Tables) -> None:
+        next(r for r in tables["queue_states"] if r["queue_id"] == of_queue).update(values)
+
+    return damage
+
+
+def test_the_states_of_queues_that_are_held_twice_or_unread() -> None:
+    assert check_ledger(twins()) == []
+    found = {(r["queue_id"], r["readable"], *r["channel_ids"]) for r in twins()["queue_states"]}
+    assert found == {(0, True, "1", "2"), (3, False, "1", "2")}
+
+
+STATE_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
+    (state(0, channel_ids=[]), "channels []"),
+    (state(0, channel_ids=["1", "7"]), "channels ['1', '7']"),
+    (state(0, readable=False), "by queue_states 1 can be read"),
+    (state(3, readable=True), "by queue_states 3 can be read"),
+    (state(0, queue_id=1, channel_ids=[]), "nothing is odd about"),
+    (state(0, queue_id=2), "nobody holds"),
+]
+
+
+@pytest.mark.parametrize(("damage", "sentence"), STATE_DAMAGES, ids=[s for _, s in STATE_DAMAGES])
+def test_each_damage_of_a_state_is_reported(
+    damage: Callable[[Tables], None], sentence: str
+) -> None:
+    tables = copy.deepcopy(twins())
     damage(tables)
     errors = check_ledger(tables)
     assert any(sentence in error for error in errors), errors
