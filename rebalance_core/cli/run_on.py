@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rebalance_core.cli.run.input_files import local_bytes
-from rebalance_core.cli.run.secrets import redact_text
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.run.run_record import redact_text
+from rebalance_core.cli.settings import Settings
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.place import is_reached, place_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rebalance_core.cli.progress import Progress
+from rebalance_core.cli.terminal import Progress
 
 LOOK_SECONDS = 5.0
 

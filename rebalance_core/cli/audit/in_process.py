@@ -12,15 +12,10 @@ from rebalance_core.cli.audit.audit_output import (
 )
 from rebalance_core.cli.audit.previous_folder import previous_texts
 from rebalance_core.cli.audit.request import AuditRequest
-from rebalance_core.cli.progress import progress_of
-from rebalance_core.cli.run.engine_settings import (
-    bad_row_limits,
-    ledger_config,
-    simulation_options,
-)
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.running_here import check_free_here, folder_here, running_here
-from rebalance_core.cli.terminal import say, warn
+from rebalance_core.cli.settings import bad_row_limits, ledger_config, simulation_options
+from rebalance_core.cli.terminal import progress_of, say, warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.in_process import understood
 from rebalance_core.process.audit import run as service

@@ -18,8 +18,7 @@ from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run.input_files import tables_in
 from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.cli.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.assume_section import assumptions
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.settings import assumptions, resolve_settings
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.ingest.collection.collection import Collection, open_collection

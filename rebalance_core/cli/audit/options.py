@@ -8,7 +8,7 @@ from typing import Any
 
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.cli.job import JobOptions, common_values
-from rebalance_core.cli.settings.settings import AuditSettings
+from rebalance_core.cli.settings import AuditSettings
 from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.statuses import ERROR, SEVERITIES

@@ -8,7 +8,7 @@ from typing import Any
 from rebalance_core.audit.accepted import Acceptance
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit.options import AuditOptions
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.ingest.collection.collection import Collection
 from rebalance_core.ingest.collection.collection_settings import Assumptions
 

@@ -7,9 +7,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.known.known_issue import KNOWN
-from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.printed import duration, place, utc
 from rebalance_core.cli.terminal import joined
-from rebalance_core.cli.utc import utc
 from rebalance_core.model.statuses import INFO, WORST_FIRST
 from rebalance_core.model.verdicts import RUN_VERDICTS
 

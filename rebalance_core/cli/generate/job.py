@@ -8,7 +8,7 @@ from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.generate.summary import generate_facts, render_generate, render_plan
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.synthetic.fleet import FleetPlan
 

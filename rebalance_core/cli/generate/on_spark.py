@@ -4,7 +4,7 @@ from rebalance_core.cli.generate.finish import finish, say_begin
 from rebalance_core.cli.generate.options import GenerateOptions
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.table_writer import FleetWritten
 from rebalance_core.spark.generate import generate_and_write

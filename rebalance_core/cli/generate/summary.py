@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rebalance_core.cli.run_time import duration, place
-from rebalance_core.cli.utc import utc
+from rebalance_core.cli.printed import duration, place, utc
 from rebalance_core.synthetic.fleet import FleetPlan
 
 

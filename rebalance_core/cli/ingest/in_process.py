@@ -2,10 +2,10 @@
 
 from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
-from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
+from rebalance_core.cli.terminal import progress_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection

@@ -8,8 +8,7 @@ from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.ingest.summary import ingest_facts, render_ingest
 from rebalance_core.cli.job import JobReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.assume_section import assumptions
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, assumptions, resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path

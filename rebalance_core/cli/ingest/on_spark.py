@@ -4,7 +4,7 @@ from rebalance_core.cli.ingest.finish import finish, say_begin
 from rebalance_core.cli.ingest.options import IngestOptions
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, running
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.engine.table_writer import IngestWritten
 from rebalance_core.ingest.collection.collection import Collection

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.printed import duration, place
 from rebalance_core.cli.terminal import joined
 
 WORST_FILES = 5

@@ -7,12 +7,11 @@ import pyarrow as pa
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.cli.plan.finish import WRITTEN, finish, say_begin
 from rebalance_core.cli.plan.options import PlanOptions
-from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.cli.terminal import warn
+from rebalance_core.cli.settings import Settings
+from rebalance_core.cli.terminal import progress_of, warn
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.planning.sweep.plan_options import PlanConfig, PlanResult

@@ -11,10 +11,9 @@ from rebalance_core.cli.plan.summary import (
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, bad_row_limits, resolve_settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches

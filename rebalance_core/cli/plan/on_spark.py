@@ -8,7 +8,7 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import warn
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.engine.options import RowForecast

@@ -5,8 +5,8 @@ from typing import Any
 
 from rebalance_core.cli.plan.legend import legend
 from rebalance_core.cli.plan.options import PlanOptions
+from rebalance_core.cli.printed import duration, place
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.planning.recommendation import best_of, possible
 from rebalance_core.planning.variants import is_popped

@@ -7,13 +7,11 @@ import pyarrow as pa
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.cli.producers.finish import WRITTEN, finish, results_options, say_begin
 from rebalance_core.cli.producers.options import ProducersOptions
-from rebalance_core.cli.progress import progress_of
-from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.cli.terminal import warn
+from rebalance_core.cli.settings import Settings, bad_row_limits
+from rebalance_core.cli.terminal import progress_of, warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import ProducersWritten
 from rebalance_core.process.producers import (

@@ -9,7 +9,7 @@ from rebalance_core.cli.producers.options import ProducersOptions
 from rebalance_core.cli.producers.summary import producers_facts, render_producers
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import AUTO, SPARK, run_on_of
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.engine.options import RowForecast
 

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from rebalance_core.cli.producers.finish import WRITTEN, finish, results_options, say_begin
 from rebalance_core.cli.producers.options import ProducersOptions
-from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings, bad_row_limits
 from rebalance_core.cli.terminal import warn
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import ProducersWritten

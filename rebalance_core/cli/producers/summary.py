@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rebalance_core.cli.printed import duration, place
 from rebalance_core.cli.producers.options import ProducersOptions
-from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts.producers import PRODUCER_OUTCOMES, PRODUCER_SHARES
 from rebalance_core.engine.table_writer import ProducersWritten

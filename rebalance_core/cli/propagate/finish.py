@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rebalance_core.cli.propagate.options import PropagateOptions
 from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import InputRecord, RunRecord, outcome_of
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.engine.propagation import PropagationOptions

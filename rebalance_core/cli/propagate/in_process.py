@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
-from rebalance_core.cli.progress import progress_of
 from rebalance_core.cli.propagate.finish import finish, propagation_options, say_begin
 from rebalance_core.cli.propagate.options import PropagateOptions
-from rebalance_core.cli.run.engine_settings import bad_row_limits
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.settings.settings import Settings
-from rebalance_core.cli.terminal import warn
+from rebalance_core.cli.settings import Settings, bad_row_limits
+from rebalance_core.cli.terminal import progress_of, warn
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
 from rebalance_core.process.propagate import WRITTEN, propagate_and_write, propagation_forecast
 from rebalance_core.storage.place import place_of

@@ -8,7 +8,7 @@ from rebalance_core.cli.propagate.summary import propagate_facts, render_propaga
 from rebalance_core.cli.run.input_files import tables_in
 from rebalance_core.cli.run.row_report import RowReport
 from rebalance_core.cli.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.cli.terminal import joined
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.paths import is_local, local_path

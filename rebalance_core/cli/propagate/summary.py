@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from rebalance_core.cli.printed import duration, place, utc
 from rebalance_core.cli.propagate.advice import advice_on
 from rebalance_core.cli.propagate.options import PropagateOptions
-from rebalance_core.cli.run_time import duration, place
 from rebalance_core.cli.terminal import joined
-from rebalance_core.cli.utc import utc
 from rebalance_core.engine.table_writer import PropagationWritten
 
 Row = Mapping[str, Any]

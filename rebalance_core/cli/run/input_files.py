@@ -7,8 +7,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.run.run_record import InputRecord
-from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.run.run_record import InputRecord, redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.inputs import format_of, untold_format
 from rebalance_core.contracts.paths import (

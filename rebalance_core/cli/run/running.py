@@ -15,7 +15,7 @@ from rebalance_core.cli.run.running_here import (
 )
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.run_on import SPARK
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.spark_progress import spark_progress
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.tables.hadoop_folder import HadoopFolder

@@ -9,7 +9,7 @@ from rebalance_core.cli.run.output_folder import LocalFolder, OutputFolder, Stor
 from rebalance_core.cli.run.output_lock import breakable_lock
 from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
 from rebalance_core.cli.run_on import PROCESS
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import UsageError

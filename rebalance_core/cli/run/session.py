@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from rebalance_core.cli.run.java import require_java_home
-from rebalance_core.cli.run.jvm_output import jvm_output
+from rebalance_core.cli.run.jvm import jvm_output, require_java_home
 from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.cli.run_on import under_spark_submit
 

@@ -5,15 +5,13 @@ from collections.abc import Mapping
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.cli.progress import progress_of
-from rebalance_core.cli.run.engine_settings import bad_row_limits, ledger_config
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running_here import check_free_here, running_here
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config
 from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
-from rebalance_core.cli.terminal import warn
+from rebalance_core.cli.terminal import progress_of, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.engine.table_writer import LedgerWritten

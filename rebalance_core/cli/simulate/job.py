@@ -5,12 +5,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run import engine_settings
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.row_report import RowReport
-from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.run.run_record import redact_text
 from rebalance_core.cli.run_on import SPARK, run_on_of
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.cli.simulate.options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.simulate.summary import render_summary, summary_facts
 from rebalance_core.cli.terminal import joined, warn_of_nothing
@@ -52,7 +51,7 @@ def run_simulate(options: SimulateOptions) -> JobReport:
 
 def _simulation_options(options: SimulateOptions, settings: Settings) -> SimulationOptions:
     return replace(
-        engine_settings.simulation_options(settings),
+        settings.simulation_options(settings),
         engine=options.engine,
         strategy=options.strategy,
         group=options.group,

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from contextlib import closing
 
-from rebalance_core.cli.run.engine_settings import bad_row_limits, ledger_config
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import spark_location
 from rebalance_core.cli.run.run_record import RunRecord
 from rebalance_core.cli.run.running import check_free, open_for, running
-from rebalance_core.cli.settings.settings import Settings
+from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config
 from rebalance_core.cli.simulate.finish import finish, say_begin
 from rebalance_core.cli.simulate.options import SimulateOptions
 from rebalance_core.cli.terminal import warn

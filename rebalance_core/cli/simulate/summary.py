@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebalance_core.cli.run_time import duration, place
+from rebalance_core.cli.printed import duration, place, utc
 from rebalance_core.cli.terminal import joined
-from rebalance_core.cli.utc import utc
 
 
 def summary_facts(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.run_on import AUTO, PROCESS, SPARK, run_on_of
-from rebalance_core.cli.settings.settings import Settings, resolve_settings
+from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.model.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli import progress
+from rebalance_core.cli import terminal
 from rebalance_core.cli.spark_progress import spark_progress, tasks_of
 
 
@@ -41,7 +41,7 @@ def test_tasks_of_all_stages_that_are_known() -> None:
 def test_a_line_is_said_where_nobody_watches(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(terminal, "_LOG_SECONDS", 0.0)
     tracker = Tracker()
     with spark_progress(session_of(tracker), every=0.001):
         assert tracker.asked.wait(10)

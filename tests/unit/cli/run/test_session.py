@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.run import running, session
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.settings import resolve_settings
 
 
 def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.cli.settings.setting_keys import SETTING_KEYS
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.settings import SETTING_KEYS, resolve_settings
 from rebalance_core.model.errors import UsageError
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "conf" / "rebalance.toml"

@@ -1,7 +1,4 @@
-"""Settings: the package's defaults, then each --config file in order, then --set, then options.
-
-Every mistake of every place is found before anything runs and named in one error.
-"""
+"""Settings: the package's defaults, then each --config file in order, then --set, then options."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,8 +7,109 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.settings.setting_keys import SETTING_KEYS
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.ingest.collection.collection_settings import Assumptions
+from rebalance_core.ingest.parse.text.log_lines import known_zone
+from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
+from rebalance_core.model.versions import parse_version
+from rebalance_core.strategies import parse_strategy
+from rebalance_core.synthetic.fleet import RANGES
+
+# Every key of a configuration file, once: its type, its range and what is valid in words.
+
+
+@dataclass(frozen=True)
+class SettingKey:
+    """One key. `path` is dotted as in `--set`; an `optional` key may be missing everywhere."""
+
+    path: str
+    type: type[bool] | type[int] | type[float] | type[str]
+    valid: str
+    low: float | None = None
+    high: float | None = None
+    one_of: tuple[str, ...] = ()
+    optional: bool = False
+
+    def accepts(self, value: Any) -> bool:
+        """True if `value`, as TOML gives it, is of the type and in the range."""
+        if self.type is bool or isinstance(value, bool):
+            return self.type is bool and isinstance(value, bool)
+        if self.type is float:
+            fits = isinstance(value, int | float)
+        else:
+            fits = isinstance(value, self.type)
+        if not fits or (self.one_of and value not in self.one_of):
+            return False
+        # Written so that NaN fails.
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+CONSUME_FROM_WHERE = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
+
+SETTING_KEYS = {
+    key.path: key
+    for key in (
+        SettingKey("include_retry_topics", bool, "true or false"),
+        SettingKey(
+            "on_bad_rows",
+            str,
+            "one of quarantine, fail",
+            one_of=("quarantine", "fail"),
+        ),
+        SettingKey("max_bad_share", float, "a number from 0 to 1", low=0, high=1),
+        SettingKey(
+            "limits.max_queue_nums",
+            int,
+            "a whole number from 1 to 2147483647",
+            low=1,
+            high=2**31 - 1,
+        ),
+        SettingKey("limits.process_bytes", int, "a whole number of bytes from 0 up", low=0),
+        *(
+            SettingKey(
+                f"generate.{name}",
+                int,
+                f"a whole number from {RANGES[name][0]} to {RANGES[name][1]}",
+                low=RANGES[name][0],
+                high=RANGES[name][1],
+            )
+            for name in ("start_ms", "groups_per_cluster", "offset_hours")
+        ),
+        SettingKey(
+            "spark.shuffle_partitions", int, "a whole number from 1 up", low=1, optional=True
+        ),
+        SettingKey("assume.strategy", str, "a strategy text, e.g. AVG"),
+        SettingKey(
+            "assume.consume_from_where",
+            str,
+            "one of " + ", ".join(CONSUME_FROM_WHERE),
+            one_of=CONSUME_FROM_WHERE,
+        ),
+        SettingKey("assume.client_version", str, "a RocketMQ version, e.g. 5.3"),
+        SettingKey("assume.broker_version", str, "a RocketMQ version, e.g. 5.3"),
+        SettingKey("assume.time_zone", str, "a time zone, e.g. Asia/Shanghai"),
+        SettingKey("audit.stale_after_hours", float, "a number of hours above 0", low=0.01),
+        SettingKey(
+            "audit.max_age_hours", float, "a number of hours above 0", low=0.01, optional=True
+        ),
+        SettingKey("audit.findings_per_rule", int, "a whole number from 1 up", low=1),
+        SettingKey("audit.timelines", int, "a whole number from 0 to 100", low=0, high=100),
+        SettingKey("audit.redact_salt", str, "any text; keep it secret"),
+        SettingKey("plan.ownership_groups", int, "a whole number from 0 up", low=0),
+        SettingKey("plan.futures", int, "a whole number from 0 up", low=0),
+        SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
+    )
+}
+
+
+# Settings: the package's defaults, then each --config file in order, then --set, then options.
+#
+# Every mistake of every place is found before anything runs and named in one error.
 
 SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
 
@@ -212,3 +310,51 @@ def _mistakes(source: _Source) -> Iterator[str]:
         elif not key.accepts(value):
             hint = did_you_mean(str(value), key.one_of)
             yield f"{source.name}: {path} = {value!r}: expected {key.valid}{hint}"
+
+
+# The section ``[assume]`` of the settings: what ingest takes for granted where no file says it.
+
+
+def assumptions(settings: Settings) -> Assumptions:
+    """The section, checked.
+
+    Raises:
+        UsageError: names every value that is wrong.
+    """
+    given = settings.assume
+    mistakes = []
+    for name, check in (
+        ("strategy", parse_strategy),
+        ("client_version", parse_version),
+        ("broker_version", parse_version),
+    ):
+        try:
+            check(getattr(given, name))
+        except RebalanceError as error:
+            mistakes.append(f"assume.{name}: {error}")
+    if not known_zone(given.time_zone):
+        mistakes.append(f"assume.time_zone = {given.time_zone!r} is no time zone")
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    return Assumptions(**asdict(given))
+
+
+# What the engine gets of a run's settings.
+
+
+def simulation_options(settings: Settings) -> SimulationOptions:
+    """All groups, over the whole time, under their own strategies."""
+    return SimulationOptions(
+        include_retry_topics=settings.include_retry_topics,
+        max_queue_nums=settings.limits.max_queue_nums,
+    )
+
+
+def bad_row_limits(settings: Settings) -> BadRowLimits:
+    """How many bad rows an input may have."""
+    return BadRowLimits(settings.on_bad_rows, settings.max_bad_share)
+
+
+def ledger_config(settings: Settings) -> LedgerConfig:
+    """How a ledger is written."""
+    return LedgerConfig(bad_row_limits(settings), settings.summary.worst_groups)

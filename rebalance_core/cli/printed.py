@@ -1,6 +1,9 @@
-"""How long a run took, and where, in summaries."""
+"""Times, durations and places as summaries print them."""
 
 from rebalance_core.cli.run_on import PROCESS, SPARK
+from rebalance_core.model.times import utc as known_utc
+
+# How long a run took, and where, in summaries.
 
 _PLACES = {PROCESS: "in process", SPARK: "on Spark"}
 _EXACT_BELOW = 10
@@ -22,3 +25,15 @@ def place(run_on: str) -> str:
     'on Spark'
     """
     return _PLACES[run_on]
+
+
+# Times in summaries, where there may be none.
+
+
+def utc(time_ms: int | None) -> str:
+    """The time in UTC, as people compare it with logs; "-" for None.
+
+    >>> utc(1795231709901), utc(None)
+    ('2026-11-21 03:28:29Z', '-')
+    """
+    return "-" if time_ms is None else known_utc(time_ms)
