@@ -2,7 +2,7 @@
 
 import json
 
-from rebalance_core.contracts.inputs import YEAR_2000_MS, YEAR_2201_MS
+from rebalance_core.model.times import YEAR_2000_MS, YEAR_2201_MS
 
 NOW_MS = 1_700_000_000_000
 DEFAULTS: dict[str, dict[str, object]] = {

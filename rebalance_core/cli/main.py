@@ -15,8 +15,7 @@ from types import FrameType
 from typing import Any
 
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of, missing_package
-from rebalance_core.cli.jobs import JOBS
-from rebalance_core.cli.options import parse_options
+from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
 from rebalance_core.cli.terminal import joined, say, visible_lines
 from rebalance_core.model.errors import RebalanceError, UsageError

@@ -5,16 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.cli.options import JobOptions
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.ingest.collection.collection_settings import Assumptions
-from rebalance_core.ingest.parse.text.log_lines import known_zone
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.model.versions import parse_version
-from rebalance_core.strategies import parse_strategy
 from rebalance_core.synthetic.fleet import RANGES
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.collection.collection_settings import Assumptions
 
 # Every key of a configuration file, once: its type, its range and what is valid in words.
 
@@ -206,6 +207,12 @@ class _Source:
     values: Mapping[str, Any]
 
 
+def settings_of(options: JobOptions) -> "Settings":
+    """The settings of a run: those of its files, its ``--set`` and its own options."""
+    named = {name: getattr(options, name, None) for name in ("on_bad_rows", "max_bad_share")}
+    return resolve_settings(options.config, options.set, named)
+
+
 def resolve_settings(
     config: Sequence[str] = (),
     assignments: Sequence[str] = (),
@@ -315,12 +322,16 @@ def _mistakes(source: _Source) -> Iterator[str]:
 # The section ``[assume]`` of the settings: what ingest takes for granted where no file says it.
 
 
-def assumptions(settings: Settings) -> Assumptions:
+def assumptions(settings: Settings) -> "Assumptions":
     """The section, checked.
 
     Raises:
         UsageError: names every value that is wrong.
     """
+    from rebalance_core.ingest.collection.collection_settings import Assumptions
+    from rebalance_core.ingest.parse.text.log_lines import known_zone
+    from rebalance_core.strategies import parse_strategy
+
     given = settings.assume
     mistakes = []
     for name, check in (

@@ -10,13 +10,10 @@ from rebalance_core.model.group_settings import (
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
+from rebalance_core.model.times import YEAR_2000_MS, YEAR_2201_MS
 
 # Which times an input table may name: others are surely in another unit.
 
-YEAR_2000_MS = 946_684_800_000
-"""2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
-YEAR_2201_MS = 7_289_654_400_000
-"""2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
 YEAR_10000_MS = 253_402_387_200_000
 """10000-01-02T00:00:00Z: later than 9999-12-31 in every time zone."""
 

@@ -1,7 +1,7 @@
 """Units of time, times as texts, and RocketMQ's own timers."""
 
-from datetime import UTC, datetime
-from typing import Final
+from datetime import UTC, date, datetime
+from typing import Any, Final
 
 # Units of time in milliseconds, the unit of every time and duration in the tables.
 
@@ -39,6 +39,50 @@ def utc_ms(time_ms: int) -> str:
     '2026-11-21 03:28:29.901Z'
     """
     return utc(time_ms, f"%Y-%m-%d %H:%M:%S.{time_ms % SECOND_MS:03}Z")
+
+
+# Times as people write them.
+
+YEAR_2000_MS = 946_684_800_000
+"""2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
+YEAR_2201_MS = 7_289_654_400_000
+"""2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
+
+INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
+MOST_DIGITS = 30
+"""Of an instant; more are no time, and Python reads at most 4,300."""
+
+
+def read_instant(value: Any) -> int:
+    """Epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
+
+    >>> read_instant("1970-01-01T01:00:00+01:00")
+    0
+    """
+    if isinstance(value, bool) or (isinstance(value, date) and not isinstance(value, datetime)):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if isinstance(value, int):
+        return _in_ms(value)
+    if isinstance(value, str):
+        digits = value.strip()
+        if digits.isdecimal() and len(digits) <= MOST_DIGITS:
+            return _in_ms(int(digits))
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(f"expected {INSTANT_FORM}") from None
+    if not isinstance(value, datetime):
+        raise ValueError(f"expected {INSTANT_FORM}")
+    if value.tzinfo is None:
+        raise ValueError("the time zone is missing: end it with Z or an offset such as +08:00")
+    since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
+
+
+def _in_ms(number: int) -> int:
+    if YEAR_2000_MS <= number * SECOND_MS < YEAR_2201_MS:
+        raise ValueError(f"that is in seconds; expected {INSTANT_FORM}")
+    return number
 
 
 # RocketMQ's own timers, each once, with the property and class it comes from (rocketmq.md §6.1).

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.contracts.inputs import YEAR_2000_MS
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.times import DAY_MS, HOUR_MS
+from rebalance_core.model.times import DAY_MS, HOUR_MS, YEAR_2000_MS
 
 MONDAY_MS = 1_767_571_200_000  # 2026-01-05T00:00:00Z, a Monday
 

@@ -251,3 +251,8 @@ def _cause(text: str) -> tuple[str, str | None]:
         if not line.startswith("An error occurred while calling"):
             return line.lstrip(": "), None
     return "Spark gave no message", None
+
+
+def under_spark_submit() -> bool:
+    """True if the JVM is there already, with its own configuration and output."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -8,10 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from rebalance_core.cli.exit_codes import exit_code_of
-from rebalance_core.cli.job import JobOptions
-from rebalance_core.cli.own_input import refuse_own_input
+from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
-from rebalance_core.cli.run.output_folder import OutputFolder
+from rebalance_core.cli.run.output_folder import OutputFolder, refuse_own_input
 from rebalance_core.cli.run.output_lock import (
     BREAKING_NAME,
     LOCK_NAME,

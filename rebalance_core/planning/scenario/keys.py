@@ -7,12 +7,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from typing import Any
 
-from rebalance_core.contracts.inputs import YEAR_2000_MS, YEAR_2201_MS
 from rebalance_core.model.errors import RebalanceError, did_you_mean
-from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import (
+    DAY_MS,
+    HOUR_MS,
+    INSTANT_FORM,
+    MINUTE_MS,
+    SECOND_MS,
+    read_instant,
+)
 from rebalance_core.strategies import parse_strategy
 
 # Times as people write them: durations, instants, and moments that hang on a history's end.
@@ -23,10 +28,7 @@ _DURATION = re.compile(rf"(?:{_PART})+")
 _PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
 
 END = "end"
-MOST_DIGITS = 30
-"""Of an instant; more are no time, and Python reads at most 4,300."""
 DURATION_FORM = 'a duration such as "90s", "5m" or "1h30m"'
-INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 MOMENT_FORM = f'"end", "+10m" after it, "-2h" before it, {INSTANT_FORM}'
 
 
@@ -40,38 +42,6 @@ def read_duration(value: Any) -> int:
     if not _DURATION.fullmatch(text):
         raise ValueError(f"expected {DURATION_FORM}")
     return sum(int(number) * _UNIT_MS[unit] for number, unit in _PARTS.findall(text))
-
-
-def read_instant(value: Any) -> int:
-    """Epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
-
-    >>> read_instant("1970-01-01T01:00:00+01:00")
-    0
-    """
-    if isinstance(value, bool) or (isinstance(value, date) and not isinstance(value, datetime)):
-        raise ValueError(f"expected {INSTANT_FORM}")
-    if isinstance(value, int):
-        return _in_ms(value)
-    if isinstance(value, str):
-        digits = value.strip()
-        if digits.isdecimal() and len(digits) <= MOST_DIGITS:
-            return _in_ms(int(digits))
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise ValueError(f"expected {INSTANT_FORM}") from None
-    if not isinstance(value, datetime):
-        raise ValueError(f"expected {INSTANT_FORM}")
-    if value.tzinfo is None:
-        raise ValueError("the time zone is missing: end it with Z or an offset such as +08:00")
-    since = value.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000 + since.microseconds // 1_000
-
-
-def _in_ms(number: int) -> int:
-    if YEAR_2000_MS <= number * SECOND_MS < YEAR_2201_MS:
-        raise ValueError(f"that is in seconds; expected {INSTANT_FORM}")
-    return number
 
 
 @dataclass(frozen=True, slots=True)

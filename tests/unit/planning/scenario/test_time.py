@@ -2,7 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rebalance_core.planning.scenario.keys import read_duration, read_instant, read_moment
+from rebalance_core.model.times import read_instant
+from rebalance_core.planning.scenario.keys import read_duration, read_moment
 
 
 @pytest.mark.parametrize(
