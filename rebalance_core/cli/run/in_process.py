@@ -13,7 +13,7 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import (
     LocalFolder,
     OutputFolder,
-    StoreFolder,
+    folder_here,
     refuse_own_input,
 )
 from rebalance_core.cli.run.output_lock import breakable_lock
@@ -21,8 +21,6 @@ from rebalance_core.cli.run.output_run import OutputRun, check_output, output_er
 from rebalance_core.cli.run.run_record import InputRecord
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
-from rebalance_core.contracts.paths import is_local, is_utf8, local_path
-from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.place import place_of
 
 
@@ -119,15 +117,3 @@ class Carrier:
         with output_errors(folder.location):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
-
-
-def folder_here(location: str) -> LocalFolder | StoreFolder:
-    """The folder at a place that this process reaches.
-
-    Raises:
-        UsageError: it does not, or the path is not UTF-8.
-    """
-    if is_local(location) and not is_utf8(local_path(location).absolute()):
-        raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
-    place = place_of(location)
-    return LocalFolder(location) if place.is_local else StoreFolder(place)

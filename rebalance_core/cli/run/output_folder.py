@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_core.contracts.paths import is_local, local_path
-from rebalance_core.model.errors import OutputExists
-from rebalance_core.storage.place import Place
+from rebalance_core.contracts.paths import is_local, is_utf8, local_path
+from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.storage.place import Place, place_of
 
 SETTLE_SECONDS = 0.5
 """How long a file that was made must stay as it is: longer than a writer takes to look and write.
@@ -174,6 +174,18 @@ class StoreFolder:
     def delete(self, name: str) -> None:
         """Remove a file or a table."""
         (self.place / name).delete()
+
+
+def folder_here(location: str) -> LocalFolder | StoreFolder:
+    """The folder at a place that this process reaches.
+
+    Raises:
+        UsageError: it does not, or the path is not UTF-8.
+    """
+    if is_local(location) and not is_utf8(local_path(location).absolute()):
+        raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
+    place = place_of(location)
+    return LocalFolder(location) if place.is_local else StoreFolder(place)
 
 
 # A run must not overwrite what it reads.
