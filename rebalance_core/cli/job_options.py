@@ -189,7 +189,9 @@ class AuditOptions(RowOptions):
     collection: str | None = option(
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
     )
-    input: str | None = option("DIR", "the tables of an earlier ingest instead")
+    input: str | None = option(
+        "DIR", "the tables of an earlier ingest; required without --collection"
+    )
     output: str = option(
         "DIR", "ledger, findings and page, a fresh folder; required", required=True
     )
@@ -373,7 +375,8 @@ class ProducersOptions(RowOptions):
         name="--model",
     )  # fmt: skip
     input: str | None = option(
-        "DIR", "instead: a folder with send_results and, to know the brokers, cluster_events"
+        "DIR",
+        "required without --model: a folder with send_results and, to know brokers, cluster_events",
     )
     input_format: str | None = _input_format()
     versions: tuple["Version", ...] = option(

@@ -175,7 +175,10 @@ def test_a_dry_run_says_what_would_be_done(
             ("--output", "o", "--input", "i", "--client-version", "5.3", "--client-version", "4.9"),
             "--input takes one",
         ),
-        (("--output", "o", "--input", "i", "--input-format", "xml"), "--input-format xml: one of json"),
+        (
+            ("--output", "o", "--input", "i", "--input-format", "xml"),
+            "--input-format xml: one of json",
+        ),
     ],
 )
 def test_mistakes_of_options(

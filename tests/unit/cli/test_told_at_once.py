@@ -78,6 +78,8 @@ def ends(
         ((*PROPAGATE, "--group", "a b"), "' ' is in no group's name"),
         ((*PROPAGATE, "--on-bad-rows", "drop"), "expected one of quarantine, fail"),
         ((*PLAN, "--strategy", "AVERAGE"), "did you mean AVG?"),
+        ((*PLAN, "--on-bad-rows", "drop"), "expected one of quarantine, fail"),
+        ((*AUDIT, "--max-bad-share", "2"), "expected a number from 0 to 1"),
         ((*PLAN, "--strategy", "STICKY"), "did you mean STICKY_BALANCED?"),
         ((*PLAN, "--strategy", "leage"), "unknown strategy"),
         ((*PLAN, "--group", "a b"), "' ' is in no group's name"),
