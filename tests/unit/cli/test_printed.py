@@ -1,5 +1,5 @@
 from rebalance_core.checks.row_counts import Complaint, RowCounts
-from rebalance_core.cli.printed import RowReport
+from rebalance_core.cli.printed import RowReport, numbers, rejected_rows, table
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import InputRefused
 
@@ -26,3 +26,20 @@ def test_without_rows_a_refusal_still_has_its_number() -> None:
     hidden = RowReport(forecast)
     assert (hidden.exit_code, hidden.facts()["complaints"]) == (4, [])
     assert "secret" not in str((hidden.facts(), hidden.lines()))
+
+
+def test_columns_of_text_stand_left_and_numbers_right() -> None:
+    rows = [["a", "1,000", "x"], ["bcd", "7", "yz"]]
+    assert list(table(("of", "count", "why"), rows, text=(0, -1))) == [
+        "  of   count  why",
+        "  a    1,000  x",
+        "  bcd      7  yz",
+    ]
+
+
+def test_numbers_stand_below_each_other_with_their_notes() -> None:
+    assert numbers({"groups": 1200, "epochs": 7}, {"epochs": "now"}) == [
+        "  groups               1,200",
+        "  epochs                   7  now",
+    ]
+    assert (numbers({}), rejected_rows({})) == ([], [])
