@@ -17,7 +17,18 @@ from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.judge import MEANINGS
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.cli.audit_summary import audit_facts, not_read, rehearsal, render_audit
+from rebalance_core.cli.audit_summary import (
+    CARRIED,
+    INGESTED,
+    METRICS,
+    PAGE,
+    PRIVATE,
+    WRITTEN,
+    audit_facts,
+    not_read,
+    rehearsal,
+    render_audit,
+)
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
@@ -26,7 +37,7 @@ from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.output_run import BESIDE_TABLES, OutputRun
+from rebalance_core.cli.run.output_run import OutputRun
 from rebalance_core.cli.run.run_record import Outcome, read_run, table_records
 from rebalance_core.cli.settings import (
     Settings,
@@ -37,7 +48,7 @@ from rebalance_core.cli.settings import (
     simulation_options,
 )
 from rebalance_core.cli.terminal import say, warn
-from rebalance_core.contracts import AUDITED_TABLES, FINDING_TABLES
+from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.ingest.collection.collection import Collection, open_collection
@@ -56,10 +67,6 @@ from rebalance_core.report.audit_rows import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.storage.access import reason_of
 from rebalance_core.storage.place import is_reached
 
-PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
-"""`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
-stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
-WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 """Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
@@ -126,9 +133,7 @@ def run(options: AuditOptions) -> JobReport:
         carrier.check_free()
         rows, counts = _rehearse(request, carrier, services)
         files = len(collection.files) if collection else None
-        config = settings.as_dict()
-        shown = [name for name in WRITTEN if name != PRIVATE]
-        return rehearsal(options, rows, counts, files, len(accepted), WRITTEN, shown, config)
+        return rehearsal(options, settings, rows, counts, files, len(accepted))
     with carrier.running(WRITTEN) as output:
         ingested, files_read = _ingest(request, carrier, services, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)

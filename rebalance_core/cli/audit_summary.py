@@ -13,7 +13,10 @@ from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.printed import DRY_RUN, RowReport, by_code, result_facts, took, utc
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
+from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import joined
+from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.statuses import INFO, SEVERITIES, WORST_FIRST
 from rebalance_core.model.verdicts import RUN_VERDICTS
@@ -21,6 +24,10 @@ from rebalance_core.model.verdicts import RUN_VERDICTS
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
+PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
+"""`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
+stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
+WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
 WIDTH = 100
 
 
@@ -138,25 +145,21 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def rehearsal(
     options: AuditOptions,
+    settings: Settings,
     rows: RowForecast,
     counts: Sequence[Count] | None,
     files: int | None,
     accepted: int,
-    writes: Sequence[str],
-    shown: Sequence[str],
-    config: Mapping[str, Any],
 ) -> JobReport:
     """What a run would read and write, and how it would end.
 
     Args:
         options: of the run.
+        settings: of the run.
         rows: what it would make of its rows.
         counts: what it would find; None: it would refuse the rows.
         files: of the collection; None: tables are read.
         accepted: how many acceptances hold.
-        writes: what it would write.
-        shown: those of it that stay.
-        config: the settings.
     """
     foretold = RowReport(rows.without_rows() if options.redact_clients else rows)
     verdict, exit_code = None, foretold.exit_code
@@ -179,8 +182,8 @@ def rehearsal(
         "fail_on": options.fail_on,
         "verdict": verdict,
         "output": options.output,
-        "writes": list(writes),
-        "config": dict(config),
+        "writes": list(WRITTEN),
+        "config": settings.as_dict(),
     }
     source = f"{options.collection} ({files:,} files)" if files is not None else options.input
     lines = [
@@ -189,7 +192,7 @@ def rehearsal(
         f"accepted  {accepted} finding(s) by {options.accepted or 'no file'}",
         f"fail on   {options.fail_on}",
         f"output    {options.output}",
-        f"  {', '.join(shown)}",
+        f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
         *foretold.lines(),
     ]
     if counts is not None:
