@@ -99,7 +99,7 @@ class SimulateOptions(RowOptions):
             names = ", ".join("--" + name.replace("_", "-") for name in given)
             mistakes.append(f"--input and {names} exclude each other: the folder names all tables")
         if values["input"] is None and values["events"] is None:
-            mistakes.append("the input is missing: --input DIR, or at least --events PATH")
+            mistakes.insert(0, "the input is missing: --input DIR, or at least --events PATH")
         start, end = values["from_ms"], values["to_ms"]
         if start is not None and end is not None and end <= start:
             mistakes.append(f"--to {end} is not after --from {start}")
