@@ -1,152 +1,191 @@
-"""The jobs that exist. A new one is an entry here, a module with its options and one with its run.
+"""The jobs that exist, and the command line of each, read before anything heavy is imported.
 
-A job's run may need pyspark, which takes seconds to import and need not be installed to ask for
-help, so it is imported once the command line is read.
+A new job is an entry here, a class in `job_options` and a module of its name with `run`. That may
+need pyspark, which takes seconds to import and need not be installed to ask for help.
 """
 
-from rebalance_core.cli.audit.options import AuditOptions, add_audit_options, read_audit_options
-from rebalance_core.cli.explain.options import (
-    ExplainOptions,
-    add_explain_options,
-    read_explain_options,
-)
-from rebalance_core.cli.generate.options import (
-    GenerateOptions,
-    add_generate_options,
-    read_generate_options,
-)
-from rebalance_core.cli.ingest.options import (
-    IngestOptions,
-    add_ingest_options,
-    read_ingest_options,
-)
-from rebalance_core.cli.job import Job, JobReport
-from rebalance_core.cli.plan.options import PlanOptions, add_plan_options, read_plan_options
-from rebalance_core.cli.producers.options import (
-    ProducersOptions,
-    add_producers_options,
-    read_producers_options,
-)
-from rebalance_core.cli.propagate.options import (
-    PropagateOptions,
-    add_propagate_options,
-    read_propagate_options,
-)
-from rebalance_core.cli.simulate.options import (
-    SimulateOptions,
-    add_simulate_options,
-    read_simulate_options,
-)
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from textwrap import fill
+from typing import Any, NoReturn
+
+from rebalance_core.cli import job_options
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.options import JobOptions
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.version import LIBRARY_VERSION
 
 
-def _simulate(options: SimulateOptions) -> JobReport:
-    from rebalance_core.cli.simulate.job import run_simulate
+@dataclass(frozen=True)
+class JobReport:
+    """What a job has to say on stdout: the same facts for a person and for a program."""
 
-    return run_simulate(options)
-
-
-def _generate(options: GenerateOptions) -> JobReport:
-    from rebalance_core.cli.generate.job import run_generate
-
-    return run_generate(options)
+    text: str
+    facts: Mapping[str, Any]
+    exit_code: int = ExitCode.OK
 
 
-def _ingest(options: IngestOptions) -> JobReport:
-    from rebalance_core.cli.ingest.job import run_ingest
+@dataclass(frozen=True)
+class Job:
+    """One job: its options, two examples of its command line, and the function that runs it."""
 
-    return run_ingest(options)
-
-
-def _audit(options: AuditOptions) -> JobReport:
-    from rebalance_core.cli.audit.job import run_audit
-
-    return run_audit(options)
-
-
-def _plan(options: PlanOptions) -> JobReport:
-    from rebalance_core.cli.plan.job import run_plan
-
-    return run_plan(options)
+    name: str
+    summary: str
+    options: type[JobOptions]
+    examples: tuple[str, ...]
+    run: Callable[[Any], JobReport]
 
 
-def _producers(options: ProducersOptions) -> JobReport:
-    from rebalance_core.cli.producers.job import run_producers
+def _job(
+    name: str, options: type[JobOptions], summary: str, *examples: str, module: str = ""
+) -> tuple[str, Job]:
+    def run(given: JobOptions) -> JobReport:
+        report: JobReport = import_module(f"rebalance_core.cli.{module or name}").run(given)
+        return report
 
-    return run_producers(options)
-
-
-def _propagate(options: PropagateOptions) -> JobReport:
-    from rebalance_core.cli.propagate.job import run_propagate
-
-    return run_propagate(options)
+    return name, Job(name, summary, options, examples, run)
 
 
-def _explain(options: ExplainOptions) -> JobReport:
-    from rebalance_core.cli.explain.job import run_explain
-
-    return run_explain(options)
-
-
-JOBS: dict[str, Job] = {
-    job.name: job
-    for job in (
-        Job(
+JOBS: dict[str, Job] = dict(
+    (
+        _job(
             "simulate",
+            job_options.SimulateOptions,
             "replay the events: who owned each queue when, and where it started to read",
-            add_simulate_options,
-            read_simulate_options,
-            _simulate,
+            "--input tables --output out/ledger",
+            "--input tables --output out/orders --group 'order-*' --from 2026-11-21T03:00:00Z",
         ),
-        Job(
+        _job(
             "generate",
+            job_options.GenerateOptions,
             "make up a fleet from a seed: input tables for tests, benchmarks and plans",
-            add_generate_options,
-            read_generate_options,
-            _generate,
+            "--groups 100 --output out/fleet",
+            "--groups 1000 --days 7 --seed 3 --output out/fleet",
         ),
-        Job(
+        _job(
             "ingest",
+            job_options.IngestOptions,
             "read what operators have (logs, JSON stores, mqadmin dumps) into the input tables",
-            add_ingest_options,
-            read_ingest_options,
-            _ingest,
+            "--collection collected --output out/tables",
+            "--collection collected --output out/tables --set assume.time_zone=Asia/Shanghai",
         ),
-        Job(
+        _job(
             "audit",
+            job_options.AuditOptions,
             "compare live ownership with the predicted one and name what is wrong; exit 3 if it is",
-            add_audit_options,
-            read_audit_options,
-            _audit,
+            "--collection collected --output out/tonight --write-accepted known.toml",
+            "--collection collected --output out/tonight --accepted known.toml --previous out/last",
         ),
-        Job(
+        _job(
             "plan",
+            job_options.PlanOptions,
             "what if: scenarios and strategies over the same history, movement beside balance",
-            add_plan_options,
-            read_plan_options,
-            _plan,
+            "--input tables --scenario conf/scenarios/add-consumers.toml --output out/plan",
+            "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
-        Job(
+        _job(
             "producers",
+            job_options.ProducersOptions,
             "which queues producers write to while brokers are slow or gone, with and without "
             "fault tolerance",
-            add_producers_options,
-            read_producers_options,
-            _producers,
+            "--model conf/producers/outage.toml --output out/producers",
+            "--input tables --client-version 4.9 --output out/producers",
         ),
-        Job(
+        _job(
             "propagate",
+            job_options.PropagateOptions,
             "how long a change takes to spread through a group, and what it costs meanwhile: "
             "queues without an owner or with two, over many simulated futures",
-            add_propagate_options,
-            read_propagate_options,
-            _propagate,
+            "--input tables --output out/spread",
+            "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
         ),
-        Job(
+        _job(
             "explain",
+            job_options.ExplainOptions,
             "why a queue is with this client at this time: lists, formula, offset rule; no Spark",
-            add_explain_options,
-            read_explain_options,
-            _explain,
+            "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
+            "--ledger out/ledger --group orders --queue orders/broker-a/3 "
+            "--at 2026-11-21T03:29:00Z --json",
+            module="explain.job",
         ),
     )
-}
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises instead of leaving, and never guesses from a prefix."""
+
+    def __init__(self, *args: object, **keywords: object) -> None:
+        keywords["allow_abbrev"] = False
+        super().__init__(*args, **keywords)  # type: ignore[arg-type]  # handed on unread
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}\n{self.format_usage().strip()}")
+
+
+def build_parser(jobs: Mapping[str, Job], chosen: str | None) -> argparse.ArgumentParser:
+    """The parser of `rebalance JOB …`; only the chosen job has its options."""
+    parser = _Parser(
+        prog="rebalance",
+        description="Who owns which RocketMQ queue, when, and where it starts to read.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {LIBRARY_VERSION}")
+    subparsers = parser.add_subparsers(dest="job", metavar="JOB")
+    for job in jobs.values():
+        examples = [f"  rebalance {job.name} {words}" for words in job.examples]
+        subparser = subparsers.add_parser(
+            job.name,
+            help=job.summary,
+            description=fill(job.summary, 78),
+            epilog="\n".join(["examples:", *examples]) if examples else None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if job.name == chosen:
+            job.options.add_to(subparser)
+    return parser
+
+
+def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, JobOptions]:
+    """The job that `argv` names and its options.
+
+    Raises:
+        UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
+            near miss), or whatever is wrong with the options that the job knows.
+    """
+    if not_utf8 := [word for word in argv if not _is_utf8(word)]:
+        raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
+    if argv and not argv[0].startswith("-") and argv[0] not in jobs:
+        raise UsageError(
+            f"unknown job {argv[0]!r}{did_you_mean(argv[0], jobs)} (jobs: {', '.join(jobs)})"
+        )
+    parser = build_parser(jobs, next((word for word in argv if word in jobs), None))
+    arguments, unknown = parser.parse_known_args(list(argv))
+    if arguments.job is None:
+        raise UsageError(f"name a job: {', '.join(jobs)}\n{parser.format_usage().strip()}")
+    job = jobs[arguments.job]
+    if unknown:
+        raise UsageError("\n".join(_unknown_options(unknown, job)))
+    return job, job.options.read(arguments, tuple(argv))
+
+
+def _is_utf8(word: str) -> bool:
+    return word.encode(errors="replace") == word.encode(errors="surrogatepass")
+
+
+def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
+    known = option_names(job)
+    options = [word for word in unknown if word.startswith("-")]
+    for word in options or unknown:
+        name = word.partition("=")[0]
+        what = "option" if word.startswith("-") else "argument"
+        yield f"unknown {what} {name} of {job.name}{did_you_mean(name, known)}"
+    yield f"see: rebalance {job.name} --help"
+
+
+def option_names(job: Job) -> tuple[str, ...]:
+    """All options of a job, those of every job too."""
+    parser = _Parser(prog=job.name)
+    job.options.add_to(parser)
+    return tuple(parser._option_string_actions)

@@ -14,12 +14,9 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
-from rebalance_core.cli.jobs import JOBS
-from rebalance_core.cli.missing_package import missing_package
-from rebalance_core.cli.options import parse_options
-from rebalance_core.cli.run.jvm_output import last_lines
-from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.exit_codes import ExitCode, exit_code_of, missing_package
+from rebalance_core.cli.jobs import JOBS, parse_options
+from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
 from rebalance_core.cli.terminal import joined, say, visible_lines
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.access import is_full, is_of_store, reason_of

@@ -1,116 +1,326 @@
-"""The command line, read before pyspark is imported: a wrong option costs no 5 seconds of Spark.
+"""Options, declared once as fields of a dataclass: metavar, help, reader and group in one place.
 
-Nothing is required or of a type as far as argparse knows: the job checks its options and names all
-mistakes at once.
+Nothing is required or of a type as far as argparse knows: `read` checks all values and names every
+mistake at once. Nothing that has to be installed is imported here.
 """
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NoReturn
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Self
 
-from rebalance_core.cli.job import Job, JobOptions
-from rebalance_core.cli.option_values import master_mistakes
-from rebalance_core.cli.run_on import AUTO, RUN_ON, run_on_mistakes
-from rebalance_core.contracts.paths import is_utf8
-from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.version import LIBRARY_VERSION
+from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
+from rebalance_core.model.times import INSTANT_FORM, MOST_DIGITS, read_instant
 
+AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
+INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
+"""What ``--input-format`` takes, and the format that it names."""
+LAST_MS = 2**63 - 1  # a BIGINT
 
-class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of leaving, and never guesses from a prefix."""
+# TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): what a group's name is of.
+_NO_GROUP_PATTERN = re.compile(r"[^%|a-zA-Z0-9_\-*?]")
 
-    def __init__(self, *args: object, **keywords: object) -> None:
-        keywords["allow_abbrev"] = False
-        super().__init__(*args, **keywords)  # type: ignore[arg-type]  # handed on unread
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\n{self.format_usage().strip()}")
-
-
-def add_common_options(parser: argparse.ArgumentParser) -> None:
-    """The options that every job has."""
-    common = parser.add_argument_group("options of every job")
-    common.add_argument("--config", metavar="FILE", action="append", default=[])
-    common.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
-    common.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    common.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="write nothing; print what a run would do and end as it would",
-    )
-    common.add_argument("--overwrite", action="store_true", help="replace an earlier result")
-    common.add_argument("--break-lock", action="store_true", help="take over from a dead run")
-    common.add_argument(
-        "--debug", action="store_true", help="whole stack traces, and what Spark prints"
-    )
-    common.add_argument("--master", metavar="URL", help="Spark master, e.g. local[4]")
-    common.add_argument(
-        "--run-on",
-        metavar="WHERE",
-        default=AUTO,
-        help="|".join(RUN_ON) + "; auto: Spark for large inputs, and under spark-submit",
-    )
+# SparkSubmit: "Master must either be yarn or start with spark, k8s, or local"; sc is Connect's.
+_LOCAL = re.compile(r"local(-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|\[(\d+|\*)(\s*,\s*\d+)?\])?")
+_REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 
-def build_parser(jobs: Mapping[str, Job]) -> argparse.ArgumentParser:
-    """The parser of `rebalance JOB …`."""
-    parser = _Parser(
-        prog="rebalance",
-        description="Who owns which RocketMQ queue, when, and where it starts to read.",
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {LIBRARY_VERSION}")
-    subparsers = parser.add_subparsers(dest="job", metavar="JOB")
-    for job in jobs.values():
-        subparser = subparsers.add_parser(job.name, help=job.summary, description=job.summary)
-        job.add_options(subparser)
-        add_common_options(subparser)
-    return parser
+# Declarations.
 
 
-def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, JobOptions]:
-    """The job that `argv` names and its options.
+@dataclass(frozen=True)
+class Option:
+    """What a field says of its option, beside its default."""
 
-    Raises:
-        UsageError: a word that is not UTF-8, no or an unknown job, unknown options (each with its
-            near miss), or whatever the job finds wrong with the options that it knows.
+    metavar: str | None
+    """None: a flag."""
+    text: str
+    name: str | None
+    group: str | None
+    read: Callable[[str], Any]
+    required: bool
+    many: Literal["append", "extend"] | None
+    """It may be repeated; ``extend``: each time with several values. The value is a tuple."""
+    listed: bool
+
+
+def option(
+    metavar: str,
+    text: str,
+    *,
+    default: Any = None,
+    read: Callable[[str], Any] = str,
+    group: str | None = None,
+    name: str | None = None,
+    required: bool = False,
+    many: Literal["append", "extend"] | None = None,
+    listed: bool = True,
+) -> Any:
+    """A field that is an option with a value.
+
+    Args:
+        metavar: the value in ``--help``.
+        text: the sentence in ``--help``; the default is in it, where there is one.
+        default: the value where the option is not given.
+        read: makes the value of the text that was typed; raises ValueError that says what is valid.
+        group: heading in ``--help``.
+        name: the option, where it is not the field's name.
+        required: a run needs it.
+        many: it may be repeated.
+        listed: False: an old spelling, or one that means nothing to this job; it is accepted.
     """
-    if not_utf8 := [word for word in argv if not is_utf8(word)]:
-        raise UsageError("\n".join(f"{word!r} is not UTF-8; name another" for word in not_utf8))
-    if argv and not argv[0].startswith("-") and argv[0] not in jobs:
-        raise UsageError(
-            f"unknown job {argv[0]!r}{did_you_mean(argv[0], jobs)} (jobs: {', '.join(jobs)})"
-        )
-    parser = build_parser(jobs)
-    arguments, unknown = parser.parse_known_args(list(argv))
-    if arguments.job is None:
-        raise UsageError(f"name a job: {', '.join(jobs)}\n{parser.format_usage().strip()}")
-    job = jobs[arguments.job]
-    if unknown:
-        raise UsageError("\n".join(_unknown_options(unknown, job)))
-    mistakes = list(master_mistakes(arguments.master))
-    mistakes += run_on_mistakes(arguments.run_on, arguments.master)
+    told = Option(metavar, text, name, group, read, required, many, listed)
+    return field(default=() if many else default, metadata={"option": told})
+
+
+def flag(text: str, *, group: str | None = None) -> Any:
+    """A field that is an option without a value, off unless given."""
+    told = Option(None, text, None, group, str, required=False, many=None, listed=True)
+    return field(default=False, metadata={"option": told})
+
+
+# Readers of values.
+
+
+def one_of(known: Collection[str]) -> Callable[[str], str]:
+    """A reader of one of few words."""
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"one of {', '.join(known)}{did_you_mean(text, known)}")
+        return text
+
+    return read
+
+
+def number(text: str) -> int | None:
+    """The number that a text of ASCII digits is, None for any other.
+
+    >>> number("-5"), number("--5"), number("5.0")
+    (-5, None, None)
+    """
+    digits = text.removeprefix("-")
+    plain = digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS
+    return int(text) if plain else None
+
+
+def whole(least: int, most: int, valid: str) -> Callable[[str], int]:
+    """A reader of whole numbers of a range, which ``valid`` says in words."""
+
+    def read(text: str) -> int:
+        value = number(text)
+        if value is None or not least <= value <= most:
+            raise ValueError(f"not a whole number {valid}")
+        return value
+
+    return read
+
+
+def share(text: str) -> float:
+    """Reads a share of a whole.
+
+    >>> share("0.25")
+    0.25
+    """
     try:
-        options = job.read_options(arguments, tuple(argv))
-    except UsageError as error:
-        mistakes.append(str(error))
-    if mistakes:
-        raise UsageError("\n".join(mistakes))
-    return job, options
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("not a share from 0 to 1")
+    return value
 
 
-def _unknown_options(unknown: Sequence[str], job: Job) -> Iterator[str]:
-    known = option_names(job)
-    options = [word for word in unknown if word.startswith("-")]
-    for word in options or unknown:
-        name = word.partition("=")[0]
-        what = "option" if word.startswith("-") else "argument"
-        yield f"unknown {what} {name} of {job.name}{did_you_mean(name, known)}"
-    yield f"see: rebalance {job.name} --help"
+def instant(text: str) -> int:
+    """Epoch milliseconds of a time as operators write it; ValueError says what is valid.
+
+    >>> instant("2026-11-21T03:30:00+08:00")
+    1795203000000
+    """
+    digits = number(text)
+    time = read_instant(text if digits is None else digits)
+    if abs(time) > LAST_MS:
+        raise ValueError(f"expected {INSTANT_FORM}")
+    return time
 
 
-def option_names(job: Job) -> tuple[str, ...]:
-    """All options of a job, the common ones too."""
-    parser = _Parser(prog=job.name)
-    job.add_options(parser)
-    add_common_options(parser)
-    return tuple(parser._option_string_actions)
+def group_pattern(text: str) -> str:
+    """Reads a pattern of groups' names."""
+    wrong = _NO_GROUP_PATTERN.search(text)
+    if not text:
+        raise ValueError("name a group, exactly or with * and ?")
+    if wrong:
+        raise ValueError(
+            f"{wrong[0]!r} is in no group's name; signs of a pattern are * (any text) and ? (one "
+            "character)"
+        )
+    return text
+
+
+def strategy_text(text: str) -> str:
+    """Reads the text of a strategy that all groups are to have."""
+    from rebalance_core.strategies import parse_strategy
+
+    parse_strategy(text)
+    return text
+
+
+def file_format(text: str) -> str:
+    """Reads the format of input files."""
+    return INPUT_FORMATS[one_of(INPUT_FORMATS)(text)]
+
+
+def mounted_folder(text: str) -> str:
+    """Reads the folder of a collection."""
+    from rebalance_core.contracts.paths import is_local
+
+    if not is_local(text):
+        raise ValueError("must be a folder that driver and executors mount; copy it there first")
+    return text
+
+
+def spark_master(text: str) -> str:
+    """Reads a Spark master; Spark would say what is wrong after it has started."""
+    if not (_LOCAL.fullmatch(text) or _REMOTE.fullmatch(text)):
+        raise ValueError("expected local, local[N], local[*], spark://HOST:PORT, yarn or k8s://URL")
+    return text
+
+
+# The options of every job.
+
+BAD_ROWS, EVERY_JOB = _LAST = ("bad rows", "options of every job")
+"""Headings, in this order below those of the job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """The options every job has. `argv` is what was typed, for the record."""
+
+    MEANINGLESS: ClassVar[tuple[str, ...]] = ()
+    """Fields that mean nothing to the job: accepted, as every job has them, and not listed."""
+
+    argv: tuple[str, ...] = ()
+    config: tuple[str, ...] = option(
+        "FILE", "settings, TOML; later ones win; default: the package's own",
+        many="append", group=EVERY_JOB,
+    )  # fmt: skip
+    set: tuple[str, ...] = option(
+        "KEY=VALUE", "one setting, over those of files, e.g. max_bad_share=0.1; default: none",
+        many="append", group=EVERY_JOB,
+    )  # fmt: skip
+    json: bool = flag("one JSON object on stdout; default: text", group=EVERY_JOB)
+    dry_run: bool = flag(
+        "write nothing; print what a run would do and end as it would; default: run",
+        group=EVERY_JOB,
+    )
+    overwrite: bool = flag("replace an earlier result; default: exit 5", group=EVERY_JOB)
+    break_lock: bool = flag("take over from a dead run; default: exit 5", group=EVERY_JOB)
+    debug: bool = flag(
+        "whole stack traces, and what Spark prints; default: one line", group=EVERY_JOB
+    )
+    master: str | None = option(
+        "URL", "Spark master, e.g. local[4]; default: Spark's own configuration",
+        read=spark_master, group=EVERY_JOB,
+    )  # fmt: skip
+    run_on: str = option(
+        "WHERE",
+        "|".join(RUN_ON) + "; default auto: Spark for large inputs, and under spark-submit",
+        default=AUTO, read=one_of(RUN_ON), group=EVERY_JOB,
+    )  # fmt: skip
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check what several options say together, and make values of them.
+
+        Args:
+            values: by field; a wrong one has its default. May be changed.
+            mistakes: what is wrong; may grow.
+        """
+
+    @classmethod
+    def add_to(cls, parser: argparse.ArgumentParser) -> None:
+        """Declare the options to argparse, those of many jobs last."""
+        groups: dict[str, Any] = {}
+        for name, told in sorted(_options(cls), key=_place_in_help):
+            target: Any = parser
+            if told.group is not None:
+                target = groups.get(told.group) or parser.add_argument_group(told.group)
+                groups[told.group] = target
+            listed = told.listed and name not in cls.MEANINGLESS
+            text = told.text.replace("%", "%%") if listed else argparse.SUPPRESS
+            keywords: dict[str, Any] = {"dest": name, "help": text}
+            if told.metavar is None:
+                keywords["action"] = "store_true"
+            else:
+                keywords |= {"metavar": told.metavar, "action": told.many or "store"}
+                keywords |= {"nargs": "+"} if told.many == "extend" else {}
+            target.add_argument(_typed(name, told), **keywords)
+
+    @classmethod
+    def read(cls, arguments: argparse.Namespace, argv: tuple[str, ...]) -> Self:
+        """The options that argparse read.
+
+        Raises:
+            UsageError: names every mistake.
+        """
+        values: dict[str, Any] = {"argv": argv}
+        mistakes: list[str] = []
+        for name, told in _options(cls):
+            given = getattr(arguments, name)
+            if told.required and not given:
+                mistakes.append(f"{_typed(name, told)} {told.metavar} is missing")
+            if told.metavar is None:
+                values[name] = given
+            elif told.many:
+                texts = [_value(name, told, text, mistakes) for text in given or ()]
+                values[name] = tuple(text for text in texts if text is not None)
+            elif given is not None and (given or not told.required):
+                values[name] = _value(name, told, given, mistakes)
+        defaults = {one.name: one.default for one in fields(cls)}
+        values = defaults | {name: one for name, one in values.items() if one is not None}
+        if values["run_on"] == PROCESS and values["master"] is not None:
+            mistakes.append(f"--run-on process and --master {values['master']} exclude each other")
+        cls.complete(values, mistakes)
+        if mistakes:
+            raise UsageError("\n".join(mistakes))
+        return cls(**{one.name: values[one.name] for one in fields(cls)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(JobOptions):
+    """The options of a job that checks rows; None where the settings decide."""
+
+    on_bad_rows: str | None = option(
+        "HOW", "quarantine|fail; default: on_bad_rows of the settings, quarantine", group=BAD_ROWS
+    )
+    max_bad_share: str | None = option(
+        "X",
+        "refuse an input with more, 0 to 1; default: max_bad_share of the settings, 0.5",
+        group=BAD_ROWS,
+    )
+
+
+def _options(cls: type[JobOptions]) -> Iterator[tuple[str, Option]]:
+    for one in fields(cls):
+        if "option" in one.metadata:
+            yield one.name, one.metadata["option"]
+
+
+def _place_in_help(one: tuple[str, Option]) -> int:
+    group = one[1].group
+    return 0 if group not in _LAST else 1 + _LAST.index(group)
+
+
+def _typed(name: str, told: Option) -> str:
+    return told.name or "--" + name.replace("_", "-")
+
+
+def _value(name: str, told: Option, text: str, mistakes: list[str]) -> Any:
+    """The value of a text; None, and a mistake, if it is none."""
+    try:
+        return told.read(text)
+    except (ValueError, RebalanceError) as error:
+        option_text = f"{_typed(name, told)} {text}" if text else f"{_typed(name, told)} is empty"
+        mistakes.append(f"{option_text}: {error}")
+        return None

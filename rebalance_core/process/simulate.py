@@ -181,6 +181,20 @@ def row_forecast(
     return RowForecast(counts, known, None)
 
 
+def simulation_forecast(
+    tables: InputTables,
+    options: SimulationOptions,
+    limits: BadRowLimits,
+    *,
+    warn: Callable[[str], object],
+) -> RowForecast:
+    """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
+    for name, columns in tables.unknown_columns.items():
+        warn(unknown_columns(name, columns))
+    checked = check_tables(tables, max_queue_nums=options.max_queue_nums)
+    return row_forecast(checked, options, limits)
+
+
 # A whole simulation in this process: check the input, replay it, write the ledger, sum it up.
 
 

@@ -399,3 +399,25 @@ def row_forecast(
     except InputRefused as refusal:
         return RowForecast(counts, known, refusal)
     return RowForecast(counts, known, None)
+
+
+def simulation_forecast(
+    spark: SparkSession,
+    tables: InputTables,
+    options: SimulationOptions,
+    limits: BadRowLimits,
+    *,
+    warn: Callable[[str], object],
+) -> RowForecast:
+    """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
+    checked, counted = check_and_count(tables, options.max_queue_nums, (interests_of,), warn)
+    with closing(checked):
+        tasks = sized(options, counted.rows, spark).partitions or 1
+        routing = routing_of(counted.noted(Interests), tasks, group_pattern(options), UNDIVIDED)
+        return row_forecast(
+            checked,
+            counted.rows,
+            limits,
+            lambda: rejected_rows(checked, routing, options),
+            lambda: refuse_no_group(options.group, counted.noted(Interests)),
+        )

@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.cli.run.jvm import require_java_home
 from tests.conftest import FAST_JVM
 from tests.recordings.tables import DATA
 
@@ -40,7 +40,8 @@ appender.both.layout.pattern = chatty %p %c{1}: %m%n
 HOLD_A_LOCK = """
 import signal, sys, time
 from rebalance_core.cli import jobs
-from rebalance_core.cli.job import Job, JobOptions
+from rebalance_core.cli.jobs import Job
+from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_run import OutputRun
@@ -53,7 +54,7 @@ def run(options):
         print("held", flush=True)
         time.sleep(60)
 
-jobs.JOBS["hold"] = Job("hold", "", lambda parser: None, lambda a, v: JobOptions(argv=v), run)
+jobs.JOBS["hold"] = Job("hold", "", JobOptions, (), run)
 sys.exit(main("hold", []))
 """
 

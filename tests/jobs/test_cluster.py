@@ -19,7 +19,7 @@ import pyspark
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.cli.run.jvm import require_java_home
 from rebalance_core.contracts.run_record import ATTEMPTS
 from tests.bare_python import bare_python
 from tests.jobs.executors import LOOK_SECONDS, kill_busy

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from rebalance_core.cli.run.java import require_java_home
+from rebalance_core.cli.run.jvm import require_java_home
 from rebalance_core.cli.run.session import RESULT_SETTINGS
 from rebalance_core.contracts import LEDGER_TABLES
 from tests.bare_python import bare_python

@@ -192,8 +192,7 @@ def test_the_command_line_needs_nothing_installed() -> None:
 )
 def test_a_job_is_parsed_before_pyspark_is_imported(words: str) -> None:
     code = f"""
-from rebalance_core.cli.jobs import JOBS
-from rebalance_core.cli.options import parse_options
+from rebalance_core.cli.jobs import JOBS, parse_options
 parse_options({words.split()!r}, JOBS)
 assert not [name for name in sys.modules if name.startswith("pyspark.")]
 """
@@ -201,18 +200,37 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
     assert done.returncode == 0, done.stderr
 
 
-JOBS = {"audit", "explain", "generate", "ingest", "plan", "producers", "simulate"}
+JOBS = {"audit", "explain", "generate", "ingest", "plan", "producers", "propagate", "simulate"}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package_of(p) == "cli"], ids=name_of)
 def test_no_job_imports_another_jobs_command_line(path: Path) -> None:
-    own = path.parent.name
-    if own not in JOBS | {"run", "settings"}:
-        return  # the registry of jobs
+    own = job_of(path.relative_to(PACKAGE / "cli").with_suffix("").parts[0])
     for module, _ in imports(path):
         parts = module.split(".")
-        if parts[:2] == [PACKAGE.name, "cli"] and len(parts) > 3:
-            assert parts[2] not in JOBS - {own}, f"{name_of(path)} imports {module}"
+        if parts[:2] == [PACKAGE.name, "cli"] and len(parts) > 2:
+            assert job_of(parts[2]) not in JOBS - {own}, f"{name_of(path)} imports {module}"
+
+
+def job_of(module: str) -> str:
+    """`plan` for `plan` and `plan_summary`."""
+    return module.partition("_")[0]
+
+
+HEAVY = ("planning", "replay", "audit", "synthetic", "kernels", "engine", "ingest", "clockwork")
+
+
+@pytest.mark.parametrize("job", ["", *sorted(JOBS)])
+def test_help_imports_none_of_what_a_job_needs(job: str) -> None:
+    code = f"""
+from rebalance_core.cli.main import main
+main(None, {[*filter(None, [job]), "--help"]!r})
+heavy = {HEAVY!r}
+found = sorted(name for name in sys.modules if name.startswith("rebalance_core."))
+assert not [name for name in found if name.split(".")[1] in heavy], found
+"""
+    done = run_without(("pyspark", "py4j", "pandas", "pyarrow", "numpy"), code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_public_names_are_there() -> None:

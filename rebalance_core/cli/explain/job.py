@@ -4,10 +4,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rebalance_core.cli.explain.ledger_folder import LedgerFolder
-from rebalance_core.cli.explain.options import ExplainOptions
 from rebalance_core.cli.explain.rendering import render_explanation
-from rebalance_core.cli.job import JobReport
-from rebalance_core.cli.run_on import SPARK
+from rebalance_core.cli.job_options import ExplainOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer, queue_text
@@ -15,7 +15,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.times import utc
 
 
-def run_explain(options: ExplainOptions) -> JobReport:
+def run(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
     if options.run_on == SPARK:
         warn("explain reads the rows of one group; it runs in this process wherever others run")

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import read_run
-from rebalance_core.cli.run.running_here import folder_here
 from rebalance_core.explain.view import GroupRows, refuse_unknown
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue

@@ -7,8 +7,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.cli.run.run_record import InputRecord
-from rebalance_core.cli.run.secrets import redact_text
+from rebalance_core.cli.run.run_record import InputRecord, redact_text
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.inputs import format_of, untold_format
 from rebalance_core.contracts.paths import (
@@ -20,8 +19,6 @@ from rebalance_core.contracts.paths import (
 )
 from rebalance_core.model.errors import InputRefused, did_you_mean
 
-INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
-"""What ``--input-format`` takes, and the format that it names."""
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
 _HEAD = 16  # bytes; no codec's mark is longer
@@ -65,6 +62,23 @@ def tables_in(
     for path in found.values():
         check_readable("--input", str(path), input_format)
     return found
+
+
+def tables_of(
+    location: str,
+    input_format: str | None = None,
+    tables: Iterable[str] = tuple(INPUT_TABLES),
+    required: Iterable[str] = _REQUIRED,
+) -> dict[str, str]:
+    """Path by table of a local folder; empty for a remote one, which the reader lists.
+
+    Raises:
+        InputRefused: as `tables_in`.
+    """
+    if not is_local(location):
+        return {}
+    found = tables_in(local_path(location), input_format, tables, required)
+    return {table: str(path) for table, path in found.items()}
 
 
 def _folder_below(folder: Path, table: str) -> Path | None:

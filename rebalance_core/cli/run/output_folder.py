@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_core.contracts.paths import is_local, local_path
-from rebalance_core.storage.place import Place
+from rebalance_core.contracts.paths import is_local, is_utf8, local_path
+from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.storage.place import Place, place_of
 
 SETTLE_SECONDS = 0.5
 """How long a file that was made must stay as it is: longer than a writer takes to look and write.
@@ -173,3 +174,63 @@ class StoreFolder:
     def delete(self, name: str) -> None:
         """Remove a file or a table."""
         (self.place / name).delete()
+
+
+def folder_here(location: str) -> LocalFolder | StoreFolder:
+    """The folder at a place that this process reaches.
+
+    Raises:
+        UsageError: it does not, or the path is not UTF-8.
+    """
+    if is_local(location) and not is_utf8(local_path(location).absolute()):
+        raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
+    place = place_of(location)
+    return LocalFolder(location) if place.is_local else StoreFolder(place)
+
+
+# A run must not overwrite what it reads.
+
+READ = (
+    "input",
+    "events",
+    "consumer_groups",
+    "queue_offsets",
+    "committed_offsets",
+    "queue_rates",
+    "previous",
+    "propagation",
+)
+"""Options that may name tables which a job of ours wrote; a collection is nobody's output."""
+
+
+def refuse_own_input(folder: OutputFolder, options: object) -> None:
+    """Raise `OutputExists` if --overwrite would remove what another option names.
+
+    Args:
+        folder: the output.
+        options: of the job.
+    """
+    if not getattr(options, "overwrite", False):
+        return
+    for name in READ:
+        given = getattr(options, name, None)
+        if given and _is_within(given, folder.location):
+            option = "--" + name.replace("_", "-")
+            raise OutputExists(
+                f"{option} {given} is in --output {folder.location}, which --overwrite would "
+                "remove; name another --output"
+            )
+
+
+def _is_within(inner: str, outer: str) -> bool:
+    if is_local(inner) != is_local(outer):
+        return False
+    if is_local(inner):
+        # realpath, as resolve fails on links that name each other
+        real_inner, real_outer = (Path(os.path.realpath(local_path(p))) for p in (inner, outer))
+        return real_inner.is_relative_to(real_outer)
+    return f"{_plain(inner)}/".startswith(f"{_plain(outer)}/")
+
+
+def _plain(location: str) -> str:
+    return location.rstrip("/").replace("s3a://", "s3://", 1)

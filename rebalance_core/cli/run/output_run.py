@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from rebalance_core.cli.exit_codes import exit_code_of
-from rebalance_core.cli.job import JobOptions
-from rebalance_core.cli.own_input import refuse_own_input
-from rebalance_core.cli.run.output_folder import OutputFolder
+from rebalance_core.cli.options import JobOptions
+from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.run.output_folder import OutputFolder, refuse_own_input
 from rebalance_core.cli.run.output_lock import (
     BREAKING_NAME,
     LOCK_NAME,
@@ -23,10 +23,11 @@ from rebalance_core.cli.run.run_record import (
     RunRecord,
     find_run,
     python_version,
+    redact_arguments,
+    redact_text,
+    redact_values,
     write_run,
 )
-from rebalance_core.cli.run.secrets import redact_arguments, redact_text, redact_values
-from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts.run_record import (
     ATTEMPTS,

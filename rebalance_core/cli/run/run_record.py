@@ -1,11 +1,11 @@
-"""`_run.json`: what a run was given, what it made, and that it came to its end.
-
-It is written last: a folder without it is not a result.
+"""`_run.json`: what a run was given, what it made, and that it came to its end; no secrets in
+it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts import CONTRACT_VERSION
+from rebalance_core.contracts.paths import without_user
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.access import reason_of
@@ -21,6 +22,11 @@ from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
     from rebalance_core.engine.table_writer import Written
+
+
+# `_run.json`: what a run was given, what it made, and that it came to its end.
+#
+# It is written last: a folder without it is not a result.
 
 
 @dataclass(frozen=True)
@@ -158,3 +164,49 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
     refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record
+
+
+# What must not be written down: values of secret keys, credentials inside addresses.
+
+REDACTED = "***"
+
+_SECRET_NAME = re.compile(
+    r"passw|secret|salt|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
+    re.IGNORECASE,
+)
+_IN_QUERY = re.compile(r"(?i)([?&](?:sig|signature|x-amz-[a-z-]+|[^=&]*token|key)=)[^&\s]+")
+
+
+def redact_text(text: str) -> str:
+    """`text` without ``user:password@`` and signatures of addresses, nor a secret ``KEY=VALUE``.
+
+    >>> redact_text("s3a://me:mine@bucket/a"), redact_text("fs.s3a.secret.key=abc")
+    ('s3a://***@bucket/a', 'fs.s3a.secret.key=***')
+    """
+    name, equals, _ = text.partition("=")
+    if equals and "://" not in name and _SECRET_NAME.search(name):
+        return f"{name}={REDACTED}"
+    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", without_user(text))
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """The words of a command line; what follows a secret option is one too."""
+    result: list[str] = []
+    secret = False
+    for word in arguments:
+        result.append(REDACTED if secret else redact_text(word))
+        secret = word.startswith("-") and "=" not in word and bool(_SECRET_NAME.search(word))
+    return result
+
+
+def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the values of secret keys replaced, at any depth."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            result[key] = redact_values(value)
+        elif value is not None and _SECRET_NAME.search(key):
+            result[key] = REDACTED
+        else:
+            result[key] = redact_text(value) if isinstance(value, str) else value
+    return result

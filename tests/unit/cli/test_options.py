@@ -1,13 +1,16 @@
 import argparse
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rebalance_core.cli.jobs import JOBS
+from rebalance_core.cli.jobs import JOBS, option_names, parse_options
 from rebalance_core.cli.main import main
-from rebalance_core.cli.options import option_names, parse_options
 from rebalance_core.model.errors import UsageError
 
+TREE = Path(__file__).resolve().parents[3]
+GROW = str(TREE / "conf/scenarios/add-consumers.toml")
 MINIMAL = ("simulate", "--input", "in", "--output", "out")
 
 
@@ -86,5 +89,65 @@ def test_help_ends_with_0(words: list[str], capsys: pytest.CaptureFixture[str]) 
 def test_no_job_shadows_a_common_option() -> None:
     for job in JOBS.values():
         parser = argparse.ArgumentParser(allow_abbrev=False)
-        job.add_options(parser)
-        assert not {"--set", "--config", "--json"} & parser._option_string_actions.keys()
+        job.options.add_to(parser)  # argparse refuses an option that is there already
+        assert {"--set", "--config", "--json"} <= parser._option_string_actions.keys()
+
+
+def options_of(name: str) -> dict[str, argparse.Action]:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    JOBS[name].options.add_to(parser)
+    return parser._option_string_actions
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_help_says_what_each_option_is_and_what_happens_without_it(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, action in options_of(name).items():
+        if option not in ("-h", "--help") and action.help != argparse.SUPPRESS:
+            assert action.help, option
+            assert "default" in action.help or "required" in action.help, option
+    assert main(name, ["--help"]) == 0
+    assert capsys.readouterr().out.count(f"\n  rebalance {name} ") == 2
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_examples_of_help_are_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(TREE)
+    for example in JOBS[name].examples:
+        assert parse(name, *shlex.split(example)).argv[0] == name
+
+
+def test_an_option_has_the_same_words_in_all_jobs() -> None:
+    texts: dict[str, set[str | None]] = {}
+    for name in JOBS:
+        for option, action in options_of(name).items():
+            if action.help != argparse.SUPPRESS:
+                texts.setdefault(option, set()).add(action.help)
+    common = ("--input-format", "--on-bad-rows", "--max-bad-share", "--first-seed", "--json")
+    assert {option: len(texts[option]) for option in common} == dict.fromkeys(common, 1)
+
+
+def test_explain_takes_options_that_mean_nothing_to_it_and_does_not_list_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("explain", "--ledger", "l", "--group", "g", "--queue", "t/b/0", "--at", "9")
+    unused = ("--config", "f", "--set", "a=1", "--overwrite", "--break-lock", "--master", "local")
+    assert parse(*words, *unused, "--run-on", "spark").queue == ("t", "b", 0)
+    assert main("explain", ["--help"]) == 0
+    listed = capsys.readouterr().out
+    for option in (*unused, "--run-on"):
+        assert not option.startswith("--") or option not in listed
+
+
+def test_seeds_are_counted_as_futures_are_and_the_old_spelling_goes_on() -> None:
+    words = ("plan", "--input", "i", "--output", "o", "--scenario", GROW)
+
+    def seeds(*more: str) -> list[int]:
+        return sorted({history.seed for history in parse(*words, *more).variants.histories})
+
+    assert seeds("--seeds", "2", "--first-seed", "5") == [5, 6]
+    assert seeds("--seed", "7", "--seed", "9") == [7, 9]
+    assert options_of("plan")["--seed"].help == argparse.SUPPRESS
+    with pytest.raises(UsageError, match="--first-seed -1: not a whole number from 0"):
+        seeds("--first-seed", "-1")

@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.jobs import JOBS
-from rebalance_core.cli.options import parse_options
-from rebalance_core.cli.plan.options import PlanOptions
-from rebalance_core.cli.plan.summary import (
+from rebalance_core.cli.job_options import PlanOptions
+from rebalance_core.cli.jobs import JOBS, parse_options
+from rebalance_core.cli.plan_summary import (
     dry_run_facts,
     plan_facts,
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.run.row_report import RowReport
+from rebalance_core.cli.printed import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run import running
+from rebalance_core.cli.run import on_spark
 from rebalance_core.cli.run.output_lock import LOCK_NAME
 from rebalance_core.contracts import CONTRACT_VERSION
 
@@ -40,7 +40,7 @@ def ends(
     def no_session(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a session was asked for")
 
-    monkeypatch.setattr(running, "open_session", no_session)
+    monkeypatch.setattr(on_spark, "open_session", no_session)
 
     def run(*words: object) -> tuple[int, str]:
         code = main(None, [*map(str, words), "--run-on", "spark", *request.param])
@@ -78,6 +78,8 @@ def ends(
         ((*PROPAGATE, "--group", "a b"), "' ' is in no group's name"),
         ((*PROPAGATE, "--on-bad-rows", "drop"), "expected one of quarantine, fail"),
         ((*PLAN, "--strategy", "AVERAGE"), "did you mean AVG?"),
+        ((*PLAN, "--on-bad-rows", "drop"), "expected one of quarantine, fail"),
+        ((*AUDIT, "--max-bad-share", "2"), "expected a number from 0 to 1"),
         ((*PLAN, "--strategy", "STICKY"), "did you mean STICKY_BALANCED?"),
         ((*PLAN, "--strategy", "leage"), "unknown strategy"),
         ((*PLAN, "--group", "a b"), "' ' is in no group's name"),

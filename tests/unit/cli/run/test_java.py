@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.cli.run import java
-from rebalance_core.cli.run.java import find_java_home, require_java_home
+from rebalance_core.cli.run import jvm
+from rebalance_core.cli.run.jvm import find_java_home, require_java_home
 from rebalance_core.model.errors import UsageError
 
 
@@ -18,8 +18,8 @@ def fake_java(home: Path, version: str) -> Path:
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No Java of this machine's own is in the way."""
-    monkeypatch.setattr(java, "INSTALLED", tmp_path / "jvm")
-    monkeypatch.setattr(java, "FETCHED", tmp_path / ".java")
+    monkeypatch.setattr(jvm, "INSTALLED", tmp_path / "jvm")
+    monkeypatch.setattr(jvm, "FETCHED", tmp_path / ".java")
 
 
 def test_the_order_of_places(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run import jvm_output as module
-from rebalance_core.cli.run.jvm_output import KEPT_LINES, JvmOutput, jvm_output, last_lines
+from rebalance_core.cli.run import jvm as module
+from rebalance_core.cli.run.jvm import KEPT_LINES, JvmOutput, jvm_output, last_lines
 
 NOISE = "echo to-stdout; echo WARNING: modules >&2; printf '\\r[Stage 0:> (0 + 1) / 1]\\r' >&2"
 

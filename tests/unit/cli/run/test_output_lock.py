@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.cli.job import JobOptions
+from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock, read_lock
 from rebalance_core.cli.run.output_run import OutputRun

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.job import JobOptions
+from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import LocalFolder
 from rebalance_core.cli.run.output_lock import LOCK_NAME
 from rebalance_core.cli.run.output_run import OutputRun

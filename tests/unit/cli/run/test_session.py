@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.run import running, session
-from rebalance_core.cli.settings.settings import resolve_settings
+from rebalance_core.cli.run import on_spark, session
+from rebalance_core.cli.settings import resolve_settings
 
 
 def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_the_jvm_computes_rows_unless_tasks_write_the_tables(
     monkeypatch: pytest.MonkeyPatch, job: str, output: str, in_jvm: bool
 ) -> None:
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(running, "open_session", lambda _, **settings: asked.update(settings))
+    monkeypatch.setattr(on_spark, "open_session", lambda _, **settings: asked.update(settings))
     options: Any = SimpleNamespace(master=None, debug=False, output=output)
-    running.open_for(job, options, resolve_settings())
+    assert on_spark.OnSpark(job, options, resolve_settings()).session is None
     assert asked["rows_in_jvm"] is in_jvm

@@ -1,6 +1,6 @@
 import pytest
 
-from rebalance_core.cli.run.spark_failure import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 
 IN_A_WORKER = """
   An exception was thrown from the Python worker. Please see the stack trace below.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.cli.run.java import FETCHED
+from rebalance_core.cli.run.jvm import FETCHED
 from rebalance_core.cli.run.session import TREE_CONF
 
 pytestmark = pytest.mark.unit

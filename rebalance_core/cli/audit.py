@@ -1,0 +1,452 @@
+"""`audit`: options, acceptances, collection, place, run, summary, in this order."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from rebalance_core.audit.changes import Changes
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.findings import MEANINGS
+from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
+from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.cli.audit_summary import (
+    CARRIED,
+    INGESTED,
+    METRICS,
+    PAGE,
+    PRIVATE,
+    WRITTEN,
+    audit_facts,
+    not_read,
+    rehearsal,
+    render_audit,
+)
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.job_options import AuditOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import fingerprint, tables_of
+from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import Outcome, read_run, table_records
+from rebalance_core.cli.settings import (
+    Settings,
+    assumptions,
+    bad_row_limits,
+    ledger_config,
+    settings_of,
+    simulation_options,
+)
+from rebalance_core.cli.terminal import say, warn
+from rebalance_core.contracts import FINDING_TABLES
+from rebalance_core.contracts.paths import local_path
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.model.times import HOUR_MS
+from rebalance_core.process.audited import (
+    Audited,
+    AuditWritten,
+    PreviousAudit,
+    carried_lines,
+    previous_audit,
+)
+from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
+from rebalance_core.storage.access import reason_of
+from rebalance_core.storage.place import is_reached
+
+TOP_FINDINGS = 12
+NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
+"""Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What an audit run is given, resolved before anything is read.
+
+    Attributes:
+        options: of the command line.
+        settings: of files and the command line.
+        assumed: what is taken for granted where no file says it.
+        collection: None: the tables of an earlier ingest are audited.
+        accepted: acceptances that hold.
+        expired: those that do not any more.
+        now: when the run began.
+    """
+
+    options: AuditOptions
+    settings: Settings
+    assumed: Assumptions
+    collection: Collection | None
+    accepted: tuple[Acceptance, ...]
+    expired: tuple[Acceptance, ...]
+    now: datetime
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """The options of the rules, as the services take them."""
+        settings = self.settings.audit
+        hours = settings.max_age_hours
+        return {
+            "accepted": self.accepted,
+            "stale_hours": settings.stale_after_hours,
+            "not_before_ms": None if hours is None else self.now_ms - int(hours * HOUR_MS),
+            "redact_salt": settings.redact_salt if self.options.redact_clients else None,
+        }
+
+    @property
+    def now_ms(self) -> int:
+        """`now` as epoch ms UTC."""
+        return int(self.now.timestamp() * 1000)
+
+    @cached_property
+    def redaction(self) -> Redaction | None:
+        """For texts that were not redacted when they were made; None: they are shown."""
+        salt = self.settings.audit.redact_salt
+        return Redaction(salt) if self.options.redact_clients else None
+
+
+def run(options: AuditOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    assumed = assumptions(settings)
+    now = datetime.now(UTC)
+    accepted, expired = check_before_reading(options, now.date())
+    collection = _collection(options)
+    request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
+    inputs = [options.collection, options.input]
+    carrier = carrier_of("audit", options, settings, inputs, [options.previous])
+    services = _services(carrier)
+    if options.dry_run:
+        carrier.check_free()
+        rows, counts = _rehearse(request, carrier, services)
+        files = len(collection.files) if collection else None
+        return rehearsal(options, settings, rows, counts, files, len(accepted))
+    with carrier.running(WRITTEN) as output:
+        ingested, files_read = _ingest(request, carrier, services, output)
+        written = _simulate_and_judge(request, carrier, services, output, ingested)
+        previous = _previous(request, carrier, services)
+        read = carrier.call(services.reader_of, carrier.output())
+        audited = Audited(written.result, read, previous)
+        facts = _write(request, carrier, output, audited, written, files_read)
+    return JobReport(render_audit(facts), facts, facts["exit_code"])
+
+
+def _services(carrier: Carrier) -> SimpleNamespace:
+    """The functions that do the work in the run's place; on Spark the session goes first."""
+    if carrier.name == SPARK:
+        from rebalance_core.spark import audit
+        from rebalance_core.spark.ingest import ingest_and_write
+        from rebalance_core.spark.sources import read_written, reader_of
+
+        inputs: Any = audit
+        service: Any = audit
+    else:
+        from rebalance_core.process import audit as service
+        from rebalance_core.process import audit_cases as inputs
+        from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
+        from rebalance_core.process.written_tables import (  # type: ignore[assignment]
+            read_written,
+            reader_of,
+        )
+    return SimpleNamespace(
+        ingest_and_write=ingest_and_write,
+        read_ingested=inputs.read_ingested,
+        read_inputs=inputs.read_inputs,
+        unwritten_inputs=inputs.unwritten_inputs,
+        audit_and_write=service.audit_and_write,
+        audit_unwritten=service.audit_unwritten,
+        read_written=read_written,
+        reader_of=reader_of,
+    )
+
+
+# Checks, before anything is read.
+
+
+def check_before_reading(
+    options: AuditOptions, today: date
+) -> tuple[tuple[Acceptance, ...], tuple[Acceptance, ...]]:
+    """The acceptances that hold and those that expired; checks what can be wrong by now.
+
+    Raises:
+        UsageError: jinja2 is missing, the file of accepted findings is wrong, or there is no folder
+            for the one to write.
+        OutputExists: the file for the findings to accept is there.
+        InputRefused: `--previous` is not the result of an audit.
+    """
+    if find_spec("jinja2") is None:
+        raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
+    if options.write_accepted and Path(options.write_accepted).exists():
+        raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
+    if options.write_accepted:
+        folder = Path(options.write_accepted).absolute().parent
+        if not folder.is_dir():
+            raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(f"--write-accepted {options.write_accepted}: Permission denied")
+    if options.previous is not None and is_reached(options.previous):
+        previous = folder_here(options.previous)
+        _audit_record(previous)
+        if not FINDING_TABLES.keys() <= set(previous.names()):
+            raise InputRefused(f"--previous {options.previous}: its table findings is gone")
+    if not options.accepted:
+        return (), ()
+    try:
+        text = Path(options.accepted).read_text("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"--accepted {options.accepted}: {reason_of(error)}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--accepted {options.accepted}: not UTF-8: {error}") from error
+    return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
+
+
+def _audit_record(folder: OutputFolder) -> dict[str, Any]:
+    """The record of an audit run that `--previous` names.
+
+    Raises:
+        InputRefused: the folder is not the result of an audit that this version reads.
+    """
+    record = read_run(folder)
+    if record["job"] != "audit":
+        raise InputRefused(
+            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
+        )
+    return record
+
+
+def _collection(options: AuditOptions) -> Collection | None:
+    """The collection, if one is given; an unreadable folder is refused before Spark starts."""
+    if options.collection is not None:
+        return open_collection(local_path(options.collection))
+    if options.input is not None:
+        tables_of(options.input)
+    return None
+
+
+# The run: ingest if need be, simulate, judge every group. `services` are those of the place.
+
+
+def _rehearse(
+    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
+) -> tuple[RowForecast, list[Count] | None]:
+    """What a run would make of its rows, and what it would find; None: it would refuse them."""
+    _previous(request, carrier, services)
+    say("auditing; nothing is written")
+    with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
+        if request.collection is None:
+            inputs = _inputs(request, carrier, services)
+        else:
+            more = (kept,) if carrier.name == SPARK else ()
+            inputs = carrier.call(
+                services.unwritten_inputs, request.collection, request.assumed, *more
+            )
+        rows, result = carrier.call(
+            services.audit_unwritten,
+            inputs,
+            simulation_options(request.settings),
+            bad_row_limits(request.settings),
+            of="groups",
+            warn=warn,
+            **request.judging,
+        )
+    return rows, None if result is None else result.counts()
+
+
+def _inputs(request: AuditRequest, carrier: Carrier, services: SimpleNamespace) -> Any:
+    """The tables of an earlier ingest."""
+    return carrier.call(services.read_inputs, carrier.location(request.options.input or ""))
+
+
+def _ingest(
+    request: AuditRequest, carrier: Carrier, services: SimpleNamespace, output: OutputRun
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Where the tables of a collection lie now, and how each file was understood."""
+    collection = request.collection
+    if collection is None:
+        return None, []
+    say(f"reading {len(collection.files):,} files of {request.options.collection}")
+    private = (PRIVATE,) if request.options.redact_clients else ()
+    place = carrier.output(*private, INGESTED)
+    done = carrier.call(
+        services.ingest_and_write,
+        collection,
+        place,
+        request.assumed,
+        of="files",
+        before_writing=output.clear,
+    )
+    return place, understood(done.stats)
+
+
+def _simulate_and_judge(
+    request: AuditRequest,
+    carrier: Carrier,
+    services: SimpleNamespace,
+    output: OutputRun,
+    ingested: Any,
+) -> AuditWritten:
+    """Every table of the audit; those of an ingest are audited if there are some."""
+    say("simulating and judging every group")
+    rejected = None
+    if ingested is None:
+        inputs = _inputs(request, carrier, services)
+    else:
+        inputs = carrier.call(services.read_ingested, ingested)
+        rejected = carrier.call(services.read_written, ingested, "rejected")
+    if request.options.propagation is not None:
+        propagation = carrier.location(request.options.propagation)
+        inputs = carrier.call(inputs.with_propagation, propagation)
+    written: AuditWritten = carrier.call(
+        services.audit_and_write,
+        inputs,
+        carrier.output(),
+        simulation_options(request.settings),
+        ledger_config(request.settings),
+        of="groups",
+        findings_per_rule=request.settings.audit.findings_per_rule,
+        more_rejected=rejected,
+        before_writing=output.clear if ingested is None else None,
+        warn=warn,
+        **request.judging,
+    )
+    return written
+
+
+def _previous(
+    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
+) -> PreviousAudit | None:
+    """The audit that `--previous` names: its tables, its record, and what it had not looked at."""
+    location = request.options.previous
+    if location is None:
+        return None
+    folder = carrier.folder(location)
+    read = carrier.call(services.reader_of, carrier.location(location))
+    record = _audit_record(folder)
+    carried = folder.read_text(CARRIED) or ""
+    return previous_audit(read, record["audit"], record.get("files") or [], carried)
+
+
+# What is written beside the tables: page, metrics, acceptances and record.
+
+
+def _write(
+    request: AuditRequest,
+    carrier: Carrier,
+    output: OutputRun,
+    audited: Audited,
+    written: AuditWritten,
+    files: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Write it all, the record last; the facts for stdout."""
+    options, folder, found = request.options, output.folder, audited.result
+    ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
+    outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
+    changes = audited.changes(files)
+    folder.replace_text(PAGE, _page(request, audited, outcome, changes, ledger.rejected))
+    if changes is not None and changes.not_looked_at:
+        folder.replace_text(CARRIED, carried_lines(changes, request.redaction))
+    folder.replace_text(METRICS, render_metrics(outcome.clusters, request.now_ms))
+    folder.delete(PRIVATE)
+    _write_accepted(request, audited)
+    place = options.collection or options.input or ""
+    record = output.finish(
+        Outcome(
+            outputs=table_records(ledger.tables),
+            inputs=[fingerprint("input", place, carrier.session)],
+            rejected=ledger.rejected,
+            files=_shown_files(files, request.redaction),
+            replayed_groups=sum(ledger.replay_reasons.values()),
+            replay_reasons=ledger.replay_reasons,
+            audit=outcome.record(),
+            exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
+        )
+    )
+    return audit_facts(
+        options.output,
+        outcome.record(),
+        audited.shown(TOP_FINDINGS, with_info=False),
+        record.rejected,
+        record.exit_code,
+        record.seconds,
+        carrier.name,
+        changes.counts if changes else None,
+    )
+
+
+def _page(
+    request: AuditRequest,
+    audited: Audited,
+    outcome: AuditOutcome,
+    changes: Changes | None,
+    rejected: Mapping[str, int],
+) -> str:
+    from rebalance_core.report.page import render_page
+
+    worst = audited.worst_groups(request.settings.audit.timelines)
+    report = audit_report(
+        outcome,
+        MEANINGS,
+        audited.shown(FINDINGS_ON_PAGE, with_info=True),
+        worst,
+        audited.rows_of_groups(worst),
+        audited.shown_changes(changes, request.redaction),
+        _notes(request, audited.truncated(), rejected),
+        request.now_ms,
+    )
+    return render_page(report)
+
+
+def _notes(
+    request: AuditRequest, truncated: Sequence[str], rejected: Mapping[str, int]
+) -> list[str]:
+    notes = [
+        f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
+        for one in request.expired
+    ]
+    if truncated:
+        notes.append(
+            f"Which findings of {', '.join(truncated)} are new is not known: the previous run "
+            "kept only the gravest (audit.findings_per_rule)."
+        )
+    if rejected:
+        notes.append(f"Not read: {not_read(rejected)}.")
+    if request.redaction is not None:
+        notes = [request.redaction.text(note) for note in notes]
+        notes.append("Client ids are replaced by names (--redact-clients).")
+    return notes
+
+
+def _write_accepted(request: AuditRequest, audited: Audited) -> None:
+    """The file of acceptances: of all findings of the run, not only those that are kept."""
+    target = request.options.write_accepted
+    if target is None:
+        return
+    rows = [row for row in audited.to_accept() if row["rule_id"] not in NEVER_ACCEPTED]
+    Path(target).write_text(write_accepted(rows, request.now.date()), "utf-8")
+    say(f"{target} accepts what this run found; give each entry its reason")
+
+
+def _shown_files(
+    files: Sequence[Mapping[str, Any]], hide: Redaction | None
+) -> list[dict[str, Any]]:
+    """The collection's files for `_run.json`: dumps of clients are named after them."""
+    if hide is None:
+        return [dict(file) for file in files]
+    return [
+        {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
+        | {"name": hide.place(file["name"])}
+        for file in files
+    ]

@@ -1,0 +1,201 @@
+"""The summary of an audit, and of its dry run, for the engineer on call and for a program."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.known_issues import KNOWN
+from rebalance_core.audit.outcome import Count, verdict_of
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.job_options import AuditOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.printed import DRY_RUN, RowReport, by_code, result_facts, took, utc
+from rebalance_core.cli.run.output_run import BESIDE_TABLES
+from rebalance_core.cli.settings import Settings
+from rebalance_core.cli.terminal import joined
+from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_FIRST
+
+if TYPE_CHECKING:
+    from rebalance_core.report.audit_report import ShownFinding
+
+PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
+"""`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
+stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
+WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
+WIDTH = 100
+
+
+def audit_facts(
+    output: str,
+    verdict: Mapping[str, Any],
+    top: "Sequence[ShownFinding]",
+    rejected: Mapping[str, int],
+    exit_code: int,
+    seconds: float,
+    run_on: str,
+    changes: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """The `--json` object of an audit; `render_audit` reads the same.
+
+    Args:
+        output: where findings and page are.
+        verdict: as `_run.json` has it.
+        top: the gravest findings.
+        rejected: how often each issue code occurs in the table `rejected`.
+        exit_code: of the job.
+        seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
+        changes: findings by state since the previous run; None: none was named.
+    """
+    found = {
+        **verdict,
+        "changes": None if changes is None else dict(changes),
+        "top_findings": [asdict(one) for one in top],
+        "rejected": dict(rejected),
+    }
+    return result_facts("audit", output, found, seconds, run_on, exit_code)
+
+
+def render_audit(facts: Mapping[str, Any]) -> str:
+    """What a person reads: the verdict, the counts, the gravest findings with what to do."""
+    word = facts["verdict"]
+    lines = [
+        f"{word}: {RUN_VERDICTS[word]} "
+        f"(fails on {facts['fail_on']}, exit code {facts['exit_code']})",
+        f"Audited from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
+        f"{facts['output'].rstrip('/')}/report.html "
+        f"({took(facts)})",
+        "",
+        "groups    " + (_counts(facts["groups"]) or "none"),
+        "findings  " + (_counts(_severities(facts["findings"])) or "none"),
+    ]
+    several = len(facts["clusters"]) > 1
+    for name, one in facts["clusters"].items() if several else ():
+        counts = [_counts(one["groups"]), _counts(_severities(one["findings"]))]
+        lines.append(f"cluster   {name}: {one['verdict']}; {'; '.join(filter(None, counts))}")
+    if facts["changes"] is not None:
+        states = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
+        lines.append("changes   " + (_counts(states) or "none"))
+    if facts["rejected"]:
+        lines.append("not read  " + not_read(facts["rejected"]))
+    for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings), several)]
+    shown = len(facts["top_findings"])
+    grave = sum(
+        n for counts in facts["findings"].values() for kind, n in counts.items() if kind != INFO
+    )
+    if grave > shown:
+        lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
+    return joined(lines)
+
+
+def not_read(rejected: Mapping[str, int]) -> str:
+    """What of the input is no part of the audit, and where to look it up."""
+    return f"{by_code(rejected)}; files and lines are in the table rejected"
+
+
+def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
+    return finding["severity"], finding["rule_id"]
+
+
+def _findings(findings: Sequence[Mapping[str, Any]], several: bool) -> list[str]:
+    """The findings of one rule; what to do stands once where they all say the same.
+
+    ``several``: clusters were audited, so each finding names its own.
+    """
+    lines = []
+    for index, finding in enumerate(findings):
+        about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
+        about = f"{finding['cluster']} {about}" if several else about
+        accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
+        lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
+        if KNOWN in finding["evidence"]:
+            lines += _wrapped("known: ", finding["evidence"][KNOWN])
+        following = findings[index + 1 : index + 2]
+        if not following or following[0]["remedy"] != finding["remedy"]:
+            lines += _wrapped("-> ", finding["remedy"])
+    return lines
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return wrap(head + text, WIDTH, initial_indent=" " * 11, subsequent_indent=" " * 13)
+
+
+def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for kind in (*WORST_FIRST, "accepted"):
+        total = sum(counts.get(kind, 0) for counts in findings.values())
+        if total:
+            totals[kind] = total
+    return totals
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+# A dry run: the whole audit but for its output, so that it ends as the run would.
+
+
+def rehearsal(
+    options: AuditOptions,
+    settings: Settings,
+    rows: RowForecast,
+    counts: Sequence[Count] | None,
+    files: int | None,
+    accepted: int,
+) -> JobReport:
+    """What a run would read and write, and how it would end.
+
+    Args:
+        options: of the run.
+        settings: of the run.
+        rows: what it would make of its rows.
+        counts: what it would find; None: it would refuse the rows.
+        files: of the collection; None: tables are read.
+        accepted: how many acceptances hold.
+    """
+    foretold = RowReport(rows.without_rows() if options.redact_clients else rows)
+    verdict, exit_code = None, foretold.exit_code
+    if counts is not None:
+        word, fails = verdict_of(counts, options.fail_on)
+        by_severity: Counter[str] = Counter()
+        for one in counts:
+            by_severity["accepted" if one.accepted else one.severity] += one.findings
+        verdict = {"verdict": str(word), "findings": dict(by_severity)}
+        exit_code = ExitCode.DIFFERENCES if fails else ExitCode.OK
+    facts = {
+        "job": "audit",
+        "dry_run": True,
+        **foretold.facts(),
+        "exit_code": int(exit_code),
+        "collection": options.collection,
+        "input": options.input,
+        "files": files,
+        "accepted": accepted,
+        "fail_on": options.fail_on,
+        "verdict": verdict,
+        "output": options.output,
+        "writes": list(WRITTEN),
+        "config": settings.as_dict(),
+    }
+    source = f"{options.collection} ({files:,} files)" if files is not None else options.input
+    lines = [
+        *DRY_RUN,
+        f"input     {source}",
+        f"accepted  {accepted} finding(s) by {options.accepted or 'no file'}",
+        f"fail on   {options.fail_on}",
+        f"output    {options.output}",
+        f"  {', '.join(name for name in WRITTEN if name != PRIVATE)}",
+        *foretold.lines(),
+    ]
+    if counts is not None:
+        found = [f"{by_severity.get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
+        ends = f"{word}, {', '.join(found)} not accepted"
+        lines += ["", f"A run would end with exit code {int(exit_code)}: {ends}"]
+    return JobReport(joined(lines), facts, exit_code)

@@ -1,0 +1,114 @@
+"""`generate`: a synthetic fleet. Settings, plan, place, tables, record, summary, in this order."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from types import ModuleType
+from typing import Any
+
+from rebalance_core.cli.job_options import GenerateOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.printed import DRY_RUN, numbers, output_lines, result_facts, took, utc
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.run_record import Outcome, table_records
+from rebalance_core.cli.settings import settings_of
+from rebalance_core.cli.terminal import say
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.synthetic.fleet import FleetPlan
+
+ROWS_IN_PROCESS = 5_000_000
+"""A fleet of more rows, about a minute's work of one processor, is made on Spark."""
+
+
+def run(options: GenerateOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    plan = FleetPlan(
+        groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
+    )
+    large = sum(plan.expected_rows().values()) > ROWS_IN_PROCESS
+    carrier = carrier_of("generate", options, settings, large=large)
+    if options.dry_run:
+        carrier.check_free()
+        return _dry_run(options, plan)
+    with carrier.running(INPUT_TABLES) as output:
+        say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
+        services = _services(carrier)
+        written = carrier.call(
+            services.generate_and_write, plan, carrier.output(), before_writing=output.clear
+        )
+        record = output.finish(Outcome(outputs=table_records(written.tables), seed=plan.seed))
+    rows = {name: table.rows for name, table in written.tables.items()}
+    facts = _facts(options.output, plan, rows, written.events, record.seconds, carrier.name)
+    return JobReport(_render(facts), facts)
+
+
+def _services(carrier: Carrier) -> ModuleType:
+    if carrier.name == SPARK:
+        from rebalance_core.spark import generate as on_spark
+
+        return on_spark
+    from rebalance_core.process import generate
+
+    return generate
+
+
+def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:
+    """The plan, and about how many rows it gives."""
+    facts: dict[str, Any] = {
+        "job": "generate",
+        "dry_run": True,
+        "exit_code": 0,
+        "plan": plan.facts(),
+        "expected_rows": plan.expected_rows(),
+        "output": options.output,
+        "tables": list(INPUT_TABLES),
+    }
+    shown = facts["plan"]
+    names = ("groups", "clusters", "topics", "groups_per_cluster", "offset_hours", "offset_looks")
+    lines = [*DRY_RUN, _span(shown), "", *numbers({name: shown[name] for name in names})]
+    lines += ["", "Rows, about", *numbers(facts["expected_rows"])]
+    lines += output_lines(facts["output"], facts["tables"])
+    return JobReport("\n".join(lines), facts)
+
+
+# The summary, for a person and for a program: one dict, two forms.
+
+
+def _facts(
+    output: str,
+    plan: FleetPlan,
+    rows: Mapping[str, int],
+    events_by_type: Mapping[str, int],
+    seconds: float,
+    run_on: str,
+) -> dict[str, Any]:
+    by_count = sorted(events_by_type.items(), key=lambda item: (-item[1], item[0]))
+    found = {**plan.facts(), "rows": dict(rows), "events_by_type": dict(by_count)}
+    return result_facts("generate", output, found, seconds, run_on)
+
+
+def _render(facts: Mapping[str, Any]) -> str:
+    """How much of what there is, and what happens in it."""
+    lines = [
+        f"Fleet in {facts['output']} ({took(facts)})",
+        _span(facts),
+        "",
+        *numbers({name: facts[name] for name in ("groups", "clusters", "topics")}),
+        "",
+        "Rows",
+        *numbers(facts["rows"]),
+        "",
+        "Events",
+    ]
+    events = facts["events_by_type"]
+    total = sum(events.values())
+    return "\n".join(
+        [*lines, *numbers(events, {name: f"{n / total:6.2%}" for name, n in events.items()})]
+    )
+
+
+def _span(plan: Mapping[str, Any]) -> str:
+    days = f"{plan['days']:,} day" + "s" * (plan["days"] != 1)
+    return f"{utc(plan['start_ms'])} to {utc(plan['end_ms'])}, {days}, seed {plan['seed']}"

@@ -1,0 +1,155 @@
+"""`ingest`: list the collection, read it where it is to run, record, summarise."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from rebalance_core.cli.job_options import IngestOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.printed import (
+    DRY_RUN,
+    by_code,
+    numbers,
+    output_lines,
+    result_facts,
+    took,
+)
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.run_record import Outcome, table_records
+from rebalance_core.cli.settings import Settings, assumptions, settings_of
+from rebalance_core.cli.terminal import joined, say
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.paths import local_path
+from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.in_process import understood, with_lines
+
+WORST_FILES = 5
+
+
+def run(options: IngestOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    assumed = assumptions(settings)
+    # A folder that cannot be read is told before Spark starts.
+    collection = open_collection(local_path(options.collection))
+    carrier = carrier_of("ingest", options, settings, [options.collection])
+    if options.dry_run:
+        carrier.check_free()
+        return _dry_run(options, settings, collection)
+    with carrier.running(INGESTED_TABLES) as output:
+        say(f"reading {len(collection.files):,} files of {options.collection}")
+        written = carrier.call(
+            _services(carrier).ingest_and_write,
+            collection,
+            carrier.output(),
+            assumed,
+            of="files",
+            before_writing=output.clear,
+        )
+        files = understood(written.stats)
+        lines = sum(file["lines"] for file in files)
+        record = output.finish(
+            Outcome(
+                outputs=table_records(written.tables),
+                inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
+                rejected=with_lines(written.rejected, files),
+                files=files,
+            )
+        )
+    rows = {name: table.rows for name, table in written.tables.items()}
+    found = _found(record.files, rows, record.rejected, written.findings)
+    facts = result_facts("ingest", options.output, found, record.seconds, carrier.name)
+    return JobReport(_render(facts), facts)
+
+
+def _services(carrier: Carrier) -> ModuleType:
+    if carrier.name == SPARK:
+        from rebalance_core.spark import ingest as on_spark
+
+        return on_spark
+    from rebalance_core.process import ingest
+
+    return ingest
+
+
+def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
+    """What a run would read: lists the collection; reads no file whole."""
+    kinds = Counter(file.kind for file in collection.files)
+    sizes: Counter[str] = Counter()
+    for file in collection.files:
+        sizes[file.kind] += file.size
+    facts = {
+        "job": "ingest",
+        "dry_run": True,
+        "exit_code": 0,
+        "cluster": collection.settings.cluster,
+        "files": {kind: {"files": n, "bytes": sizes[kind]} for kind, n in kinds.items()},
+        "refused": [{"file": file.source, "code": file.code} for file in collection.refused],
+        "output": options.output,
+        "tables": list(INGESTED_TABLES),
+        "config": settings.as_dict(),
+    }
+    lines = [*DRY_RUN, f"cluster  {facts['cluster']}", ""]
+    lines += [f"  {k:<26} {n:>6,} files {sizes[k]:>15,} bytes" for k, n in sorted(kinds.items())]
+    if collection.refused:
+        lines += ["", "refused", *(f"  {file.message}" for file in collection.refused)]
+    lines += output_lines(options.output, tuple(INGESTED_TABLES))
+    return JobReport(joined(lines), facts)
+
+
+# The summary, for a person and for a program: one dict, two forms.
+
+
+def _found(
+    files: Sequence[Mapping[str, Any]],
+    rows: Mapping[str, int],
+    rejected: Mapping[str, int],
+    findings: Mapping[str, int],
+) -> dict[str, Any]:
+    """Results of a run: files with the share that was understood, and rows of the tables."""
+    lines = sum(one["lines"] for one in files)
+    read = sum(one["understood"] for one in files)
+    worst = sorted(
+        (one for one in files if one["understood"] < one["lines"]),
+        key=lambda one: (one["share_understood"], one["name"]),
+    )
+    return {
+        "files": len(files),
+        "lines": lines,
+        "share_understood": round(read / lines, 4) if lines else None,
+        "least_understood": [
+            {name: one[name] for name in ("name", "lines", "share_understood")}
+            for one in worst[:WORST_FILES]
+        ],
+        "rejected_rows": rows.get("rejected", 0),
+        "rejected": dict(rejected),
+        "findings": dict(findings),
+        "rows": dict(rows),
+    }
+
+
+def _render(facts: Mapping[str, Any]) -> str:
+    """The tables, how much was understood, what was not."""
+    share = facts["share_understood"]
+    shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
+    lines = [
+        f"Tables in {facts['output']} ({took(facts)})",
+        f"Understood: {shown}, {facts['files']:,} files",
+        "",
+        *numbers(facts["rows"]),
+    ]
+    for title, counts in (("rejected", facts["rejected"]), ("findings", facts["findings"])):
+        if counts:
+            lines += ["", f"{title}: {by_code(counts)}"]
+    if facts["least_understood"]:
+        lines += ["", "least understood"]
+        lines += [
+            f"  {one['share_understood']:>7.2%}  {one['lines']:>9,} lines  {one['name']}"
+            for one in facts["least_understood"]
+        ]
+    return joined(lines)

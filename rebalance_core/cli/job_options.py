@@ -1,0 +1,465 @@
+"""The options of each job. What several jobs have is written once and has the same words in all."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rebalance_core.cli.options import (
+    JobOptions,
+    RowOptions,
+    file_format,
+    flag,
+    group_pattern,
+    instant,
+    mounted_folder,
+    number,
+    one_of,
+    option,
+    share,
+    strategy_text,
+    whole,
+)
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.verdicts import ERROR, SEVERITIES
+
+if TYPE_CHECKING:
+    from rebalance_core.model.versions import Version
+    from rebalance_core.planning.variants import Variants
+    from rebalance_core.producers.model import ProducerModel
+
+FUTURES, ASSUMED = "futures", "what is assumed"
+EITHER = "input: either the folder or the tables one by one"
+OUTPUT = "where the tables go, a fresh folder; required"
+FORMAT = "json, csv or parquet; default: by suffix"
+MOST_SEEDS, LARGEST_SEED = 1_000, 2**63 - 1
+LAST_FUTURE = 2**62
+FIRST_SEED = "number of the first seed; default 0"
+
+
+def _input(text: str = "a folder holding the tables by name; required") -> Any:
+    return option("DIR", text, required=True)
+
+
+def _input_format() -> Any:
+    return option("FORMAT", FORMAT, read=file_format)
+
+
+def _group() -> Any:
+    return option(
+        "PATTERN", "only these groups: exact, or with *; default: all", read=group_pattern
+    )
+
+
+# simulate
+
+TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
+ENGINES = ("vectorized", "reference")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(RowOptions):
+    """The options of `simulate`; None where the settings or the engine decide."""
+
+    input: str | None = option(
+        "DIR", "a folder holding the tables by name; this or --events is required", group=EITHER
+    )
+    events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
+    consumer_groups: str | None = option(
+        "PATH", "settings of groups; default: as the events show them", group=EITHER
+    )
+    queue_offsets: str | None = option(
+        "PATH", "ends of queues over time; default: none is known", group=EITHER
+    )
+    committed_offsets: str | None = option(
+        "PATH", "commits over time; default: none is known", group=EITHER
+    )
+    input_format: str | None = option("FORMAT", FORMAT, read=file_format, group=EITHER)
+    output: str = option("DIR", "where the ledger goes, a fresh folder; required", required=True)
+    engine: str = option(
+        "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",
+        read=one_of(ENGINES),
+    )  # fmt: skip
+    strategy: str | None = option(
+        "TEXT", "a strategy for all; default: every group's own", read=strategy_text
+    )
+    group: str | None = _group()
+    from_ms: int | None = option(
+        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
+        name="--from", read=instant,
+    )  # fmt: skip
+    to_ms: int | None = option(
+        "TIME", "only rows before then; default: all", name="--to", read=instant
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input, and a stretch of time."""
+        given = [name for name in TABLE_OPTIONS if values[name] is not None]
+        if values["input"] is not None and given:
+            names = ", ".join("--" + name.replace("_", "-") for name in given)
+            mistakes.append(f"--input and {names} exclude each other: the folder names all tables")
+        if values["input"] is None and values["events"] is None:
+            mistakes.insert(0, "the input is missing: --input DIR, or at least --events PATH")
+        start, end = values["from_ms"], values["to_ms"]
+        if start is not None and end is not None and end <= start:
+            mistakes.append(f"--to {end} is not after --from {start}")
+
+
+# generate
+
+
+def _of_range(name: str) -> Any:
+    """A reader of a number of a fleet."""
+
+    def read(text: str) -> int:
+        low, high = _range(name)
+        value = number(text)
+        if value is None:
+            raise ValueError("not a whole number")
+        if not low <= value <= high:
+            raise ValueError(f"not from {low} to {high}")
+        return value
+
+    return read
+
+
+def _range(name: str) -> tuple[int, int]:
+    from rebalance_core.synthetic.fleet import RANGES
+
+    return RANGES[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(JobOptions):
+    """The options of `generate`."""
+
+    groups: int = option("N", "how many consumer groups; required", read=_of_range("groups"))
+    days: int = option("D", "how long; default 1", default=1, read=_of_range("days"))
+    seed: int = option("S", "same seed, same rows; default 0", default=0, read=_of_range("seed"))
+    output: str = option("DIR", OUTPUT, required=True)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Say how many groups there may be."""
+        if values["groups"] is None and not any(m.startswith("--groups") for m in mistakes):
+            low, high = _range("groups")
+            mistakes.insert(0, f"--groups is missing: a whole number from {low} to {high}")
+
+
+# ingest, audit
+
+COLLECTION = "logs, stores and dumps, laid out as docs/ingest.md says"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestOptions(JobOptions):
+    """The options of `ingest`."""
+
+    collection: str = option("DIR", f"{COLLECTION}; required", required=True, read=mounted_folder)
+    output: str = option("DIR", OUTPUT, required=True)
+
+
+PROPAGATION = "propagation"
+"""The table of `propagate` that an audit may read."""
+
+
+def _severity(text: str) -> str:
+    """Reads a severity, in letters of any case."""
+    if text.upper() not in SEVERITIES:
+        hint = did_you_mean(text, SEVERITIES)
+        raise ValueError(f"expected one of {', '.join(SEVERITIES)}{hint}")
+    return text.upper()
+
+
+def _propagated(text: str) -> str:
+    """Reads the output of `propagate`."""
+    from rebalance_core.contracts.paths import is_local, local_path
+
+    if is_local(text) and not (local_path(text) / PROPAGATION).is_dir():
+        raise ValueError(
+            f"there is no folder {PROPAGATION} in it; name the output of `rebalance propagate`"
+        )
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(RowOptions):
+    """The options of `audit`."""
+
+    collection: str | None = option(
+        "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
+    )
+    input: str | None = option(
+        "DIR", "the tables of an earlier ingest; required without --collection"
+    )
+    output: str = option(
+        "DIR", "ledger, findings and page, a fresh folder; required", required=True
+    )
+    fail_on: str = option(
+        "SEVERITY", "exit 3 from here on: ERROR, WARNING or INFO; default ERROR",
+        default=ERROR, read=_severity,
+    )  # fmt: skip
+    accepted: str | None = option(
+        "FILE", "known findings, with reason and expiry; default: none is known"
+    )
+    write_accepted: str | None = option(
+        "FILE", "first run: accept what is found now; default: nothing"
+    )
+    previous: str | None = option(
+        "DIR", "the previous run's output, to compare with; default: none"
+    )
+    propagation: str | None = option(
+        "DIR",
+        "output of `rebalance propagate`: how late a group that had not settled is; default: none",
+        read=_propagated,
+    )
+    redact_clients: bool = flag("no client id or address in the output; default: they are shown")
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input, and that no acceptances are overwritten."""
+        wrong_collection = any(m.startswith("--collection") for m in mistakes)
+        if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
+            mistakes.append("name either --collection DIR or --input DIR")
+        if values["accepted"] and values["accepted"] == values["write_accepted"]:
+            mistakes.append(
+                "--accepted and --write-accepted name the same file; write into another one"
+            )
+
+
+# plan
+
+_seed = whole(0, LARGEST_SEED, f"from 0 to {LARGEST_SEED}")
+_seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(RowOptions):
+    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
+
+    input: str = _input()
+    input_format: str | None = _input_format()
+    output: str = option("DIR", OUTPUT, required=True)
+    scenario: tuple[str, ...] = option(
+        "FILE",
+        "what changes, as in conf/scenarios; the baseline, without a change, is always there; "
+        "default: it alone",
+        many="extend",
+    )
+    strategy: tuple[str, ...] = option(
+        "TEXT",
+        "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
+        "queues shared; default recorded: as they are",
+        many="append",
+    )
+    group: str | None = _group()
+    queue_rates: str | None = option(
+        "PATH", "messages per second of each queue; default: not known"
+    )
+    seeds: int | None = option("N", "how many seeds of random choices; default 1", read=_seeds)
+    first_seed: int = option("N", FIRST_SEED, default=0, read=_seed)
+    seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
+    variants: "Variants"
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read scenarios and strategies, which needs `planning`; count the seeds."""
+        from rebalance_core.planning.scenario.file import read_scenarios
+        from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
+
+        wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
+        wrong_seed = any(m.startswith("--seed ") for m in mistakes)
+        if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
+            mistakes.append(
+                "--seed and --seeds exclude each other: --seeds 3 is --seed 0 --seed 1 --seed 2"
+            )
+        scenarios = []
+        try:
+            scenarios = read_scenarios(values["scenario"])
+        except UsageError as error:
+            mistakes += str(error).splitlines()
+        mistakes += [
+            f"--scenario: the name {BASELINE!r} means the history without a change; choose another"
+            for scenario in scenarios
+            if scenario.name == BASELINE
+        ]
+        strategies = read_strategies(values["strategy"], mistakes)
+        first = values["first_seed"]
+        counted = range(first, first + (values["seeds"] or 1))
+        seeds = tuple(dict.fromkeys(values["seed"] or counted))
+        values["variants"] = variants_of(scenarios, strategies, seeds)
+
+
+# propagate
+
+SEEDS, HANDOVER_SEEDS = 1_000, 10
+"""Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""
+PHASES = ("log", "random")
+LAST_LATE_MS = 24 * 3_600_000
+
+
+def _late(text: str) -> tuple[float, int]:
+    """Reads how many clients learn later, and by how much."""
+    part, colon, ms = text.partition(":")
+    late_ms = number(ms)
+    if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
+        raise ValueError("expected SHARE:MS, at most a day, e.g. 0.5:30000")
+    try:
+        return share(part), late_ms
+    except ValueError as error:
+        raise ValueError(f"{part}: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagateOptions(RowOptions):
+    """The options of `propagate`; None where the settings decide."""
+
+    input: str = _input()
+    input_format: str | None = _input_format()
+    output: str = option("DIR", OUTPUT, required=True)
+    group: str | None = _group()
+    seeds: int = option(
+        "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
+        read=whole(1, LAST_FUTURE, "of 1 or more"),
+    )  # fmt: skip
+    first_seed: int = option(
+        "N", FIRST_SEED, default=0, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more")
+    )
+    handover_seeds: int = option(
+        "K", f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
+        default=HANDOVER_SEEDS, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )  # fmt: skip
+    phases: str = option(
+        "HOW",
+        "log: timers run from each join, as logged; random: nothing is known of them; default log",
+        default=PHASES[0], read=one_of(PHASES), group=ASSUMED,
+    )  # fmt: skip
+    exact_times: bool = flag(
+        "events at whole seconds happened there; default: within the second that follows",
+        group=ASSUMED,
+    )
+    lost_notices: float = option(
+        "X", "share of CHANGE notices that get lost, 0 to 1; default 0",
+        default=0.0, read=share, group=ASSUMED,
+    )  # fmt: skip
+    late_name_server: tuple[float, int] = option(
+        "X:MS",
+        "share of clients whose name server learns of routes later, and by how much; default: none",
+        default=(0.0, 0), read=_late, group=ASSUMED,
+    )  # fmt: skip
+    concurrent_heartbeat: bool = flag(
+        "clients have enableConcurrentHeartbeat (5.5): a dead host delays no timer; default: they "
+        "have not",
+        group=ASSUMED,
+    )
+
+
+# producers
+
+BOTH_GENERATIONS = ("4.9", "5.3")
+RECORDED_VERSION = "5.3"
+
+
+def _version(text: str) -> "Version":
+    from rebalance_core.model.versions import parse_version
+
+    return parse_version(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducersOptions(RowOptions):
+    """The options of `producers`: a folder of recorded results, or a model."""
+
+    model_file: str | None = option(
+        "FILE", "brokers and producers to simulate, TOML; this or --input is required",
+        name="--model",
+    )  # fmt: skip
+    input: str | None = option(
+        "DIR",
+        "required without --model: a folder with send_results and, to know brokers, cluster_events",
+    )
+    input_format: str | None = _input_format()
+    versions: tuple["Version", ...] = option(
+        "VERSION",
+        "compare with this version, repeatable; default 4.9 and 5.3; with --input: assume it, "
+        "default 5.3",
+        name="--client-version", many="append", read=_version,
+    )  # fmt: skip
+    output: str = option("DIR", OUTPUT, required=True)
+    model: "ProducerModel | None" = None
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read the model, which needs `planning`; take the default versions."""
+        recorded, file = values["input"] is not None, values["model_file"]
+        if recorded == (file is not None):
+            mistakes.append("one of --model FILE and --input DIR is needed, and not both")
+        if recorded and len(values["versions"]) > 1:
+            mistakes.append(
+                "--client-version: --input takes one, the version of the recorded clients"
+            )
+        default = (RECORDED_VERSION,) if recorded else BOTH_GENERATIONS
+        versions = values["versions"] or map(_version, default)
+        values["versions"] = tuple(dict.fromkeys(versions))
+        if file is not None:
+            from rebalance_core.planning.producer_model import read_model
+
+            try:
+                values["model"] = read_model(file)
+            except UsageError as error:
+                mistakes += str(error).splitlines()
+
+
+# explain
+
+
+def _ledger(text: str) -> str:
+    """Reads a place of tables that this process reaches."""
+    from rebalance_core.storage.place import place_of
+
+    try:
+        place_of(text)
+    except UsageError as error:
+        reason = str(error).removeprefix(f"{text}: ")
+        raise ValueError(f"{reason}; copy it first") from error
+    return text
+
+
+def _queue(text: str) -> MessageQueue:
+    """Reads a queue, or a whole broker.
+
+    >>> _queue("orders/broker-a/3").queue_id
+    3
+    """
+    from rebalance_core.strategies.pop import WHOLE_BROKER
+
+    topic, slash, rest = text.partition("/")
+    broker, second, digits = rest.rpartition("/")
+    plain = digits.isdecimal() and digits.isascii()
+    if not (slash and second and topic and broker and (plain or digits == str(WHOLE_BROKER))):
+        raise ValueError("not TOPIC/BROKER/ID, e.g. orders/broker-a/3")
+    return MessageQueue(topic, broker, int(digits))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(JobOptions):
+    """The options of `explain`."""
+
+    MEANINGLESS: ClassVar = ("config", "set", "overwrite", "break_lock", "master", "run_on")
+
+    ledger: str = option(
+        "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
+    )
+    group: str = option("G", "the consumer group; required", required=True)
+    queue: MessageQueue = option(  # noqa: RUF009  # a field, made once
+        "T/BROKER/ID",
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required",
+        required=True, read=_queue,
+    )  # fmt: skip
+    at_ms: int = option(
+        "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
+        read=instant,
+    )  # fmt: skip
+    cluster: str | None = option(
+        "C", "needed if several clusters have a group of that name; default: the only one"
+    )

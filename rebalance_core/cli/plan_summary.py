@@ -1,0 +1,274 @@
+"""The summary of a plan, for the engineer before a change window and for a program."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from rebalance_core.cli.job_options import PlanOptions
+from rebalance_core.cli.printed import (
+    DRY_RUN,
+    WIDTH,
+    RowReport,
+    counted,
+    result_facts,
+    table,
+    took,
+    whole,
+)
+from rebalance_core.cli.terminal import joined
+from rebalance_core.planning.movement import best_of, possible
+from rebalance_core.planning.variants import is_popped
+
+NOT_OURS = " (not RocketMQ's)"
+BEST = "*"
+HEADER = (
+    "strategy",
+    "moved",
+    "minimum",
+    "amplif.",
+    "mean peak ratio",
+    "idle",
+    "orphaned",
+    "replayed",
+    "skipped",
+)
+LEAGUE_HEADER = (
+    "strategy",
+    "moved",
+    "per step",
+    "minimum",
+    "amplif.",
+    "sticky",
+    "mean peak",
+    "worst",
+    "idle",
+    "orphaned",
+)
+
+
+TIMED_HEADER = (
+    "until changes settle",
+    "orphan s",
+    "double s",
+    "read again",
+    "settled after",
+)
+"""Expected: means over the simulated futures."""
+SHARED_HEADER = (
+    "shared queues",
+    "queues",
+    "clients per queue",
+    "unreached",
+    "idle",
+    "again after a death",
+    "cannot pop",
+)
+
+
+# What the headings mean, printed below the tables.
+HEADINGS = (
+    "moved: queues that got an owner, from another or as new ones; minimum: the fewest moves of a "
+    "balanced result; amplif.: moved / minimum. mean peak ratio: queues of the busiest member / "
+    "the mean, 1.00 is even. idle: members without a queue; orphaned: queues without an owner. "
+    "replayed, skipped: messages read twice, and never, by the offsets at which owners start. "
+    "orphan s, double s: queues x seconds without an owner, and with two, while members act one "
+    "by one; read again: messages read twice meanwhile; settled after: in 99 % of the simulated "
+    "futures. `-`: not known, or it means nothing here."
+)
+
+
+def plan_facts(
+    options: PlanOptions,
+    rows: Sequence[Mapping[str, Any]],
+    league: Sequence[Mapping[str, Any]],
+    table_rows: Mapping[str, int],
+    seconds: float,
+    run_on: str,
+) -> dict[str, Any]:
+    """The `--json` object of a plan; `render_plan` reads the same.
+
+    Args:
+        options: of the run.
+        rows: as `scenario_rows` gives them.
+        league: rows of ``plan_league``.
+        table_rows: rows per output table.
+        seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
+    """
+    variants = options.variants
+    order = [swept.text for swept in variants.strategies]
+    ordered = sorted(rows, key=lambda row: order.index(row["strategy"]))
+    scenarios = []
+    for history in {h.name: h for h in variants.histories}.values():
+        its_rows = [dict(row) for row in ordered if row["scenario"] == history.name]
+        scenarios.append(_scenario(history, its_rows))
+    found = {
+        "variants": len(variants),
+        "scenarios": scenarios,
+        "league": sorted(league, key=lambda row: order.index(row["strategy"])),
+        "rows": dict(table_rows),
+    }
+    return result_facts("plan", options.output, found, seconds, run_on)
+
+
+def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    best = best_of(rows) if sum(not row["shared"] for row in rows) > 1 else None
+    description = "the history as it is" if history.scenario is None else ""
+    return {
+        "scenario": history.name,
+        "description": description or history.scenario.description,
+        "strategies": rows,
+        "best": None if best is None else best.strategy,
+        "reason": None if best is None else best.reason,
+        "possible": None if best is None else possible(rows, best),
+    }
+
+
+def render_plan(facts: Mapping[str, Any]) -> str:
+    """What a person reads: a table for each scenario, the best marked and why, then the league."""
+    variants = counted(facts["variants"], "variant")
+    lines = [f"Plan in {facts['output']}: {variants} ({took(facts)})"]
+    for scenario in facts["scenarios"]:
+        lines += ["", *_render_scenario(scenario)]
+    league = [row for row in facts["league"] if not is_popped(row["strategy"])]
+    shared = [row for row in facts["league"] if is_popped(row["strategy"])]
+    if len(facts["scenarios"]) > 1 and len(league) > 1:
+        lines += ["", "League: all scenarios together", *_league(league)]
+    for title, rows in (("Minimum and amplification", league), ("Groups that cannot pop", shared)):
+        caveats = [(row["strategy"], row["caveat"]) for row in rows if row["caveat"]]
+        if caveats:
+            lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
+    if any(scenario["strategies"] for scenario in facts["scenarios"]):
+        lines += ["", *wrap(HEADINGS, WIDTH, break_on_hyphens=False)]
+    return joined(lines)
+
+
+def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{scenario['scenario']}: {scenario['description']}"
+    rows = scenario["strategies"]
+    if not rows:
+        yield "  no group has an epoch"
+        return
+    seeds = f", {rows[0]['seeds']} seeds added up" if rows[0]["seeds"] > 1 else ""
+    yield f"  {counted(rows[0]['groups'], 'group')}, before -> after{seeds}"
+    divided = [row for row in rows if not row["shared"]]
+    if divided:
+        yield from table(HEADER, [_cells(row, scenario["best"]) for row in divided])
+    if scenario["best"] is not None:
+        yield f"  {BEST} best: {scenario['best']}: {scenario['reason']}"
+    if scenario["possible"] is not None:
+        yield f"  {scenario['possible']}"
+    timed = [row for row in divided if row["orphan_queue_seconds"] is not None]
+    if timed:
+        yield from table(TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed])
+    popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
+    if popping:
+        yield from table(SHARED_HEADER, [_shared_cells(row) for row in popping])
+
+
+def _shared_cells(row: Mapping[str, Any]) -> list[str]:
+    return [
+        _name(row, None),
+        f"{row['pop_queues_after']:,}",
+        _range(row["min_clients_per_queue"], row["max_clients_per_queue"]),
+        whole(row["unreached"]),
+        f"{row['idle_before']:,} -> {row['idle_after']:,}",
+        f"{_range(row['min_redelivery_s'], row['max_redelivery_s'])} s",
+        f"{row['cannot_pop']:,} of {row['groups']:,} groups"
+        if row["seeds"] == 1
+        else f"{row['cannot_pop']:,}",
+    ]
+
+
+def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
+    return [
+        _name(row, best),
+        whole(row["moved"]),
+        whole(row["minimum_moves"]),
+        _ratio(row["amplification"]),
+        f"{_ratio(row['mean_peak_ratio_before'])} -> {_ratio(row['mean_peak_ratio'])}",
+        f"{row['idle_before']:,} -> {row['idle_after']:,}",
+        f"{row['orphaned_before']:,} -> {row['orphaned_after']:,}",
+        whole(row["replayed_messages"]),
+        whole(row["skipped_messages"]),
+    ]
+
+
+def _timed_cells(row: Mapping[str, Any], best: str | None) -> list[str]:
+    messages, slowest = row["expected_replayed_messages"], row["convergence_ms_p99"]
+    return [
+        _name(row, best),
+        f"{row['orphan_queue_seconds']:,.1f}",
+        f"{row['double_queue_seconds']:,.1f}",
+        "-" if messages is None else f"{messages:,.0f}",
+        f"{slowest / 1000:,.1f} s",
+    ]
+
+
+def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    cells = [
+        [
+            _name(row, None),
+            whole(row["moved"]),
+            _ratio(row["moved_per_rebalance"]),
+            whole(row["minimum_moves"]),
+            _ratio(row["amplification"]),
+            _ratio(row["stickiness"]),
+            _ratio(row["mean_peak_ratio"]),
+            _ratio(row["worst_peak_ratio"]),
+            f"{row['idle_members']:,}",
+            f"{row['orphaned']:,}",
+        ]
+        for row in rows
+    ]
+    return table(LEAGUE_HEADER, cells)
+
+
+def dry_run_facts(
+    options: PlanOptions, inputs: Mapping[str, str], rows: RowReport
+) -> dict[str, Any]:
+    """What a run would compute, and of which rows."""
+    variants = options.variants
+    return {
+        "job": "plan",
+        "dry_run": True,
+        **rows.facts(),
+        "variants": len(variants),
+        "histories": [
+            {"scenario": history.name, "seed": history.seed} for history in variants.histories
+        ],
+        "strategies": [
+            {"strategy": swept.text, "of_rocketmq": swept.of_rocketmq}
+            for swept in variants.strategies
+        ],
+        "inputs": dict(inputs),
+        "output": options.output,
+    }
+
+
+def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
+    """The variants, scenario by scenario, and what is wrong with the rows."""
+    histories, strategies = facts["histories"], facts["strategies"]
+    lines = [*DRY_RUN]
+    paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")
+    lines += [*rows.input_lines(paths), ""]
+    product = f"{counted(len(histories), 'history')} x {counted(len(strategies), 'strategy')}"
+    lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
+    lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
+    lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
+    return joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
+
+
+def _name(row: Mapping[str, Any], best: str | None) -> str:
+    mark = f"{BEST} " if row["strategy"] == best else ""
+    return f"{mark}{row['strategy']}{'' if row['of_rocketmq'] else NOT_OURS}"
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is None or most is None:
+        return "-"
+    return f"{least:,g}" if least == most else f"{least:,g} to {most:,g}"
+
+
+def _ratio(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f}"

@@ -1,0 +1,247 @@
+"""`producers`: settings, place, lock, run, record, summary, in this order."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.cli.job_options import ProducersOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.printed import (
+    DRY_RUN,
+    RowReport,
+    output_lines,
+    rejected_rows,
+    result_facts,
+    table,
+    took,
+)
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import tables_of
+from rebalance_core.cli.run.run_record import outcome_of
+from rebalance_core.cli.settings import bad_row_limits, settings_of
+from rebalance_core.cli.terminal import joined, say, warn
+from rebalance_core.contracts import INPUT_TABLES, REJECTED
+from rebalance_core.contracts.paths import is_local
+from rebalance_core.contracts.producers import (
+    PRODUCER_OUTCOMES,
+    PRODUCER_SHARES,
+    PRODUCER_WRITTEN,
+    SEND_RESULTS,
+)
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.producers.model import Variant
+from rebalance_core.producers.results import ResultsOptions
+
+READ = {SEND_RESULTS.name: SEND_RESULTS, "cluster_events": INPUT_TABLES["cluster_events"]}
+WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
+PRODUCERS_IN_PROCESS = 10_000
+"""A model of more producers, minutes of one processor, runs on Spark."""
+
+
+def run(options: ProducersOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    inputs, model = results_inputs(options), options.model
+    large = model is not None and model.producers > PRODUCERS_IN_PROCESS
+    carrier = carrier_of("producers", options, settings, inputs.values(), large=large)
+    services, limits = _services(carrier), bad_row_limits(settings)
+    assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
+    # tasks tell of columns that are none while they read
+    told: dict[str, Any] = {"warn": warn} if carrier.name == SPARK else {}
+    if options.dry_run:
+        carrier.check_free()
+        forecast = None
+        if model is None:
+            results = _results(carrier, services, options, inputs)
+            forecast = carrier.call(services.replay_forecast, results, assumed, limits, **told)
+        return _dry_run(options, inputs, forecast)
+    with carrier.running(WRITTEN) as output:
+        records = carrier.records(inputs) if inputs else []
+        if model is not None:
+            say(f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s")
+            written = carrier.call(
+                services.simulate_and_write,
+                model,
+                options.versions,
+                carrier.output(),
+                of="producers",
+                before_writing=output.clear,
+            )
+        else:
+            say(f"replaying the results of {options.input} as {options.versions[0]} would")
+            written = carrier.call(
+                services.replay_and_write,
+                _results(carrier, services, options, inputs),
+                assumed,
+                limits,
+                carrier.output(),
+                before_writing=output.clear,
+                **told,
+            )
+        seed = None if model is None else model.seed
+        record = output.finish(outcome_of(written, records, seed=seed))
+    found = {
+        "model": None if model is None else model.name,
+        "outcomes": written.answers[PRODUCER_OUTCOMES.name].to_pylist(),
+        "shares": written.answers[PRODUCER_SHARES.name].to_pylist(),
+        "rejected": dict(written.rejected),
+        "rows": {name: table.rows for name, table in written.tables.items()},
+    }
+    facts = result_facts("producers", options.output, found, record.seconds, carrier.name)
+    return JobReport(_render(facts), facts)
+
+
+def _services(carrier: Carrier) -> ModuleType:
+    if carrier.name == SPARK:
+        from rebalance_core.spark import producers as on_spark
+
+        return on_spark
+    from rebalance_core.process import producers
+
+    return producers
+
+
+def results_inputs(options: ProducersOptions) -> dict[str, str]:
+    """Path by table of a folder; a remote one has tables at its own names; none of a model.
+
+    Raises:
+        InputRefused: No such folder, or it has no ``send_results``.
+    """
+    if options.input is None:
+        return {}
+    if not is_local(options.input):
+        return {SEND_RESULTS.name: f"{options.input.rstrip('/')}/{SEND_RESULTS.name}"}
+    return tables_of(options.input, options.input_format, READ, (SEND_RESULTS.name,))
+
+
+def _results(
+    carrier: Carrier, services: ModuleType, options: ProducersOptions, inputs: Mapping[str, str]
+) -> Any:
+    """The recorded results, as the services of the place take them."""
+    places = {name: carrier.location(path) for name, path in inputs.items()}
+    results = carrier.call(services.read_results, places, options.input_format)
+    if carrier.name == SPARK:
+        return results
+    tables, unknown = results
+    for name, columns in unknown.items():
+        warn(unknown_columns(name, columns))
+    return tables
+
+
+def _dry_run(
+    options: ProducersOptions, inputs: dict[str, str], forecast: RowForecast | None
+) -> JobReport:
+    """What would be simulated, or how the rows would let a run end; nothing is written."""
+    facts: dict[str, Any] = {"job": "producers", "dry_run": True, "exit_code": 0}
+    lines = [*DRY_RUN]
+    end: list[str] = []
+    if forecast is not None:
+        report = RowReport(forecast)
+        facts |= {**report.facts(), "inputs": inputs}
+        lines += report.input_lines(inputs)
+        end = report.lines()
+    elif options.model is not None:
+        model = options.model
+        facts |= {"model": model.name, "producers": model.producers, "seed": model.seed}
+        lines.append(f"{model.name}: {model.description}")
+        lines.append(f"{model.producers:,} producers, {model.length_ms / 1000:,.0f} s")
+    versions = [str(version) for version in options.versions]
+    facts |= {"client_versions": versions, "output": options.output, "tables": list(WRITTEN)}
+    lines += [f"client versions  {', '.join(versions)}", *output_lines(options.output, WRITTEN)]
+    lines += end
+    return JobReport(joined(lines), facts, facts["exit_code"])
+
+
+# The summary, for a person and for a program: one dict, two forms.
+
+Row = Mapping[str, Any]
+HEADER = ("client", "sends", "failed", "held back", "mean wait", "busiest queue", "shares")
+RECORDED_HEADER = ("broker", "attempts", "share", "slow", "errors", "though avoided")
+_ON, _OFF = "fault tolerance", "default"
+
+
+def _render(facts: Row) -> str:
+    """What a person reads: a table for each group and phase, or for each recorded topic."""
+    lines = [f"Producers in {facts['output']} ({took(facts)})"]
+    for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
+        for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):
+            seconds = (of_phase[0]["to_ms"] - of_phase[0]["from_ms"]) / 1000
+            lines += ["", f"{group} to {topic}: {phase}, {seconds:,.0f} s"]
+            lines += table(HEADER, [_cells(row, facts["shares"]) for row in of_phase], (0, -1))
+            lines += _recoveries(of_phase, facts["shares"])
+    if not facts["outcomes"]:
+        for (group, topic), rows in _grouped(facts["shares"], ("producer_group", "topic")):
+            lines += ["", f"{group} to {topic}, results as recorded"]
+            lines += table(RECORDED_HEADER, [_recorded(row) for row in rows], (0, -1))
+    lines += rejected_rows(facts["rejected"])
+    return joined(lines)
+
+
+def _grouped(
+    rows: Sequence[Row], names: tuple[str, ...]
+) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    yield from sorted(groups.items(), key=lambda group: group[0])
+
+
+def _cells(row: Row, shares: Sequence[Row]) -> list[str]:
+    wait, peak = row["mean_wait_ms"], row["peak_queue_ratio"]
+    return [
+        _client(row),
+        f"{row['sends']:,}",
+        f"{row['failed']:,}",
+        f"{row['held_back']:,}",
+        "-" if wait is None else f"{wait:,.1f} ms",
+        "-" if peak is None else f"{peak:.2f} x mean",
+        ", ".join(f"{one['broker_name']} {_percent(one['share'])}" for one in _of(row, shares)),
+    ]
+
+
+def _of(row: Row, shares: Sequence[Row]) -> list[Row]:
+    """The shares of an outcome."""
+    names = (
+        "cluster",
+        "producer_group",
+        "topic",
+        "client_version",
+        "fault_tolerance",
+        "from_ms",
+    )
+    return [one for one in shares if all(one[name] == row[name] for name in names)]
+
+
+def _recoveries(rows: Sequence[Row], shares: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        for one in _of(row, shares):
+            if one["not_recovered"] is None:
+                continue
+            back = row["producers"] - one["not_recovered"]
+            time = "" if not back else f" after {one['recovery_ms'] / 1000:,.1f} s at the latest"
+            yield (
+                f"  {_client(row)}: {back:,} of {row['producers']:,} producers chose "
+                f"{one['broker_name']} again{time}"
+            )
+
+
+def _client(row: Row) -> str:
+    return f"{row['client_version']} {_ON if row['fault_tolerance'] else _OFF}"
+
+
+def _recorded(row: Row) -> list[str]:
+    return [
+        row["broker_name"],
+        f"{row['attempts']:,}",
+        _percent(row["share"]),
+        f"{row['slow']:,}",
+        f"{row['errors']:,}",
+        f"{row['avoided']:,}",
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,287 @@
+"""`propagate`: settings, place, lock, run, record, summary, in this order."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from types import ModuleType
+from typing import Any
+
+from rebalance_core.cli.job_options import PropagateOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.printed import (
+    DRY_RUN,
+    WIDTH,
+    RowReport,
+    output_lines,
+    rejected_rows,
+    result_facts,
+    table,
+    took,
+    utc,
+)
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import tables_of
+from rebalance_core.cli.run.run_record import outcome_of
+from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
+from rebalance_core.cli.terminal import joined, say, warn
+from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.propagation import PROPAGATION_TABLES
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.engine.table_writer import PropagationForecast
+from rebalance_core.model import events
+
+WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
+
+
+def run(options: PropagateOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    inputs = tables_of(options.input, options.input_format)
+    carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
+    services = _services(carrier)
+    told, limits = _propagation_options(options, settings), bad_row_limits(settings)
+    if options.dry_run:
+        carrier.check_free()
+        tables = carrier.input_tables(inputs)
+        forecast = carrier.call(services.propagation_forecast, tables, told, limits, warn)
+        return _dry_run(options, inputs, forecast)
+    with carrier.running(WRITTEN) as output:
+        records = carrier.records(inputs)
+        names = ", ".join(record.table for record in records)
+        say(f"simulating {options.seeds:,} futures of each group; inputs: {names}")
+        written = carrier.call(
+            services.propagate_and_write,
+            carrier.input_tables(inputs),
+            carrier.output(),
+            told,
+            limits,
+            of="pieces of work",
+            before_writing=output.clear,
+            warn=warn,
+        )
+        reasons = written.facts["played_one_by_one"]
+        outcome = outcome_of(written, records, replay_reasons=reasons, seed=options.first_seed)
+        record = output.finish(outcome)
+    found = {
+        "seeds": options.seeds,
+        "first_seed": options.first_seed,
+        "handover_seeds": options.handover_seeds,
+        **written.facts,
+        "rejected": dict(written.rejected),
+        "rows": {name: table.rows for name, table in written.tables.items()},
+    }
+    facts = result_facts("propagate", options.output, found, record.seconds, carrier.name)
+    return JobReport(_render(facts), facts)
+
+
+def _services(carrier: Carrier) -> ModuleType:
+    if carrier.name == SPARK:
+        from rebalance_core.spark import propagate as on_spark
+
+        return on_spark
+    from rebalance_core.process import propagate
+
+    return propagate
+
+
+def _propagation_options(options: PropagateOptions, settings: Settings) -> PropagationOptions:
+    late_share, late_ms = options.late_name_server
+    return PropagationOptions(
+        seeds=options.seeds,
+        first_seed=options.first_seed,
+        handover_seeds=options.handover_seeds,
+        group=options.group,
+        max_queue_nums=settings.limits.max_queue_nums,
+        clock=ClockOptions(
+            phases=options.phases,
+            exact_times=options.exact_times,
+            lost_notices=options.lost_notices,
+            late_share=late_share,
+            late_ms=late_ms,
+            concurrent_heartbeat=options.concurrent_heartbeat,
+        ),
+    )
+
+
+def _dry_run(
+    options: PropagateOptions, inputs: dict[str, str], forecast: PropagationForecast
+) -> JobReport:
+    """How the rows would let a run end, and how much it would simulate; nothing is written."""
+    report = RowReport(forecast.rows)
+    facts: dict[str, Any] = {
+        "job": "propagate",
+        "dry_run": True,
+        **report.facts(),
+        "inputs": inputs,
+        **forecast.facts,
+        "seeds": options.seeds,
+        "output": options.output,
+        "tables": list(WRITTEN),
+    }
+    shown = inputs or dict.fromkeys(forecast.rows.counts, options.input)
+    lines = [*DRY_RUN, *report.input_lines(shown)]
+    if forecast.facts:
+        changes, groups = forecast.facts["changes"], forecast.facts["groups"]
+        lines += ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
+    lines += output_lines(options.output, WRITTEN)
+    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)
+
+
+# The summary, for a person and for a program: one dict, two forms.
+
+Row = Mapping[str, Any]
+CAUSE_HEADER = ("cause", "changes", "slowest 99 % by", "without owner", "with several")
+CHANGE_HEADER = (
+    "group",
+    "change",
+    "cause",
+    "half by",
+    "99 % by",
+    "gap 99 %",
+    "without owner",
+    "with several",
+)
+NOT_SIMULATED = (
+    "Not simulated: retry topics; topics whose queues members share (POP, gRPC); hand-overs of "
+    "groups that broadcast; the 500 ms from taking a queue to the first pull (5.0+); messages "
+    "that were in flight."
+)
+
+
+def _render(facts: Row) -> str:
+    """What a person reads: causes, the slowest changes, what to do, what was left out."""
+    first, count = facts["first_seed"], facts["seeds"]
+    lines = [
+        f"Propagation in {facts['output']} ({took(facts)})",
+        f"{count:,} futures (seeds {first:,} to {first + count - 1:,}) of {facts['changes']:,} "
+        f"changes in {facts['groups']:,} groups; hand-overs of {_kept(facts)}",
+    ]
+    if facts["causes"]:
+        lines += ["", "Causes, the slowest first"]
+        lines += table(CAUSE_HEADER, [_cause(row) for row in facts["causes"]])
+        lines += ["", "The slowest changes"]
+        lines += table(CHANGE_HEADER, [_change(row) for row in facts["slowest"]], text=(0, 1, 2))
+        lines += ["", *_legend(), "", "What to do", *_advice(facts["slowest"])]
+    lines += rejected_rows(facts["rejected"])
+    return joined([*lines, "", *_left_out(facts)])
+
+
+def _kept(facts: Row) -> str:
+    kept = min(facts["handover_seeds"], facts["seeds"])
+    return "none" if not kept else "the first" if kept == 1 else f"the first {kept:,}"
+
+
+def _cause(row: Row) -> list[str]:
+    return [
+        row["cause"],
+        f"{row['changes']:,}",
+        _seconds(row["convergence_ms_p99"]),
+        _queue_seconds(row["orphan_queue_seconds"]),
+        _queue_seconds(row["double_queue_seconds"]),
+    ]
+
+
+def _change(row: Row) -> list[str]:
+    return [
+        row["consumer_group"],
+        utc(row["change_ms"]),
+        row["cause"],
+        _seconds(row["convergence_ms_p50"]),
+        _seconds(row["convergence_ms_p99"]),
+        _seconds(row["gap_ms_p99"]),
+        _queue_seconds(row["orphan_queue_seconds"]),
+        _queue_seconds(row["double_queue_seconds"]),
+    ]
+
+
+def _legend() -> Iterator[str]:
+    text = (
+        "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long a "
+        "queue that went from one client to another had neither. `without owner`, `with "
+        "several`: queues x seconds, mean of all futures."
+    )
+    yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _advice(slowest: Sequence[Row]) -> Iterator[str]:
+    general = "Expect a change to take as long as `99 % by`, and let alerts wait for it."
+    yield f"  {general}"
+    for text, kinds in advice_on(row["cause"] for row in slowest).items():
+        yield from wrap(f"{', '.join(kinds)}: {text}", WIDTH, initial_indent="  ",
+                        subsequent_indent="    ")  # fmt: skip
+
+
+def _left_out(facts: Row) -> Iterator[str]:
+    yield from wrap(NOT_SIMULATED, WIDTH)
+    for name, text in (
+        ("groups_with_shared_topics", "groups with topics that members share"),
+        ("groups_of_unknown_subscriptions", "groups left out: what a member subscribes is unknown"),
+        ("groups_that_broadcast", "groups that broadcast (only their convergence counts)"),
+    ):
+        if facts[name]:
+            yield f"  {text}: {facts[name]:,}"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1_000:,.1f} s"
+
+
+def _queue_seconds(seconds: float) -> str:
+    return f"{seconds:,.1f} s"
+
+
+# What to do about slow changes: a remedy for each kind of cause.
+
+_ROUTES = (
+    "Members learn of routes at their own poll (pollNameServerInterval, 30 s) and act in their "
+    "next pass (rocketmq.client.rebalance.waitInterval, 20 s); both can be shortened."
+)
+ADVICE: Mapping[str, str] = {
+    events.BROKER_UP: (
+        "A broker that came back knows a member from its next heartbeat on (30 s): until then "
+        "passes that ask it see few members. Restart brokers one by one, no faster than `99 % by`."
+    ),
+    events.BROKER_DOWN: _ROUTES,
+    events.TOPIC_CONFIG: _ROUTES,
+    events.TOPIC_DELETED: _ROUTES,
+    events.CONSUMER_LOST: (
+        "Shut members down gracefully: a killed one keeps its order locks for 60 s, and one whose "
+        "channel expires is gone without a notice to anybody."
+    ),
+    events.CONSUMER_JOIN: (
+        "Members are told, and run one pass a second at most (5.2+): start several at once, or "
+        "leave `99 % by` between two."
+    ),
+    events.CONSUMER_LEAVE: "As for joins: stop several at once, or leave `99 % by` between two.",
+    events.SUBSCRIBE: "Give all members the same subscriptions before they start.",
+    events.UNSUBSCRIBE: (
+        "Brokers hear of it at the next heartbeat (30 s), and members that still subscribe divide "
+        "by all: give all members the same subscriptions."
+    ),
+    events.CONSUMER_SUSPEND: "A suspended member keeps its share: stop it instead.",
+    events.CONSUMER_RESUME: "A suspended member kept its share: stop it instead.",
+    events.MASTER_DOWN: "Orderly queues that move wait for the master, which gives the locks.",
+    events.MASTER_UP: (
+        "A master that came back knows a member from its next heartbeat on (30 s): until then "
+        "passes that ask it see few members, and few have all queues. Return masters one by one, "
+        "no faster than `99 % by`."
+    ),
+}
+"""By event type; the first of a cause that is here decides."""
+MOST_ADVICE = 4
+
+
+def advice_on(causes: Iterable[str]) -> dict[str, list[str]]:
+    """Remedies for causes in their order, each with the event types that it is for."""
+    found: dict[str, list[str]] = {}
+    for cause in causes:
+        kind = next((kind for kind in cause.split(CAUSES_JOINED_BY) if kind in ADVICE), None)
+        if kind is None or (len(found) == MOST_ADVICE and ADVICE[kind] not in found):
+            continue
+        kinds = found.setdefault(ADVICE[kind], [])
+        if kind not in kinds:
+            kinds.append(kind)
+    return found

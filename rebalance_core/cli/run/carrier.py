@@ -1,0 +1,79 @@
+"""Where a run takes place: in this process, or on Spark."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rebalance_core.cli.options import AUTO, PROCESS, SPARK
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import local_bytes
+from rebalance_core.cli.run.jvm import under_spark_submit
+from rebalance_core.cli.run.run_record import redact_text
+from rebalance_core.cli.settings import Settings
+from rebalance_core.contracts.paths import is_local
+from rebalance_core.model.errors import UsageError
+from rebalance_core.storage.place import is_reached, place_of
+
+
+def run_on_of(
+    options: Any,
+    settings: Settings,
+    places: Iterable[str | None],
+    others: Iterable[str | None] = (),
+) -> str:
+    """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
+
+    Spark: under spark-submit, with --master, where an input is not local or the output is not
+    reached without Spark, or the input is larger than ``limits.process_bytes``.
+
+    Args:
+        options: of the run; its ``run_on`` and ``master``.
+        settings: of the run.
+        places: paths and URIs of the inputs; None is none.
+        others: what else a process must reach, of any size: the output.
+
+    Raises:
+        UsageError: --run-on process, and something is not reached; an address is wrong.
+    """
+    given = [place for place in places if place is not None]
+    remote = [place for place in given if not is_local(place)]
+    beyond = [place for place in others if place is not None and not is_reached(place)]
+    if options.run_on == PROCESS and remote:
+        raise UsageError(
+            f"--run-on process reads local files only; {redact_text(remote[0])} is not"
+        )
+    if options.run_on == PROCESS and beyond:
+        place_of(beyond[0])  # says why
+    if options.run_on != AUTO:
+        return str(options.run_on)
+    if under_spark_submit() or options.master is not None or remote or beyond:
+        return SPARK
+    return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
+
+
+def carrier_of(
+    job: str,
+    options: Any,
+    settings: Settings,
+    places: Iterable[str | None] = (),
+    others: Iterable[str | None] = (),
+    *,
+    large: bool = False,
+) -> Carrier:
+    """Where the run takes place.
+
+    Args:
+        job: its name.
+        options: of the run.
+        settings: of the run.
+        places: paths and URIs of the inputs, as `run_on_of` takes them.
+        others: what else a process must reach, beside the output.
+        large: there is more to do than ``auto`` leaves to a process, whatever is read.
+    """
+    run_on = SPARK
+    if not (large and options.run_on == AUTO):
+        run_on = run_on_of(options, settings, places, [options.output, *others])
+    if run_on == PROCESS:
+        return Carrier(job, options, settings)
+    from rebalance_core.cli.run.on_spark import OnSpark  # pyspark takes a second to import
+
+    return OnSpark(job, options, settings)

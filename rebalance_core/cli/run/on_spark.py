@@ -1,0 +1,140 @@
+"""A run on Spark: the output folder, the lock, the session, and how far it is."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spark_location
+from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import InputRecord
+from rebalance_core.cli.run.session import open_session, versions
+from rebalance_core.cli.terminal import Progress
+from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.storage.place import is_here
+
+LOOK_SECONDS = 5.0
+
+
+class OnSpark(Carrier):
+    """One run of a job on Spark. The session is opened when it is first needed."""
+
+    name: ClassVar[str] = SPARK
+    _opened: SparkSession | None = None
+    _output: OutputFolder
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the job."""
+        if self._opened is None:
+            partitions = self.settings.spark.shuffle_partitions
+            wanted = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
+            self._opened = open_session(
+                f"rebalance {self.job}",
+                master=self.options.master,
+                settings=wanted,
+                show_spark=self.options.debug,
+                rows_in_jvm=not is_here(self.options.output),
+            )
+        return self._opened
+
+    @contextmanager
+    def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
+        """Reserve the output folder for this run, and open the session.
+
+        A folder that is reached without Spark is reserved before it starts: a conflict is told at
+        once.
+        """
+        self._output = self.folder(self.options.output)
+        with self._reserved(self._output, tables) as run:
+            run.versions = versions(self.session)
+            with spark_progress(self.session):
+                yield run
+
+    def check_free(self) -> None:
+        """Raise what `running` would raise about the output folder, and touch nothing."""
+        if is_here(self.options.output):
+            super().check_free()
+        else:
+            self._check_unlocked(self.folder(self.options.output))
+
+    def call(
+        self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
+    ) -> Any:
+        """Call a service of `spark`; Spark's own progress is told."""
+        return service(self.session, *arguments, **keywords)
+
+    def output(self, *names: str) -> Any:
+        """The output folder, or what lies below it, as a URI."""
+        return self._output.table_location("/".join(names)).rstrip("/")
+
+    def location(self, location: str) -> str:
+        """A place that an option names, as Spark takes it."""
+        return spark_location(location)
+
+    def folder(self, location: str) -> OutputFolder:
+        """A folder that another run wrote, or this one writes."""
+        return folder_here(location) if is_here(location) else HadoopFolder(location, self.session)
+
+    def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
+        """The input tables, lazy. Local ones were found by name; a remote folder is listed."""
+        remote = None if inputs else self.options.input
+        paths = {name: spark_location(path) for name, path in inputs.items()}
+        form = self.options.input_format
+        return InputTables.read(self.session, remote, **paths, input_format=form)
+
+    def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
+        """Fingerprints of the inputs; those of a remote folder are listed."""
+        return super().records(inputs or self.input_tables(inputs).paths)
+
+
+# Where Spark's own bar is not shown: a line a minute.
+
+
+@contextmanager
+def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
+    """Tell of the session's tasks on stderr while the block runs; on a terminal Spark does.
+
+    Args:
+        session: Not of Spark Connect.
+        every: Seconds between two looks.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    stop = threading.Event()
+    tracker = session.sparkContext.statusTracker()
+
+    def watch() -> None:
+        # what goes wrong with Spark is for the run to tell
+        with suppress(Exception):
+            progress = Progress("tasks", terminal=False)
+            while not stop.wait(every):
+                done, total = tasks_of(tracker)
+                if total:
+                    progress(done, total)
+
+    thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def tasks_of(tracker: Any) -> tuple[int, int]:
+    """How many tasks of the jobs under way are done, of how many; stages that are skipped count."""
+    done = total = 0
+    for job in tracker.getActiveJobsIds():
+        info = tracker.getJobInfo(job)
+        for stage in () if info is None else info.stageIds:
+            of_stage = tracker.getStageInfo(stage)
+            if of_stage is not None:
+                done += of_stage.numCompletedTasks
+                total += of_stage.numTasks
+    return done, total

@@ -1,0 +1,256 @@
+"""`simulate`: settings, place, lock, run, record, summary, in this order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from types import ModuleType
+from typing import Any
+
+from rebalance_core.cli import settings as of_settings
+from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.printed import (
+    DRY_RUN,
+    RowReport,
+    by_code,
+    counted,
+    numbers,
+    output_lines,
+    result_facts,
+    table,
+    took,
+    utc,
+)
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
+from rebalance_core.cli.run.run_record import outcome_of, redact_text
+from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
+from rebalance_core.cli.terminal import joined, say, warn, warn_of_nothing
+from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
+from rebalance_core.engine.options import SimulationOptions
+
+TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
+
+
+def run(options: SimulateOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    inputs = find_inputs(options)
+    simulation = _simulation_options(options, settings)
+    carrier = carrier_of("simulate", options, settings, inputs.values() or [options.input])
+    services = _services(carrier)
+    if options.dry_run:
+        carrier.check_free()
+        forecast = carrier.call(
+            services.simulation_forecast,
+            carrier.input_tables(inputs),
+            simulation,
+            bad_row_limits(settings),
+            warn=warn,
+        )
+        return _dry_run(options, settings, inputs, RowReport(forecast))
+    with carrier.running(LEDGER_TABLES) as output:
+        records = carrier.records(inputs)
+        say(f"simulating; inputs: {', '.join(record.table for record in records)}")
+        written = carrier.call(
+            services.simulate_and_write,
+            carrier.input_tables(inputs),
+            carrier.output(),
+            simulation,
+            ledger_config(settings),
+            of="groups",
+            before_writing=output.clear,
+            warn=warn,
+        )
+        outcome = outcome_of(written, records, replay_reasons=written.replay_reasons)
+        record = output.finish(outcome)
+    if not written.facts["groups"]:
+        warn_of_nothing(
+            {"--group": options.group, "--from": options.from_ms, "--to": options.to_ms}
+        )
+    rows = {name: table.rows for name, table in written.tables.items()}
+    facts = summary_facts(
+        options.output, written.facts, written.rejected, rows, record.seconds, carrier.name
+    )
+    return JobReport(render_summary(facts), facts)
+
+
+def _services(carrier: Carrier) -> ModuleType:
+    if carrier.name == SPARK:
+        from rebalance_core.spark import ledger
+
+        return ledger
+    from rebalance_core.process import simulate
+
+    return simulate
+
+
+def _simulation_options(options: SimulateOptions, settings: Settings) -> SimulationOptions:
+    return replace(
+        of_settings.simulation_options(settings),
+        engine=options.engine,
+        strategy=options.strategy,
+        group=options.group,
+        from_ms=options.from_ms,
+        to_ms=options.to_ms,
+    )
+
+
+def find_inputs(options: SimulateOptions) -> dict[str, str]:
+    """Path or URI per input table; what is missing is said before anything starts.
+
+    Raises:
+        InputRefused: a path that is not there, or a folder without the required table.
+    """
+    if options.input is not None:
+        return tables_of(options.input, options.input_format)
+    inputs = {}
+    for name, of_option in TABLE_OF_OPTION.items():
+        location = getattr(options, name)
+        if location is not None:
+            option = "--" + name.replace("_", "-")
+            check_readable(option, location, options.input_format)
+            inputs[of_option] = location
+    return inputs
+
+
+def _dry_run(
+    options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
+) -> JobReport:
+    """What a run would do: all that decides how it ends, and nothing is written."""
+    facts = {
+        "job": "simulate",
+        "dry_run": True,
+        **report.facts(),
+        "inputs": {
+            table: asdict(fingerprint(table, path)) | {"path": path}
+            for table, path in inputs.items()
+        },
+        "output": options.output,
+        "tables": list(LEDGER_TABLES),
+        "engine": options.engine,
+        "config": settings.as_dict(),
+    }
+    shown = inputs or dict.fromkeys(report.forecast.counts, redact_text(options.input or ""))
+    lines = [*DRY_RUN, *report.input_lines(shown)]
+    lines += output_lines(options.output, tuple(LEDGER_TABLES))
+    lines += ["", f"engine  {options.engine}", "", "settings"]
+    lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
+    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat += _flat(value, f"{prefix}{key}.")
+        else:
+            flat.append((prefix + key, value))
+    return flat
+
+
+# The summary, for the engineer on call and for a program: one dict, two forms.
+
+WORST_HEADER = ("group", "last change", "orphaned", "shared", "failed", "moved", "what is wrong")
+
+
+def summary_facts(
+    output: str,
+    ledger: Mapping[str, Any],
+    rejected: Mapping[str, int],
+    rows: Mapping[str, int],
+    seconds: float,
+    run_on: str,
+) -> dict[str, Any]:
+    """The `--json` object of a simulation; `render_summary` reads the same.
+
+    Args:
+        output: where the ledger is.
+        ledger: totals `groups`, `epochs`, `moved`, `orphaned`, `shared`, `failed_starts`,
+            `first_ms`, `last_ms` and the list `worst_groups`.
+        rejected: bad rows per issue code.
+        rows: rows per output table.
+        seconds: how long the run took.
+        run_on: where it took place, `process` or `spark`.
+    """
+    found = {
+        **ledger,
+        "rejected_rows": rows.get("rejected", 0),
+        "rejected": dict(rejected),
+        "rows": dict(rows),
+    }
+    return result_facts("simulate", output, found, seconds, run_on)
+
+
+def render_summary(facts: Mapping[str, Any]) -> str:
+    """What a person reads: how much there is, then the worst groups and what is wrong with each.
+
+    Orphaned and shared queues are those of each group's last epoch: the state now.
+    """
+    counts = {
+        "groups": facts["groups"],
+        "epochs": facts["epochs"],
+        "queues moved": facts["moved"],
+        "without an owner": facts["orphaned"],
+        "with several owners": facts["shared"],
+        "failed starts": facts["failed_starts"],
+        "rejected rows": facts["rejected_rows"],
+    }
+    notes = {
+        "queues moved": "over the whole time",
+        "without an owner": "now",
+        "with several owners": "now",
+        "failed starts": "new owners that cannot begin to pull",
+        "rejected rows": by_code(facts["rejected"]),
+    }
+    lines = [
+        f"Ledger in {facts['output']} ({took(facts)})",
+        f"Changes from {utc(facts['first_ms'])} to {utc(facts['last_ms'])}",
+        "",
+        *numbers(counts, notes),
+    ]
+    worst = facts["worst_groups"]
+    if worst:
+        title = "The group" if len(worst) == 1 else f"The {len(worst)} worst groups"
+        title = title if facts["groups"] > len(worst) else "Groups, the worst first"
+        lines += ["", title, *table(WORST_HEADER, _cells(worst), text=(0, 1, -1))]
+    return joined(lines)
+
+
+def _cells(groups: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    clusters = {group["cluster"] for group in groups}
+    return [
+        [
+            group["consumer_group"]
+            if len(clusters) == 1
+            else f"{group['cluster']}/{group['consumer_group']}",
+            utc(group["last_ms"]),
+            f"{group['orphaned']:,}",
+            f"{group['shared']:,}",
+            f"{group['failed_starts']:,}",
+            f"{group['moved']:,}",
+            what_is_wrong(group),
+        ]
+        for group in groups
+    ]
+
+
+def what_is_wrong(group: Mapping[str, Any]) -> str:
+    """One sentence on a group's state now; the gravest thing first."""
+    orphaned, shared, failed = group["orphaned"], group["shared"], group["failed_starts"]
+    parts = []
+    if group["status"] == "EMPTY":
+        parts.append("no member is left: nobody reads its queues")
+    elif group["status"] == "FROZEN":
+        parts.append(
+            "a topic cannot be allocated (no readable queue, or the strategy throws): members "
+            "keep what they held"
+        )
+    if orphaned and group["status"] != "EMPTY":
+        parts.append(f"{counted(orphaned, 'queue')} of {group['queues']:,} nobody reads")
+    if shared:
+        parts.append(f"{counted(shared, 'queue')} read by several processes at once")
+    if failed:
+        parts.append(f"{counted(failed, 'start')} failed")
+    return "; ".join(parts) or "nothing"

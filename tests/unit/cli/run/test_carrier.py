@@ -1,0 +1,75 @@
+"""Where a run takes place."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.cli.options import AUTO, PROCESS, SPARK
+from rebalance_core.cli.run.carrier import run_on_of
+from rebalance_core.cli.settings import Settings, resolve_settings
+from rebalance_core.model.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Options:
+    run_on: str = AUTO
+    master: str | None = None
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Inputs of more than 10 bytes are large."""
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    return resolve_settings((), ("limits.process_bytes=10",))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[int, str]:
+    """Files of 6 and 20 bytes."""
+    for size in (6, 20):
+        (tmp_path / str(size)).write_bytes(b"x" * size)
+    return {size: str(tmp_path / str(size)) for size in (6, 20)}
+
+
+def test_by_size_of_the_inputs_alone(settings: Settings, files: dict[int, str]) -> None:
+    small, large = files[6], files[20]
+    assert run_on_of(Options(), settings, [small, None]) == PROCESS
+    assert run_on_of(Options(), settings, [large]) == SPARK
+    assert run_on_of(Options(), settings, [small, small]) == SPARK
+    assert run_on_of(Options(), settings, [small], [large, None]) == PROCESS
+
+
+def test_what_is_not_reached_is_read_and_written_by_spark(
+    settings: Settings, files: dict[int, str]
+) -> None:
+    for inputs, others, why in (
+        (["hdfs://n/x"], [], "local files only"),
+        (["s3a://b/x"], [], "local files only"),
+        ([files[6]], ["gs://b/x"], "only local folders, s3://, s3a://, hdfs:// are reached"),
+    ):
+        assert run_on_of(Options(), settings, inputs, others) == SPARK
+        with pytest.raises(UsageError, match=why):
+            run_on_of(Options(PROCESS), settings, inputs, others)
+
+
+def test_an_object_store_is_written_from_a_process(
+    settings: Settings, files: dict[int, str]
+) -> None:
+    for output in ("s3://b/x", "s3a://b/x"):
+        assert run_on_of(Options(), settings, [files[6]], [output]) == PROCESS
+        assert run_on_of(Options(PROCESS), settings, [files[6]], [output]) == PROCESS
+    for output in ("s3a:///x", "s3a://key:secret@b/x"):
+        with pytest.raises(UsageError, match=r"names no bucket|do not belong"):
+            run_on_of(Options(), settings, [files[6]], [output])
+
+
+def test_what_is_said_counts(
+    settings: Settings, files: dict[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [files[6]]
+    assert run_on_of(Options(SPARK), settings, small) == SPARK
+    assert run_on_of(Options(PROCESS), settings, [files[20]]) == PROCESS
+    assert run_on_of(replace(Options(), master="local[1]"), settings, small) == SPARK
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert run_on_of(Options(), settings, small) == SPARK

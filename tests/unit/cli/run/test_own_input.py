@@ -1,0 +1,51 @@
+"""--overwrite never removes what the run itself reads."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.cli.run.output_folder import LocalFolder, StoreFolder, refuse_own_input
+from rebalance_core.model.errors import OutputExists
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("job", ["simulate", "plan", "propagate", "audit"])
+def test_the_tables_of_an_earlier_job_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str, more: tuple[str, ...]
+) -> None:
+    tables = tmp_path / "tables"
+    assert main("generate", ["--groups", "1", "--output", str(tables)]) == 0
+    before = names(tables)
+    words = [job, "--input", str(tables), "--output", f"{tables}/", "--overwrite", *more]
+    assert main(None, words) == 5
+    assert "which --overwrite would remove" in capsys.readouterr().err
+    assert names(tables) == before
+
+
+def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
+    folder = LocalFolder(str(tmp_path / "night"))
+    (tmp_path / "link").symlink_to(tmp_path / "night")
+    for given in ("night", "night/ingested", "link/ingested", "other/../night"):
+        with pytest.raises(OutputExists, match=r"--previous .* name another"):
+            refuse_own_input(folder, options(previous=str(tmp_path / given)))
+    for given in ("night2", "ingested", "."):
+        refuse_own_input(folder, options(previous=str(tmp_path / given)))
+    refuse_own_input(folder, options(previous="s3://night/ingested"))
+    refuse_own_input(folder, options(input=str(tmp_path / "night"), overwrite=False))
+
+
+def test_in_a_store() -> None:
+    folder = StoreFolder(SimpleNamespace(url="s3://b/night"))  # type: ignore[arg-type]  # its address alone
+    with pytest.raises(OutputExists, match="--input s3a://b/night/ingested is in --output"):
+        refuse_own_input(folder, options(input="s3a://b/night/ingested"))
+    refuse_own_input(folder, options(input="s3://b/night2"))
+
+
+def options(**values: object) -> SimpleNamespace:
+    return SimpleNamespace(**({"overwrite": True} | values))

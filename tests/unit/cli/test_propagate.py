@@ -1,0 +1,142 @@
+"""`rebalance propagate` in this process: what it writes, says and refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from rebalance_core.cli.main import main
+from rebalance_core.cli.propagate import MOST_ADVICE, advice_on
+from rebalance_core.contracts import ALL_TABLES
+from tests.unit.process.propagation.inputs import unknown_member, write_tables
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    return write_tables(tmp_path / "tables")
+
+
+def run(*words: object, code: int = 0) -> None:
+    assert main(None, ["propagate", *map(str, words), "--run-on", "process"]) == code
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    read = ds.dataset(folder / table, format="parquet").to_table()
+    assert read.schema == ALL_TABLES[table].arrow_schema()
+    return list(read.to_pylist())
+
+
+def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    run("--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2)
+    record = json.loads((out / "_run.json").read_text())
+    assert (record["status"], record["job"], record["seed"]) == ("OK", "propagate", 0)
+    assert set(record["outputs"]) == {"propagation", "handovers", "rejected"}
+    assert len(rows(out, "propagation")) == 5
+    assert {row["seed"] for row in rows(out, "handovers")} == {0, 1}
+    printed = capsys.readouterr().out
+    assert "6 futures (seeds 0 to 5) of 5 changes in 2 groups" in printed
+    assert "hand-overs of the first 2" in printed
+    slowest = printed.partition("The slowest changes")[2].splitlines()[2]
+    assert "BROKER_DOWN" in slowest
+    assert "BROKER_DOWN: Members learn of routes at their own poll" in printed
+    assert "groups that broadcast (only their convergence counts): 1" in printed
+
+
+def test_the_json_object(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("--input", tables, "--output", tmp_path / "out", "--seeds", 4, "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["job"], facts["seeds"], facts["changes"], facts["groups"]) == (
+        "propagate",
+        4,
+        5,
+        2,
+    )
+    assert facts["slowest"][0]["convergence_ms_p99"] == max(
+        row["convergence_ms_p99"] for row in facts["slowest"]
+    )
+    assert {cause["cause"]: cause["changes"] for cause in facts["causes"]} == {
+        "BROKER_DOWN": 2,
+        "CONSUMER_JOIN": 1,
+        "CONSUMER_LEAVE": 1,
+        "CONSUMER_LOST": 1,
+    }
+    assert facts["rows"]["propagation"] == 5
+
+
+def test_the_same_digests_again(tables: Path, tmp_path: Path) -> None:
+    records = []
+    for name in ("one", "two"):
+        run("--input", tables, "--output", tmp_path / name, "--seeds", 4)
+        records.append(json.loads((tmp_path / name / "_run.json").read_text())["outputs"])
+    assert records[0] == records[1]
+
+
+def test_a_dry_run_writes_nothing(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--input", tables, "--output", tmp_path / "out", "--dry-run")
+    assert not (tmp_path / "out").exists()
+    printed = capsys.readouterr().out
+    assert "1,000 futures of 5 changes in 2 groups" in printed
+    assert "cluster_events" in printed
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "dry-run"])
+def test_bad_rows_are_listed_or_refused(
+    dry: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = write_tables(tmp_path / "bad", unknown_member())
+    words = ("--input", tables, "--output", tmp_path / "out", "--seeds", 2, *dry)
+    run(*words, "--on-bad-rows", "fail", code=4)
+    assert not (tmp_path / "out" / "propagation").exists()
+    said = capsys.readouterr()
+    assert "UNKNOWN_MEMBER" in said.out + said.err
+    run(*words)
+    if not dry:
+        assert [row["table_name"] for row in rows(tmp_path / "out", "rejected")] == [
+            "cluster_events"
+        ]
+        assert "UNKNOWN_MEMBER" in capsys.readouterr().out
+
+
+def test_an_output_that_exists_is_kept(tables: Path, tmp_path: Path) -> None:
+    words = ("--input", tables, "--output", tmp_path / "out", "--seeds", 2)
+    run(*words)
+    run(*words, code=5)
+    run(*words, "--overwrite")
+
+
+def test_every_mistake_is_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("--seeds", "0", "--first-seed", "x", "--handover-seeds", "-1", "--phases", "logs",
+        "--lost-notices", "2", "--late-name-server", "0.5", "--group", "a b", code=2)  # fmt: skip
+    said = capsys.readouterr().err
+    for mistake in (
+        "--input DIR is missing",
+        "--output DIR is missing",
+        "--seeds 0: not a whole number of 1 or more",
+        "--first-seed x: not a whole number of 0 or more",
+        "--handover-seeds -1: not a whole number of 0 or more",
+        "--phases logs: one of log, random; did you mean log?",
+        "--lost-notices 2: not a share from 0 to 1",
+        "--late-name-server 0.5: expected SHARE:MS",
+        "--group a b: ' ' is in no group's name",
+    ):
+        assert mistake in said
+
+
+def test_a_folder_without_events_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    run("--input", tmp_path / "empty", "--output", tmp_path / "out", code=4)
+    assert "no cluster_events in it" in capsys.readouterr().err
+
+
+def test_advice_is_given_once_and_for_the_slowest() -> None:
+    found = advice_on(["TOPIC_CONFIG", "REQUEST_MODE", "BROKER_DOWN + CONSUMER_JOIN"])
+    assert list(found.values()) == [["TOPIC_CONFIG", "BROKER_DOWN"]]
+    kinds = ["TOPIC_CONFIG", "BROKER_UP", "CONSUMER_LOST", "CONSUMER_JOIN", "SUBSCRIBE"]
+    assert len(advice_on([*kinds, "BROKER_DOWN"])) == MOST_ADVICE
