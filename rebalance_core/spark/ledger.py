@@ -413,11 +413,11 @@ def simulation_forecast(
     checked, counted = check_and_count(tables, options.max_queue_nums, (interests_of,), warn)
     with closing(checked):
         tasks = sized(options, counted.rows, spark).partitions or 1
-        routing = routing_of(counted.noted(Interests), tasks, group_pattern(options), UNDIVIDED)
+        routing = routing_of(counted.stats(Interests), tasks, group_pattern(options), UNDIVIDED)
         return row_forecast(
             checked,
             counted.rows,
             limits,
             lambda: rejected_rows(checked, routing, options),
-            lambda: refuse_no_group(options.group, counted.noted(Interests)),
+            lambda: refuse_no_group(options.group, counted.stats(Interests)),
         )
