@@ -45,3 +45,9 @@ def test_the_readme_is_short_and_its_links_exist() -> None:
     links = re.findall(r"\]\((?!http)([^)#]+)", text)
     assert len(links) > 3
     assert [link for link in links if not (TREE / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((TREE / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
