@@ -79,8 +79,8 @@ def profile_of(version: Version) -> ProducerProfile:
     )
 
 
-# What a producer remembers of slow and failed brokers, and how long it avoids them (rocketmq.md
-# §9.2).
+# What a producer remembers of slow and failed brokers, and how long it avoids them
+# (rocketmq.md §9.2).
 
 # A producer's table of slow and failed brokers (``LatencyFaultToleranceImpl``).
 

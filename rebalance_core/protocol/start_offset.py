@@ -194,8 +194,8 @@ def broker_offset_reply(
     return 0 if in_memory else None
 
 
-# How late a broker knows a commit, and what becomes of commits when a topic goes (rocketmq.md
-# §5.2).
+# How late a broker knows a commit, and what becomes of commits when a topic goes
+# (rocketmq.md §5.2).
 #
 # Upstream: ``RemoteBrokerOffsetStore`` of the client, ``ConsumerOffsetManager`` of the broker.
 
@@ -216,8 +216,8 @@ def deletes_offsets(version: str | Version) -> bool:
     return parse_version(str(version)) >= OFFSETS_GO_WITH_THE_TOPIC
 
 
-# What the first pull makes of a start offset outside the queue: OFFSET_ILLEGAL (rocketmq.md
-# §5.5).
+# What the first pull makes of a start offset outside the queue: OFFSET_ILLEGAL
+# (rocketmq.md §5.5).
 #
 # Upstream: ``DefaultMessageStore.getMessage`` of a master; a slave corrects nothing.
 
@@ -244,8 +244,8 @@ def first_pull_correction(
     return max_offset
 
 
-# Bounds of a broker's timestamp search, from what was seen of the queue over time (rocketmq.md
-# §5.4).
+# Bounds of a broker's timestamp search, from what was seen of the queue over time
+# (rocketmq.md §5.4).
 #
 # Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are not known
 # here; observations of the queue's offsets before and after the timestamp enclose the answer.

@@ -1,8 +1,8 @@
 """Output for people: the audit's HTML page, and pictures of plans.
 
-``audit_report`` holds the values the page shows, ``audit_rows`` and ``group_pictures`` make them of
-rows of tables, ``page.page.render_page`` renders it; ``plots`` has the pictures, ``timeline`` what
-both draw of queues over time. Pictures need matplotlib (extra ``plots``), so they are imported
+``audit_report`` holds the values the page shows and makes them of rows of tables,
+``page.render_page`` renders it; ``plots`` has the pictures, ``timeline`` what both draw of queues
+over time. Pictures need matplotlib (extra ``plots``), so they are imported
 lazily: ``from rebalance_core.report import draw_moves``.
 
 May import: `model`; jinja2 and markupsafe for the page, matplotlib, numpy and pandas for pictures.
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.what_if import draw_what_if
 
 _PICTURES = {
-    "draw_convergence": "simulated.convergence",
+    "draw_convergence": "futures",
     "draw_league": "strategy_points",
     "draw_load": "load",
     "draw_moves": "moves",
     "draw_ownership": "owners_over_time",
     "draw_producers": "producers",
-    "draw_what_if": "what_if.picture",
-    "draw_worst_future": "simulated.future",
+    "draw_what_if": "what_if",
+    "draw_worst_future": "futures",
     "save_picture": "style",
 }
 

@@ -297,8 +297,8 @@ def _lag_ms(draws: Draws) -> int | None:
     return ABANDONED_LAG_MS if draws.chance(ABANDONED_CHANCE) else int(draws.scattered(*LAG_MS))
 
 
-# Where the processes of a group run, and the client id and channel each start gets (rocketmq.md
-# §1.1).
+# Where the processes of a group run, and the client id and channel each start gets
+# (rocketmq.md §1.1).
 
 SHARED_ADDRESS = "172.17.0.1"  # docker0: what every container on a host network may report
 LONGEST_UPTIME_MS = 200 * DAY_MS

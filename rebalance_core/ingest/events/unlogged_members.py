@@ -301,8 +301,8 @@ def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[R
 
 # Members that dumps or their own logs show and no broker's log: lines are dropped under load.
 #
-# Brokers may discard INFO lines, so a join or a graceful leave can be missing (rocketmq.md
-# §10.1).
+# Brokers may discard INFO lines, so a join or a graceful leave can be missing
+# (rocketmq.md §10.1).
 
 DUMP_MS = 10_000
 """A dump's time is its command's start; member changes so near to it are no contradiction."""

@@ -217,8 +217,8 @@ def commit_refused(message: str) -> Fields:
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
 
-# broker.log: who registered, left or was dropped; topics; starts of the broker (rocketmq.md
-# §10.2).
+# broker.log: who registered, left or was dropped; topics; starts of the broker
+# (rocketmq.md §10.2).
 
 BROKER_ID_MAX = 2**31 - 1
 _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. channel="

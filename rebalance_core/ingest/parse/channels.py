@@ -13,8 +13,8 @@ from rebalance_core.ingest.parse.java_text import (
     whole,
 )
 
-# Channels behind a proxy as its log, or a broker with a proxy inside, renders them (rocketmq.md
-# §14).
+# Channels behind a proxy as its log, or a broker with a proxy inside, renders them
+# (rocketmq.md §14).
 
 GRPC, REMOTING = "GRPC", "REMOTING"
 """How a client speaks to its proxy."""

@@ -32,8 +32,8 @@ from rebalance_core.ingest.parse.log_lines import (
     with_fields,
 )
 
-# Lines of a client's log on what failed: members, strategies, heartbeats, pulls (rocketmq.md
-# §13).
+# Lines of a client's log on what failed: members, strategies, heartbeats, pulls
+# (rocketmq.md §13).
 
 NO_LIST = ", get consumer id list failed"
 PULL_FAILED = ("execute the pull request exception", "An error occurred in pull message process")
