@@ -1,6 +1,4 @@
-"""What brokers and members know of a group with different subscriptions (rocketmq.md §6.1,
-§6.2).
-"""
+"""Brokers' and members' knowledge of a group with different subscriptions: rocketmq.md §6.1, §6.2."""
 
 from __future__ import annotations
 

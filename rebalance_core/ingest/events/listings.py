@@ -55,8 +55,8 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 # Connections that ``consumerConnection`` lists and no line of the broker's log announces.
 #
 # They were made before the log begins, after it ended, or their line was dropped
-# (rocketmq.md §10.1). A connection of a client that nothing else shows is taken to exist since that client
-# says it started, else since the log's start.
+# (rocketmq.md §10.1). A connection of a client that nothing else shows is taken to exist since
+# that client says it started, else since the log's start.
 
 _USED = ("client", "client_subscription", "consumer_connected", "heartbeat", "member")
 
