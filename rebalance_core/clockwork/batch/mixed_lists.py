@@ -1,4 +1,7 @@
-"""Brokers' and members' knowledge of a group with different subscriptions: rocketmq.md §6.1, §6.2."""
+"""What brokers and members know of a group with different subscriptions.
+
+See rocketmq.md §6.1, §6.2.
+"""
 
 from __future__ import annotations
 

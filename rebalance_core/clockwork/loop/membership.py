@@ -125,8 +125,8 @@ def subscribed(world: World, client: Client) -> list[int]:
     return sorted(number for number in numbers if number is not None)
 
 
-# Member lists, heartbeats, and whom a broker tells that its list changed (rocketmq.md §6.1,
-# §6.2).
+# Member lists, heartbeats, and whom a broker tells that its list changed
+# (rocketmq.md §6.1, §6.2).
 
 # Member lists, and whom a broker tells that its list changed (rocketmq.md §6.2).
 #
