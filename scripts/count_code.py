@@ -1,4 +1,4 @@
-"""Count the package's files and lines of code; 1 if there are more than the targets allow.
+"""Count the package's files and lines of code; 1 if there are more than the limits allow.
 
     count_code.py [FOLDER]
 
@@ -14,10 +14,12 @@ from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "rebalance_core"
-MOST_FILES = 420
-MOST_FOLDERS = 45
-MOST_CODE = 51_800
-MOST_IMPORTS = 0.09
+# What there is today, with little room: lower them when the tree gets smaller. A new subject
+# that needs more says so here.
+MOST_FILES = 390
+MOST_FOLDERS = 36
+MOST_CODE = 54_200
+MOST_IMPORTS = 0.11
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -70,7 +72,7 @@ def count(source: str) -> Counter[str]:
 
 
 def main(folder: Path = PACKAGE) -> int:
-    """Print the counts, and which of them are above their targets."""
+    """Print the counts, and which of them are above their limits."""
     files = sorted(folder.rglob("*.py"))
     total = sum((count(path.read_text("utf-8")) for path in files), Counter[str]())
     folders = len({path.parent for path in files})
