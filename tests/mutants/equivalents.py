@@ -11,32 +11,32 @@ EQUIVALENT = {
     (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
-    (f"{KERNELS}/state/membership.py", "GONE = -1", "1", "2"): (
+    (f"{KERNELS}/membership.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
     (
-        f"{KERNELS}/tables/metrics.py",
+        f"{KERNELS}/metrics.py",
         "could = block.cells.readable.take(held) & (still >= 0)",
         ">=",
         ">",
     ): "entry 0 is in the first epoch of all, and what follows an entry is in a later one",
-    (f"{KERNELS}/ownership/owners/machine_room_nearby.py", "NO_ROOM = -1", "1", "2"): (
+    (f"{KERNELS}/ownership/owners.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),
     (
-        f"{KERNELS}/state/roster.py",
+        f"{KERNELS}/roster.py",
         "return np.int32 if len(self) <= MOST_NARROW else np.int64",
         "len(self) <= MOST_NARROW",
         "(not (len(self) <= MOST_NARROW))",
     ): "the same numbers in twice the memory; 2^31 entries fit into no test",
     (
-        f"{KERNELS}/state/routes.py",
+        f"{KERNELS}/epochs.py",
         "config_of = place_of.reshape(-1)[: len(group)]",
         "1",
         "2",
     ): "numpy takes any negative size for the one that is not given",
     (
-        f"{KERNELS}/tables/topic_members.py",
+        f"{KERNELS}/loads.py",
         "self._steps = np.zeros(nodes[-1] + 1, np.int32)",
         "1",
         "2",

@@ -148,7 +148,7 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
 def test_a_giant_group_is_divided_by_its_queues(
     spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "GIANT_CELLS", 2_000)
+    monkeypatch.setattr(jobs, "GIANT_CELLS", 2_000)
     options = SimulationOptions(partitions=3)
     inputs = InputTables.read(spark, str(day))
     checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))

@@ -94,5 +94,5 @@ def test_the_tests_of_every_package_are_there() -> None:
 
 
 def test_the_test_of_the_same_name_comes_first() -> None:
-    first, *_ = runner.tests_of("rebalance_core/protocol/members.py", 0, TREE)
-    assert first == "tests/unit/protocol/test_thresholds.py"
+    first, *_ = runner.tests_of("rebalance_core/protocol/start_offset.py", 0, TREE)
+    assert first == "tests/unit/protocol/test_start_offset.py"

@@ -36,7 +36,7 @@ def broker(*events: Event, **settings: Any) -> Tables:
 def metrics(tables: Tables, epoch: int = -1) -> list[tuple[object, ...]]:
     """Topic, clients, queues, clients per queue, queues per client, unreached."""
     epoch = epoch % len(tables["epochs"])
-    return [tuple(row.values())[3:] for row in tables["pop_metrics"] if row["epoch"] == epoch]
+    return [tuple(row.values())[3:11] for row in tables["pop_metrics"] if row["epoch"] == epoch]
 
 
 @pytest.mark.parametrize("share", [-1, 0, 3, 4])

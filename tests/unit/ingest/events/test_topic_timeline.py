@@ -198,7 +198,10 @@ def test_lines_of_one_second_keep_the_order_of_their_file() -> None:
 def route_of(second: int, *brokers: str) -> list[Evidence]:
     queues = {"read_queue_nums": 4, "write_queue_nums": 4, "perm": 6}
     return [
-        replace(said(second, "route_queues", "", broker_name=broker, **queues), source="route.txt")
+        replace(
+            said(second, "route_queues", "", broker_name=broker, **queues),
+            source=f"route-{second}.txt",
+        )
         for broker in brokers
     ]
 

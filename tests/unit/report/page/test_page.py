@@ -219,7 +219,7 @@ def test_the_page_is_rendered_from_inside_a_zip(tmp_path: Path) -> None:
     subprocess.run(builder, check=True, capture_output=True)
     code = (
         f"import sys; sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]\n"
-        "from rebalance_core.report.page import page\n"
+        "from rebalance_core.report import page\n"
         "from rebalance_core.report.audit_report import AuditReport\n"
         f"assert page.__file__.startswith({str(archive)!r}), page.__file__\n"
         "report = AuditReport('c1', 'FINDINGS', 'ERROR', "
