@@ -62,7 +62,7 @@ def late_broker_log(folder: Path) -> None:
     """The older half of one broker's log was rotated away."""
     broker = min((folder / "brokers").iterdir())
     heads = sorted(m[1] for path in broker.glob("*.log") for m in HEAD.finditer(path.read_bytes()))
-    first, last = (datetime.strptime(h.decode(), HEAD_FORMAT) for h in (heads[0], heads[-1]))  # noqa: DTZ007
+    first, last = (datetime.strptime(h.decode(), HEAD_FORMAT) for h in (heads[0], heads[-1]))  # noqa: DTZ007 (as above)
     middle = (first + (last - first) / 2).strftime(HEAD_FORMAT).encode()
     _rewrite(folder, f"brokers/{broker.name}/*.log*", _from(middle))
 
