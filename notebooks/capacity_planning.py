@@ -42,12 +42,8 @@ INPUT = os.environ.get("PLAN_INPUT", str(TREE / "demo/join-leave/tables"))
 GROUP = os.environ.get("PLAN_GROUP", "order-service")
 GROWTH = 3.0  # messages in the sale / messages today
 PICTURES = os.environ.get("PLAN_PICTURES")  # a folder: the pictures are written there too
-STRATEGIES = [
-    "AVG",
-    "AVG_BY_CIRCLE",
-    "CONSISTENT_HASH(virtual_nodes=10)",
-    "CONSISTENT_HASH(virtual_nodes=200)",
-]
+STRATEGIES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=10)",
+              "CONSISTENT_HASH(virtual_nodes=200)"]
 NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
 
 # %%
@@ -56,24 +52,12 @@ from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning import (
-    consumer_counts,
-    movement,
-    planning_strategy,
-    what_if,
+    consumer_counts, movement, planning_strategy, what_if,
 )
 from rebalance_core.report import (
-    draw_convergence,
-    draw_league,
-    draw_load,
-    draw_moves,
-    draw_ownership,
-    draw_producers,
-    draw_what_if,
-    draw_worst_future,
-    save_picture,
+    draw_convergence, draw_league, draw_load, draw_moves, draw_ownership, draw_producers,
+    draw_what_if, draw_worst_future, save_picture,
 )
-
-
 def show(figure, name):
     """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
     if PICTURES:
@@ -147,24 +131,12 @@ for name in NOT_OF_ROCKETMQ:
         ]
         owners = strategy.assign(held, queues, members)
         figures = movement(held, members, owners).group
-        rows.append(
-            {
-                **base._asdict(),
-                "strategy": str(strategy),
-                "of_rocketmq": False,
-                **{
-                    key: getattr(figures, key)
-                    for key in (
-                        "moved",
-                        "minimum_moves",
-                        "max_queues",
-                        "min_queues",
-                        "peak_ratio",
-                        "idle_members",
-                    )
-                },
-            }
-        )
+        rows.append({
+            **base._asdict(), "strategy": str(strategy), "of_rocketmq": False,
+            **{key: getattr(figures, key) for key in (
+                "moved", "minimum_moves", "max_queues", "min_queues", "peak_ratio", "idle_members",
+            )},
+        })
         held = {queue: clients[0] for queue, clients in owners.items() if clients}
     steps.append(pd.DataFrame(rows))
 steps = pd.concat(steps, ignore_index=True)
@@ -208,23 +180,17 @@ def league_of(steps):
     for name, of in steps.groupby("strategy", sort=False):
         compared = of[(of["orphaned"] == 0) & (of["shared"] == 0)]
         fewest = int(compared["minimum_moves"].sum())
-        rows.append(
-            {
-                "strategy": name,
-                "of_rocketmq": bool(of["of_rocketmq"].iloc[0]),
-                "groups": of["consumer_group"].nunique(),
-                "rebalances": len(of),
-                "moved": int(of["moved"].sum()),
-                "moved_per_rebalance": of["moved"].mean(),
-                "minimum_moves": fewest,
-                "amplification": compared["moved"].sum() / fewest if fewest else None,
-                "mean_peak_ratio": of["peak_ratio"].mean(),
-                "worst_peak_ratio": of["peak_ratio"].max(),
-                "idle_members": int(of.groupby(KEYS[:2])["idle_members"].last().sum()),
-                "orphaned": int(of.groupby(KEYS[:2])["orphaned"].last().sum()),
-                "caveat": None if len(compared) == len(of) else "some rebalances have no minimum",
-            }
-        )
+        rows.append({
+            "strategy": name, "of_rocketmq": bool(of["of_rocketmq"].iloc[0]),
+            "groups": of["consumer_group"].nunique(), "rebalances": len(of),
+            "moved": int(of["moved"].sum()), "moved_per_rebalance": of["moved"].mean(),
+            "minimum_moves": fewest,
+            "amplification": compared["moved"].sum() / fewest if fewest else None,
+            "mean_peak_ratio": of["peak_ratio"].mean(), "worst_peak_ratio": of["peak_ratio"].max(),
+            "idle_members": int(of.groupby(KEYS[:2])["idle_members"].last().sum()),
+            "orphaned": int(of.groupby(KEYS[:2])["orphaned"].last().sum()),
+            "caveat": None if len(compared) == len(of) else "some rebalances have no minimum",
+        })
     return pd.DataFrame(rows)
 
 
@@ -235,12 +201,9 @@ with tempfile.TemporaryDirectory() as folder:
     generate_and_write(FleetPlan(groups=20, days=1, seed=7), Path(folder))
     fleet_tables = read_input_tables(folder).tables
 fleet_inputs = {name: fleet_tables[name] for name in ("cluster_events", "consumer_groups")}
-fleet = pd.concat(
-    [
-        steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name)
-        for name in STRATEGIES
-    ]
-)
+fleet = pd.concat([
+    steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name) for name in STRATEGIES
+])
 # under BROADCASTING every member owns everything: no strategy is asked, no minimum, no balance
 fleet = fleet[fleet["minimum_moves"].notna()]
 league = league_of(fleet)
@@ -265,9 +228,7 @@ numbers = {
 doubled = {topic: {b: 2 * n for b, n in brokers.items()} for topic, brokers in numbers.items()}
 in_total = {topic: sum(brokers.values()) for topic, brokers in numbers.items()}
 if today.empty:
-    raise SystemExit(
-        f"{GROUP} has no member at the end of the history: there is nothing to plan from"
-    )
+    raise SystemExit(f"{GROUP} has no member at the end of the history: there is nothing to plan from")
 strategy_today = today["strategy"].iloc[0]
 # In queues as they are today: a queue of the sale weighs GROWTH of them, half of that when doubled.
 capacity = int(during(load, last)["queues"].max())
@@ -329,14 +290,9 @@ def topics_of(queues):
 own_plans = [plan for (_, name), plan in plans.items() if name == strategy_today]
 too_many = max(1, max(in_total.values()) + 2 - len(members))
 trap = what_if(members, numbers, strategy_today, {"add_consumers": too_many})
-lost = what_if(
-    members, numbers, strategy_today, {"lose_broker": sorted(next(iter(numbers.values())))[0]}
-)
-hashed = [
-    plan
-    for (factor, name), plan in plans.items()
-    if factor == 2 and name == "CONSISTENT_HASH(virtual_nodes=10)"
-]
+lost = what_if(members, numbers, strategy_today, {"lose_broker": sorted(next(iter(numbers.values())))[0]})
+hashed = [plan for (factor, name), plan in plans.items()
+          if factor == 2 and name == "CONSISTENT_HASH(virtual_nodes=10)"]
 show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
 
 # %% [markdown]
@@ -348,40 +304,20 @@ show(draw_what_if([lost, trap, *own_plans, *hashed]), "what-if")
 
 # %%
 per_rebalance = league.set_index("strategy")["moved_per_rebalance"].to_dict()
-FIGURES = [
-    "queues",
-    "consumers",
-    "strategy",
-    "of_rocketmq",
-    "peak",
-    "limit",
-    "one_missing",
-    "fits",
-    "idle",
-    "moved",
-    "fewest",
-    "moved_per_rebalance",
-]
-verdicts = pd.DataFrame(
-    [
-        {
-            "queues": len(plan.after.owners),
-            "consumers": len(plan.after.client_ids),
-            "strategy": name,
-            "of_rocketmq": plan.after.strategy.of_rocketmq,
-            "peak": plan.after.peak,
-            "limit": limits[factor],
-            "one_missing": (worst := peak_with_one_missing(factor, plan)),
-            "fits": worst <= limits[factor],
-            "idle": len(plan.after.idle),
-            "moved": plan.moves,
-            "fewest": plan.minimum,
-            "moved_per_rebalance": per_rebalance.get(name),
-        }
-        for (factor, name), plan in plans.items()
-    ],
-    columns=FIGURES,
-).drop_duplicates(["queues", "strategy"])
+FIGURES = ["queues", "consumers", "strategy", "of_rocketmq", "peak", "limit", "one_missing", "fits",
+           "idle", "moved", "fewest", "moved_per_rebalance"]
+verdicts = pd.DataFrame([
+    {
+        "queues": len(plan.after.owners), "consumers": len(plan.after.client_ids),
+        "strategy": name, "of_rocketmq": plan.after.strategy.of_rocketmq,
+        "peak": plan.after.peak, "limit": limits[factor],
+        "one_missing": (worst := peak_with_one_missing(factor, plan)),
+        "fits": worst <= limits[factor], "idle": len(plan.after.idle),
+        "moved": plan.moves, "fewest": plan.minimum,
+        "moved_per_rebalance": per_rebalance.get(name),
+    }
+    for (factor, name), plan in plans.items()
+], columns=FIGURES).drop_duplicates(["queues", "strategy"])
 print("no plan to compare" if verdicts.empty else verdicts.round(2).to_string(index=False))
 
 # %%
@@ -398,9 +334,7 @@ def recommendation():
         f" for {limits[1]:.3g} of today's queues each, or {limits[2]:.3g} if there are twice as many."
     ]
     if ranked.empty:
-        return (
-            words[0] + " No plan of RocketMQ's strategies fits: reduce the load of a queue first."
-        )
+        return words[0] + " No plan of RocketMQ's strategies fits: reduce the load of a queue first."
     best = ranked.iloc[0]
     more_queues = best["queues"] > sum(in_total.values())
     add = best["consumers"] - len(members)
@@ -431,9 +365,7 @@ def recommendation():
         f"Not {len(trap.after.client_ids)} consumers on today's queues: {len(trap.after.idle)} would"
         f" be idle ({', '.join(trap.after.idle)})."
     )
-    sticky = verdicts[
-        (verdicts["strategy"] == "STICKY_BALANCED") & (verdicts["queues"] == best["queues"])
-    ]
+    sticky = verdicts[(verdicts["strategy"] == "STICKY_BALANCED") & (verdicts["queues"] == best["queues"])]
     for row in sticky.itertuples():
         words.append(
             f"STICKY_BALANCED, which RocketMQ does not have, would move {row.moved}: that is what"
@@ -483,8 +415,7 @@ def consumer_peak(variant):
     rates = simulate_producers(replace(model, groups=groups), ())["queue_rates"].to_pylist()
     rate = {
         MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): row["messages_per_second"]
-        for row in rates
-        if row["from_ms"] == model.start_ms + slow.from_ms
+        for row in rates if row["from_ms"] == model.start_ms + slow.from_ms
     }
     load = dict.fromkeys(clients, 0.0)
     for queue, (owner,) in allocate_group(make_strategy("AVG"), list(rate), clients).items():
@@ -499,18 +430,14 @@ for variant in sorted(variants_of(model)[model.groups[0].name], key=str):
     key = (str(variant.version), variant.fault_tolerance)
     row = during_it.set_index(["client_version", "fault_tolerance"]).loc[key]
     again = back.loc[key]
-    table.append(
-        {
-            "client": f"{key[0]} {'on' if key[1] else 'off'}",
-            "sent": row["stored"] / (row["sends"] + row["held_back"]),
-            "failed": row["failed"],
-            "held_back": row["held_back"],
-            "busiest_queue": row["peak_queue_ratio"],
-            "busiest_consumer": consumer_peak(variant),
-            "not_back_after_5_min": int(again["not_recovered"]),
-            "back_after_s": again["recovery_ms"] / 1000,
-        }
-    )
+    table.append({
+        "client": f"{key[0]} {'on' if key[1] else 'off'}",
+        "sent": row["stored"] / (row["sends"] + row["held_back"]),
+        "failed": row["failed"], "held_back": row["held_back"],
+        "busiest_queue": row["peak_queue_ratio"], "busiest_consumer": consumer_peak(variant),
+        "not_back_after_5_min": int(again["not_recovered"]),
+        "back_after_s": again["recovery_ms"] / 1000,
+    })
 verdict = pd.DataFrame(table)
 print(verdict.round(3).to_string(index=False))
 
@@ -542,8 +469,7 @@ print(
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import simulated_handovers
-from rebalance_core.planning.variants import read_strategies
-from rebalance_core.planning.variants import variants_of as plan_variants
+from rebalance_core.planning.variants import read_strategies, variants_of as plan_variants
 from rebalance_core.process.plan import planned_histories, run_plan
 
 FUTURES = 50
@@ -558,42 +484,24 @@ def pace(name, percent, every_s, order="random"):
 
 
 paces = [
-    pace("one a minute", 1.0, 60),
-    pace("one in 5 s", 1.0, 5),
-    pace("a quarter a minute", 25.0, 60),
-    pace("half a minute", 50.0, 60),
-    pace("all at once", 100.0, 60),
-    pace("one a minute, first first", 1.0, 60, "first_first"),
+    pace("one a minute", 1.0, 60), pace("one in 5 s", 1.0, 5),
+    pace("a quarter a minute", 25.0, 60), pace("half a minute", 50.0, 60),
+    pace("all at once", 100.0, 60), pace("one a minute, first first", 1.0, 60, "first_first"),
     pace("one a minute, last first", 1.0, 60, "last_first"),
 ]
 mistakes = []
 asked = ["AVG", "CONSISTENT_HASH(virtual_nodes=200)"]
 with tempfile.TemporaryDirectory() as folder:
     run_plan(
-        steady,
-        plan_variants(paces, read_strategies(asked, mistakes), (0,)),
-        Path(folder) / "plan",
+        steady, plan_variants(paces, read_strategies(asked, mistakes), (0,)), Path(folder) / "plan",
         PlanConfig(group="checkout", futures=FUTURES),
     )
     summary = pd.read_parquet(Path(folder) / "plan/plan_summary")
 deploys = summary[summary["scenario"] != "baseline"].set_index(["scenario", "strategy"])
 deploys = deploys.loc[[(each.name, name) for name in asked for each in paces]].reset_index()
 deploys["settled_s"] = deploys["convergence_ms_p99"] / 1000
-print(
-    deploys[
-        [
-            "scenario",
-            "strategy",
-            "moved",
-            "orphan_queue_seconds",
-            "double_queue_seconds",
-            "expected_replayed_messages",
-            "settled_s",
-        ]
-    ]
-    .round(1)
-    .to_string(index=False)
-)
+print(deploys[["scenario", "strategy", "moved", "orphan_queue_seconds", "double_queue_seconds",
+               "expected_replayed_messages", "settled_s"]].round(1).to_string(index=False))
 
 # %% [markdown]
 # Queues without an owner wait; what two owners read at once is read twice. How long single steps
@@ -601,14 +509,11 @@ print(
 
 # %%
 drawn = ["one a minute", "one in 5 s", "half a minute"]
-variants = plan_variants(
-    [each for each in paces if each.name in drawn], read_strategies(["AVG"], mistakes), (0,)
-)
+variants = plan_variants([each for each in paces if each.name in drawn],
+                         read_strategies(["AVG"], mistakes), (0,))
 futures = pd.concat(
-    simulated_handovers(history, FUTURES)
-    .to_pandas()
-    .query("change_ms >= @first_ms")
-    .assign(pace=name)
+    simulated_handovers(history, FUTURES).to_pandas()
+    .query("change_ms >= @first_ms").assign(pace=name)
     for name, first_ms, history in planned_histories(steady, variants, "checkout")
     if first_ms >= 0
 )
@@ -625,9 +530,7 @@ show(draw_worst_future(futures[futures["pace"] == "one a minute"]), "worst-futur
 # %%
 of = deploys[deploys["strategy"] == "AVG"].set_index("scenario")
 ring = deploys[deploys["strategy"] != "AVG"].set_index("scenario").loc["one a minute"]
-slow, half, whole_group = (
-    of.loc[name] for name in ("one a minute", "half a minute", "all at once")
-)
+slow, half, whole_group = (of.loc[name] for name in ("one a minute", "half a minute", "all at once"))
 print(
     f"EXAMPLE demo/steady, not {GROUP}: 12 consumers, 32 queues.\n"
     f"DEPLOY: under AVG as many at once as the rest can carry. Two halves, a minute apart, cost"
