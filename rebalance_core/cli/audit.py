@@ -156,6 +156,7 @@ def _services(carrier: Carrier) -> SimpleNamespace:
     else:
         from rebalance_core.process import audit as service
         from rebalance_core.process import audit_cases as inputs
+
         # the same functions for the other place of a run: their tables have another type
         from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
         from rebalance_core.process.written_tables import (  # type: ignore[assignment]
