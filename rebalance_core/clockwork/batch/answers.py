@@ -117,7 +117,7 @@ class Answers:
         its = self._elements
         draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
         broker = np.zeros(len(who), np.int64)
-        for version in np.unique(known).tolist():
+        for version in set(known.tolist()):
             rows = np.flatnonzero(known == version)
             brokers = self._brokers[topic][version]
             at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
@@ -177,7 +177,7 @@ class Answers:
         for topic in self._topics:
             known = self._routes.at(topic, who, at_us)
             calm &= known != UNKNOWN
-            for version in np.unique(known[known != UNKNOWN]).tolist():
+            for version in set(known[known != UNKNOWN].tolist()):
                 rows = np.flatnonzero((known == version) & asks & calm)
                 first: NDArray[np.uint64] | None = None
                 for broker in self._brokers[topic][version].tolist():

@@ -32,6 +32,7 @@ class Elements:
         held: (topics, elements) sets of queues.
         limit: passes begin before.
         rest: when something unlogged may move the clock of passes next.
+        alike_us: passes that begin before see what the last one saw.
     """
 
     def __init__(self, futures: Futures, segment: PlaySegment, lives: Ints) -> None:
@@ -83,6 +84,7 @@ class Elements:
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
         self._rests_past = np.zeros(len(self.ids), np.int64)
+        self.alike_us = np.full(len(self.ids), BEFORE_ALL, np.int64)
         self._asks_until_us = segment.asks_until_us
         self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
         if segment.after_gap:

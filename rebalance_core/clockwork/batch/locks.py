@@ -38,7 +38,9 @@ class Stays:
         self._until = np.full((1, size), BEFORE_ALL, np.int64)
         self._release = np.full((1, size), NEVER, np.int64)
         endings = [life.ending for life in script.lives]
-        self._graceful = np.array([each is not None and each.graceful for each in endings], bool)
+        graceful = np.array([each is not None and each.graceful for each in endings], bool)
+        self._unlocks_all = np.where(graceful[:, None], self._ended, NEVER)
+        self._endings = SortedRows(self._unlocks_all.T)
         self._unlocks = np.array([not each.broadcasting for each in futures.traits], bool)
         self._forced = np.array([each.version >= FORCED_UNLOCK for each in futures.traits], bool)
         brokers = np.array(script.broker_entities, np.uint64)
@@ -78,15 +80,18 @@ class Stays:
             found = np.minimum(found, np.where(times > now_us, times, NEVER).min(axis=0))
         return found
 
+    def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
+        """When some process of each future unlocks all that it has by then, next."""
+        return self._endings.first_after(seeds, now_us)
+
     def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """(slots, columns) lives, and where they unlock the queue at that very time."""
         return self._life[:, at], self._release[:, at] == now_us
 
     def _put(self, slot: Ints, at: Ints, lives: Ints) -> None:
-        ended = self._ended[lives, at % self._seeds]
-        self._life[slot, at], self._until[slot, at] = lives, ended
-        # unlockAll of what is still held
-        self._release[slot, at] = np.where(self._graceful[lives], ended, NEVER)
+        seeds = at % self._seeds
+        self._life[slot, at], self._until[slot, at] = lives, self._ended[lives, seeds]
+        self._release[slot, at] = self._unlocks_all[lives, seeds]  # what is still held
 
     def _add_slot(self) -> None:
         self._life = np.concatenate([self._life, np.zeros_like(self._life[:1])])
@@ -228,6 +233,14 @@ class OrderLocks:
         self._owner[got], self._renewed[got] = client[granted], at_us[granted]
         self._stays.begin(got, lives[granted], at_us[granted])
         return granted
+
+    def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
+        """Until when locks refused at a time are refused, as far as it is put down."""
+        at = queues * self._seeds + seeds
+        loss_us = self._givers.next_loss(at, at_us)
+        freed_us = np.minimum(self._stays.next_event(at, at_us), self._renewed[at] + _LOCK_LIFE_US)
+        freed_us = np.minimum(freed_us, self._stays.next_unlock_all(seeds, at_us))
+        return np.minimum(loss_us, np.where(self._givers.give(at, at_us), freed_us, NEVER))
 
     def _advance(self, at: Ints, to_us: Times) -> None:
         """Make up for what happens to locks until a time, that time included."""

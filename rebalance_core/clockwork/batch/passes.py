@@ -10,7 +10,14 @@ from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.batch.shares import NO_QUEUE, REFUSED, UNCHANGED, QueueSets, Shares
+from rebalance_core.clockwork.batch.shares import (
+    NO_QUEUE,
+    REFUSED,
+    UNCHANGED,
+    QueueSets,
+    Shares,
+    added,
+)
 from rebalance_core.clockwork.draws import (
     ADD_AFTER,
     COLD_ADD_AFTER,
@@ -24,8 +31,14 @@ from rebalance_core.clockwork.loop.membership import REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.loop.rebalancing import COLD_PASSES, SAMPLE_AFTER_US, SLOW_PASSES
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.times import REBALANCE_LATER_MS
+
+LATER_US = REBALANCE_LATER_MS * MS_US
+"""From the end of a pass that was refused a lock to the next one; 5.0 and later."""
+
+_AT_ONCE = 32
+"""Passes in vain that are looked at together."""
 
 # Passes of orderly groups: given up, then taken as far as locks are granted (rocketmq.md §7).
 
@@ -53,11 +66,12 @@ class OrderlyPasses:
     ) -> None:
         self._elements, self._answers = elements, answers
         self._sets, self._holdings, self._locks = sets, holdings, locks
-        self._topics = elements.futures.topics
+        self._topics = np.array(elements.futures.topics, np.int64)
         script = elements.futures.script
         self._broker = np.array(script.broker_of_queue, np.int64)
         self._masters = list(script.masters)
         self._masterless = [_masterless(versions, self._masters) for versions in script.routes]
+        self._first = np.zeros(len(script.queues) * len(elements.futures.seeds), np.int64)
 
     def drop(
         self,
@@ -69,22 +83,22 @@ class OrderlyPasses:
     ) -> NDArray[np.bool_]:
         """The first step of passes that take order locks: what is not assigned is given up."""
         its = self._elements
-        dropped = np.zeros(len(mine), bool)
-        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
-            held, wanted = its.held[topic][mine], share[acts]
-            wanted = np.where(changed[acts], wanted, held)
-            its.asked[topic][mine] = wanted
-            kept = self._sets.combined(frozenset.intersection, held, wanted)
-            rows = np.flatnonzero(kept != held)
-            if len(rows):
-                dropped[rows] = True
-                gone = self._sets.combined(frozenset.difference, held[rows], kept[rows])
-                places, queues = self._sets.pairs(gone)
-                whose = mine[rows][places]
-                lives = its.lives[its.life[whose]]
-                self._locks.give_up(lives, queues, its.seed[whose], drop_us[rows][places])
-                self._holdings.move(topic, mine[rows], kept[rows], drop_us[rows], drop_us[rows])
-        return dropped
+        at = np.ix_(self._topics, mine)
+        held, shared = its.held[at], np.array([share[acts] for share in shares])
+        wanted = np.where([changed[acts] for changed in changes], shared, held)
+        its.asked[at] = wanted
+        kept = self._sets.combined(frozenset.intersection, held, wanted)
+        drops = kept != held
+        for topic, remains, rows in zip(self._topics, kept, drops, strict=True):
+            if rows.any():
+                at_us = drop_us[rows]
+                self._holdings.move(topic, mine[rows], remains[rows], at_us, at_us)
+        gone = self._sets.combined(frozenset.difference, held[drops], kept[drops])
+        places, queues = self._sets.pairs(gone)
+        rows = np.nonzero(drops)[1][places]
+        lives = its.lives[its.life[mine[rows]]]
+        self._locks.give_up(lives, queues, its.seed[mine[rows]], drop_us[rows])
+        return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, acts: Ints, knowns: list[Ints]) -> None:
         """Put down which masters passes know no address of; ``knowns`` are versions by topic."""
@@ -105,37 +119,51 @@ class OrderlyPasses:
         its.beats[mine] = outcome.notifies[asks]
         outcome.notifies[asks] = False
 
-    def ask_for_locks(self, who: Ints) -> PassOutcome:
-        """The second step: what is assigned is taken, as far as its locks are granted."""
+    def first_to_ask(self, who: Ints) -> Ints:
+        """Those whom nobody else of ``who`` precedes at the lock of any queue."""
         its = self._elements
-        at = its.asks_us[who]
-        refused, added = np.zeros(len(who), bool), np.zeros(len(who), bool)
-        for topic in self._topics:
-            held = its.held[topic][who]
-            wanted = self._sets.combined(_added, held, its.asked[topic][who])
-            places, queues = self._sets.pairs(wanted)
-            if not len(places):
-                continue
-            lives = its.lives[its.life[who]][places]
-            asked = np.ones(len(queues), bool)
-            for number, broker in enumerate(self._masters):
-                asked &= ~its.masterless[number, who][places] | (self._broker[queues] != broker)
-            granted = self._locks.ask(lives, queues, its.seed[who][places], at[places], asked)
-            got = self._sets.granted(wanted, places, queues, granted)
-            refused |= got != wanted
-            rows = np.flatnonzero(got != 0)
-            added[rows] = True
-            now = self._sets.combined(frozenset.union, held[rows], got[rows])
-            if len(rows):
-                self._holdings.move(topic, who[rows], now, at[rows], at[rows])
+        who = who[np.argsort(its.asks_us[who], kind="stable")]
+        places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
+        rank = places % len(who)
+        at = queues * len(its.futures.seeds) + its.seed[who[rank]]
+        self._first[at] = len(who)
+        np.minimum.at(self._first, at, rank)
+        precedes = np.ones(len(who), bool)
+        precedes[rank[self._first[at] < rank]] = False
+        return np.asarray(who[precedes], np.int64)
+
+    def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
+        """The second step: what is assigned is taken, as far as its locks are granted.
+
+        Also returns until when whoever was refused locks, is refused all of them again, unless
+        somebody gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
+        """
+        its = self._elements
+        at, wanted = its.asks_us[who], self._wanted(who)
+        places, queues = self._sets.pairs(wanted.reshape(-1))
+        rows = places % len(who)
+        lives, seeds = its.lives[its.life[who]][rows], its.seed[who][rows]
+        asked = np.ones(len(queues), bool)
+        for number, broker in enumerate(self._masters):
+            asked &= ~its.masterless[number, who][rows] | (self._broker[queues] != broker)
+        granted = self._locks.ask(lives, queues, seeds, at[rows], asked)
+        got = self._sets.granted(wanted.reshape(-1), places, queues, granted).reshape(wanted.shape)
+        refused, added = (got != wanted).any(axis=0), (got != NO_QUEUE).any(axis=0)
+        refused_until = np.where(refused, NEVER, BEFORE_ALL)
+        lost = rows[~granted]
+        until = self._locks.refused_until(queues[~granted], seeds[~granted], at[lost])
+        np.minimum.at(refused_until, lost, np.where(asked[~granted], until, NEVER))
+        now = self._sets.combined(frozenset.union, its.held[np.ix_(self._topics, who)], got)
+        for topic, holds, gets in zip(self._topics, now, got != NO_QUEUE, strict=True):
+            if gets.any():
+                self._holdings.move(topic, who[gets], holds[gets], at[gets], at[gets])
         its.asks_us[who] = NEVER
         notifies = (added & its.heartbeats[who]) | its.beats[who]
-        in_vain_us = np.maximum(its.used[who] + its.length[who], at)
-        end = np.where(added, its.ends_us[who], in_vain_us)
+        end = np.where(added, its.ends_us[who], np.maximum(its.used[who] + its.length[who], at))
         end += np.where(notifies, self._answers.blocked(who, at), 0)
         later = refused & ~its.is_v4[who]
-        its.wake_later(who[later], end[later] + REBALANCE_LATER_MS * MS_US)
-        return PassOutcome(
+        its.wake_later(who[later], end[later] + LATER_US)
+        outcome = PassOutcome(
             end_us=end,
             balanced=its.balances[who] & ~refused,
             notifies=notifies,
@@ -143,10 +171,41 @@ class OrderlyPasses:
             fetched=np.zeros(len(who), bool),
             timed_out_us=np.zeros(len(who), np.int64),
         )
+        return outcome, refused_until
 
+    def retry_in_vain(self, who: Ints, until_us: Times) -> None:
+        """Skip passes that end before a time, after one that was refused what they ask for.
 
-def _added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    return after - before
+        Nothing wakes them but what passes in vain put down for themselves.
+        """
+        its = self._elements
+        used, last_end, later = its.used[who], its.last_end[who], its.later_us[:, who]
+        begun, columns = np.zeros(len(who), np.int64), np.arange(len(who))
+        wait, least = its.wait[who], its.min_interval[who]
+        retries, wakes_later = np.ones(len(who), bool), ~its.is_v4[who]
+        while retries.any():
+            number = its.number[who] + int(begun.max()) + np.arange(_AT_ONCE)[:, None]
+            drop, add = delays_of(its, who, number)
+            for length in np.maximum(drop + add, its.length[who]):
+                soonest = np.where(later > used, later, NEVER).min(axis=0, initial=NEVER)
+                begin = np.minimum(last_end + wait, np.maximum(soonest, last_end + least))
+                end = begin + length
+                retries &= end < until_us
+                if not retries.any():
+                    break
+                used = np.where(retries, begin, used)
+                last_end = np.where(retries, end, last_end)
+                begun += retries
+                if len(later):  # the pass has used up the earliest
+                    slot = later.argmin(axis=0), columns
+                    later[slot] = np.where(retries & wakes_later, end + LATER_US, later[slot])
+        its.used[who], its.last_end[who], its.later_us[:, who] = used, last_end, later
+        its.number[who] += begun
+
+    def _wanted(self, who: Ints) -> NDArray[np.int32]:
+        """(topics, who) the sets of queues whose locks they ask for."""
+        at = np.ix_(self._topics, who)
+        return self._sets.combined(added, self._elements.held[at], self._elements.asked[at])
 
 
 def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArray[np.bool_]:
@@ -243,16 +302,12 @@ class Passes:
         takes = np.zeros(len(acts), bool)
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
             rows = changed[acts]
-            takes[rows] |= self._sets.adds(its.held[topic][mine[rows]], share[acts[rows]])
-        words = its.words[mine]
-        new = ~its.observed[mine]
-        draws, slow = draws_of(words, Timer.DROP_AFTER, number), new & (number < SLOW_PASSES)
-        drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
+            more = self._sets.combined(added, its.held[topic][mine[rows]], share[acts[rows]])
+            takes[rows] |= more != NO_QUEUE
+        drop, add = delays_of(its, mine, number)
         drop_us = begin[acts] + drop
-        draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)
-        add = np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))
         last_us = drop_us + np.where(takes, add, 0)
-        tail = PASS_TAIL.many(draws_of(words, Timer.PASS_TAIL, number))
+        tail = PASS_TAIL.many(draws_of(its.words[mine], Timer.PASS_TAIL, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
         locks = its.takes_locks[mine]
         if self._orderly is not None and locks.any():
@@ -313,11 +368,36 @@ class Passes:
         outcome.fetched[rows] |= versions != UNKNOWN
         return rows, versions
 
-    def ask_for_locks(self, who: Ints) -> PassOutcome:
-        """The second step of passes of orderly groups."""
+    def first_to_ask(self, who: Ints) -> Ints:
+        """`OrderlyPasses.first_to_ask`."""
+        assert self._orderly is not None
+        return self._orderly.first_to_ask(who)
+
+    def retry_in_vain(self, who: Ints, until_us: Times) -> None:
+        """`OrderlyPasses.retry_in_vain`."""
+        assert self._orderly is not None
+        self._orderly.retry_in_vain(who, until_us)
+
+    def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
+        """`OrderlyPasses.ask_for_locks`."""
         assert self._orderly is not None
         return self._orderly.ask_for_locks(who)
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """`Answers.calm`."""
         return self._answers.calm(who, at_us)
+
+
+def delays_of(its: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
+    """From the begin of passes until queues are given up, and from there until others are taken.
+
+    Args:
+        its: the elements.
+        who: (n,) which of them.
+        number: of their passes, (n,) or (K, n).
+    """
+    words, new = its.words[who], ~its.observed[who]
+    draws, slow = draws_of(words, Timer.DROP_AFTER, number), new & (number < SLOW_PASSES)
+    drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
+    draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)
+    return drop, np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))

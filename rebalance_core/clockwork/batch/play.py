@@ -17,7 +17,7 @@ from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
 from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
-from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares, added
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import (
@@ -56,10 +56,10 @@ class Logbook:
         left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
         for move in moves:
             dropped = move.drop_us < ended[move.elements]
-            added = move.add_us < ended[move.elements]
+            takes = move.add_us < ended[move.elements]
             self._put(move, dropped, move.drop_us, frozenset.difference, GIVEN_UP)
-            self._put(move, added, move.add_us, _added, TAKEN)
-            cut = np.flatnonzero(~added)
+            self._put(move, takes, move.add_us, added, TAKEN)
+            cut = np.flatnonzero(~takes)
             if len(cut):
                 pairs = zip(move.before[cut].tolist(), move.after[cut].tolist(),
                             dropped[cut].tolist(), strict=True)  # fmt: skip
@@ -105,10 +105,6 @@ class Logbook:
             at_us=np.concatenate([each[2] for each in columns]),
             delta=np.concatenate([np.full(len(each[0]), each[3], np.int8) for each in columns]),
         ).in_order()
-
-
-def _added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    return after - before
 
 
 # Which groups are left to the plain loop, and why.

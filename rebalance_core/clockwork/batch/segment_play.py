@@ -16,14 +16,21 @@ from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedR
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
-from rebalance_core.clockwork.batch.passes import Passes
+from rebalance_core.clockwork.batch.passes import LATER_US, Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.draws import DROP_AFTER
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
     CHANNEL_AFTER_US,
     SAMPLE_AFTER_US,
 )
-from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US, HEARTBEAT_US, NEVER, Times
+from rebalance_core.clockwork.ticks import (
+    BEFORE_ALL,
+    FIRST_HEARTBEAT_US,
+    HEARTBEAT_US,
+    NEVER,
+    Times,
+)
 
 Ints = NDArray[np.int64]
 
@@ -100,7 +107,12 @@ class _SegmentPlay:
             self._register(who, begin[who], outcome)
 
     def run_with_locks(self) -> None:
-        """Also in order of time: the requests for order locks."""
+        """Also in order of time: the requests for order locks, as far as they can meet.
+
+        A pass gives up nothing before the shortest `DROP_AFTER`, and one that sees what the one
+        before saw gives up nothing at all. So the locks that are asked for earlier than that are
+        settled, in every future, and go at once, the first at each lock.
+        """
         its = self._elements
         everyone = np.arange(len(its.ids))
         while True:
@@ -110,24 +122,47 @@ class _SegmentPlay:
                 return
             first = self._first_registration(soonest)
             begin = self._next_begin(everyone, first[its.seed])
-            asks = self._asking(its.next_act(begin))
             due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
             who = np.flatnonzero(due & (begin <= first[its.seed]))
             if len(who):
                 self._register(who, begin[who], self._run(who, begin[who]))
+                begin[who] = self._next_begin(who, first[its.seed[who]])
+            settled_us = np.minimum(self._of_futures(self._acts_anew(begin)), first)
+            open_us = np.where(settled_us < NEVER, settled_us + DROP_AFTER.shortest, NEVER)
+            asks_us = np.where(its.asks_us < NEVER, its.next_act(begin), NEVER)
+            asks = np.flatnonzero(asks_us < open_us[its.seed])
             if len(asks):
-                outcome = self._passes.ask_for_locks(asks)
-                its.settle(asks, outcome.end_us, outcome.balanced)
-                self._register(asks, its.used[asks], outcome)
+                self._ask(self._passes.first_to_ask(asks), settled_us)
 
-    def _asking(self, soonest: Times) -> Ints:
-        """Who asks for locks before anybody else of the future does anything."""
+    def _ask(self, who: Ints, settled_us: Times) -> None:
         its = self._elements
-        first = soonest.reshape(-1, len(self._futures.seeds)).min(axis=0)
-        who = np.flatnonzero((soonest == its.asks_us) & (soonest < NEVER))
-        who = who[soonest[who] == first[its.seed[who]]]
-        one_each = np.unique(its.seed[who], return_index=True)[1]
-        return np.asarray(who[one_each], np.int64)
+        outcome, refused_until = self._passes.ask_for_locks(who)
+        its.settle(who, outcome.end_us, outcome.balanced)
+        self._register(who, its.used[who], outcome)
+        until = np.minimum(refused_until, settled_us[its.seed[who]])
+        until = np.minimum(until, its.alike_us[who])
+        until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
+        until = np.minimum(until, np.minimum(its.limit[who], its.rest[who]))
+        rows = np.flatnonzero((its.last_end[who] < until) & ~its.beats[who])
+        if len(rows):
+            self._passes.retry_in_vain(who[rows], until[rows])
+
+    def _acts_anew(self, begin: Times) -> Times:
+        """(elements,) no pass begins before that does what the one before did not."""
+        its = self._elements
+        everyone = np.arange(len(its.ids))
+        end = np.maximum(its.used + its.length, its.asks_us)  # at the earliest
+        woken = np.minimum(self._wake_ups.first_after(everyone, its.used), its.next_later(everyone))
+        again = np.maximum(end + its.min_interval, np.minimum(woken, end + LATER_US))
+        again = np.where(its.rest > end, np.minimum(again, its.rest), again)
+        again = np.where(its.asks_us < NEVER, again, np.minimum(begin, its.rest))
+        again = np.where(again < its.limit, again, NEVER)
+        return np.maximum(again, its.alike_us)
+
+    def _of_futures(self, times: Times) -> Times:
+        """(S,) the first of each future."""
+        first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return first
 
     def keep(self) -> None:
         """Hand everything to the next segment."""
@@ -152,28 +187,35 @@ class _SegmentPlay:
     def _run(self, who: Ints, begin: Times) -> PassOutcome:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
-        # what a pass fetches, its next one sees
-        told = ~outcome.fetched & (self._elements.asks_us[who] == NEVER)
-        self._skip_idle(who[told], begin[told] + SAMPLE_AFTER_US)
+        self._note_view(who, begin + SAMPLE_AFTER_US, outcome)
+        at_rest = who[self._elements.asks_us[who] == NEVER]
+        self._skip_idle(at_rest)
         return outcome
 
-    # --- passes that change nothing -------------------------------------------------------
+    # --- passes that see what the one before saw ------------------------------------------
 
-    def _skip_idle(self, who: Ints, seen_us: Times) -> None:
-        """Skip passes that see what the one before saw, whichever broker they ask."""
+    def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
+        """Put down until when passes see what these saw, whichever broker they ask."""
         its = self._elements
         seed = its.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
-        until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
+        # what a pass fetches, its next one sees
+        rows = np.flatnonzero((until > its.used[who]) & ~outcome.fetched)
+        rows = rows[self._passes.calm(who[rows], seen_us[rows])]
+        its.alike_us[who] = BEFORE_ALL
+        its.alike_us[who[rows]] = until[rows]
+
+    def _skip_idle(self, who: Ints) -> None:
+        """Skip passes that see what the one before saw, and so change nothing."""
+        its = self._elements
+        until = np.minimum(its.alike_us[who], self._wake_ups.first_after(who, its.used[who]))
         until = np.minimum(until, its.next_later(who))
         until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
-        if len(rows):
-            rows = rows[self._passes.calm(who[rows], seen_us[rows])]
-            its.skip_before(who[rows], until[rows])
+        its.skip_before(who[rows], until[rows])
 
     def _list_changes(self) -> Times:
         """(S, K) when a broker, or the list of one that is not fresh, changes."""
@@ -199,8 +241,7 @@ class _SegmentPlay:
             soonest = np.maximum(begin, known)
             missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
             found = np.where(missing, np.minimum(found, soonest), found)
-        first: Times = found.reshape(-1, len(self._futures.seeds)).min(axis=0)
-        return first
+        return self._of_futures(found)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
         """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""

@@ -21,14 +21,30 @@ UNCHANGED = -1
 REFUSED = -2
 """The strategy throws: what is held stays, and from 5.2 on the next pass comes soon."""
 _NOT_YET = -3
+_SET_BITS = 32
+_SECOND = (1 << _SET_BITS) - 1
+
+
+SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
+
+
+def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
+    """What a set has that one before has not."""
+    return after - before
 
 
 @dataclass(eq=False)
 class QueueSets:
-    """Sets of queues by number; the empty one is 0."""
+    """Sets of queues by number; the empty one is 0.
+
+    What two sets come to is worked out once; from then on it is looked up.
+    """
 
     sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
     _numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
+    _queues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    _known: dict[SetOf, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
 
     def number(self, queues: Iterable[int]) -> int:
         """The number of a set, equal for equal sets."""
@@ -39,29 +55,39 @@ class QueueSets:
         return self._numbers[key]
 
     def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(place, queue) of every queue of every set in a column of sets."""
-        used, places = np.unique(numbers, return_inverse=True)
-        queues = [sorted(self.sets[number]) for number in used.tolist()]
-        sizes = np.array([len(each) for each in queues], np.int64)
-        flat = np.array([queue for each in queues for queue in each], np.int64)
-        begins = np.cumsum(sizes) - sizes
-        size = sizes[places]
-        total = int(size.sum())
-        offset = np.arange(total) - np.repeat(np.cumsum(size) - size, size)
+        """(place, queue) of every queue of every set in a column of sets; places rise."""
+        new = self.sets[len(self._ends) :]
+        if new:
+            queues = [queue for each in new for queue in sorted(each)]
+            sizes = np.array([len(each) for each in new], np.int64)
+            self._queues = np.concatenate([self._queues, np.array(queues, np.int64)])
+            self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(sizes)])
+        ends = self._ends[numbers]
+        size = ends - np.where(numbers == NO_QUEUE, ends, self._ends[numbers - 1])
         rows = np.repeat(np.arange(len(numbers)), size)
-        return rows, flat[np.repeat(begins[places], size) + offset]
+        return rows, self._queues[(ends - np.cumsum(size))[rows] + np.arange(len(rows))]
 
     def combined(
-        self,
-        of: Callable[[frozenset[int], frozenset[int]], frozenset[int]],
-        first: NDArray[np.int32],
-        second: NDArray[np.int32],
+        self, of: SetOf, first: NDArray[np.int32], second: NDArray[np.int32]
     ) -> NDArray[np.int32]:
         """The set that a function makes of each two sets."""
-        many = len(self.sets)
-        codes, places = np.unique(first.astype(np.int64) * many + second, return_inverse=True)
-        sets = [(self.sets[code // many], self.sets[code % many]) for code in codes.tolist()]
-        return np.array([self.number(of(a, b)) for a, b in sets], np.int32)[places]
+        wanted = first.astype(np.int64) << _SET_BITS | second
+        codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
+        at = np.searchsorted(codes, wanted)
+        missing = np.append(codes, -1)[at] != wanted
+        if missing.any():
+            new = np.unique(wanted[missing])
+            firsts, seconds = (new >> _SET_BITS).tolist(), (new & _SECOND).tolist()
+            sets = [
+                self.number(of(self.sets[a], self.sets[b]))
+                for a, b in zip(firsts, seconds, strict=True)
+            ]
+            codes = np.concatenate([codes, new])
+            order = np.argsort(codes)
+            codes, made = codes[order], np.concatenate([made, np.array(sets, np.int32)])[order]
+            self._known[of] = codes, made
+            at = np.searchsorted(codes, wanted)
+        return made[at]
 
     def granted(
         self,
@@ -71,22 +97,13 @@ class QueueSets:
         got: NDArray[np.bool_],
     ) -> NDArray[np.int32]:
         """The sets without the (place, queue) pairs that were not granted."""
-        found = wanted.copy()
-        missing = np.unique(places[~got])
-        kept: dict[int, list[int]] = {place: [] for place in missing.tolist()}
-        rows = np.flatnonzero(got & np.isin(places, missing))
-        for place, queue in zip(places[rows].tolist(), queues[rows].tolist(), strict=True):
-            kept[place].append(queue)
-        for place, its in kept.items():
-            found[place] = self.number(its)
+        size = np.bincount(places, minlength=len(wanted))
+        many = np.bincount(places[got], minlength=len(wanted))
+        found = np.where(many == 0, np.int32(NO_QUEUE), wanted)
+        for place in np.flatnonzero((many > 0) & (many < size)).tolist():
+            begin, end = np.searchsorted(places, (place, place + 1))
+            found[place] = self.number(queues[begin:end][got[begin:end]].tolist())
         return found
-
-    def adds(self, before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """True where the set after has a queue that the one before has not."""
-        many = len(self.sets)
-        codes, places = np.unique(before.astype(np.int64) * many + after, return_inverse=True)
-        found = [not self.sets[code % many] <= self.sets[code // many] for code in codes.tolist()]
-        return np.array(found, bool)[places]
 
 
 class Shares:
