@@ -33,6 +33,11 @@ class Averagely(AllocationStrategy):
         """``getName()``."""
         return "AVG"
 
+    @property
+    def by_place(self) -> bool:
+        """Ids only say who is first."""
+        return True
+
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
@@ -70,6 +75,11 @@ class AveragelyByCircle(AllocationStrategy):
     def name(self) -> str:
         """``getName()``."""
         return "AVG_BY_CIRCLE"
+
+    @property
+    def by_place(self) -> bool:
+        """Ids only say who is first."""
+        return True
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

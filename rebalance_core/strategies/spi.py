@@ -93,6 +93,11 @@ class AllocationStrategy(ABC):
         return {cid: self.allocate(cid, queues, client_ids) for cid in dict.fromkeys(client_ids)}
 
     @property
+    def by_place(self) -> bool:
+        """True if a share depends on the first place of a client id and on how many there are."""
+        return False
+
+    @property
     def returns_null(self) -> bool:
         """True if upstream returns Java's null where `allocate` returns an empty list."""
         return False

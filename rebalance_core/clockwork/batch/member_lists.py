@@ -34,6 +34,9 @@ from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.versions import parse_version
 
+_CELLS = 1 << 16
+"""Pairs of a pass and a life that are looked at together: they fit into the cache."""
+
 
 @dataclass(eq=False)
 class MemberList:
@@ -110,11 +113,12 @@ class MemberLists:
             at_us: (n,) times.
         """
         total = np.full(len(at_us), place.settled, np.uint64)
-        for life in place.moving:
-            there = (place.since[life][lives_seeds] <= at_us) & (
-                at_us < place.until[life][lives_seeds]
-            )
-            total += np.where(there, self.hashes[life], np.uint64(0))
+        step = max(1, _CELLS // max(1, len(at_us)))
+        for first in range(0, len(place.moving), step):
+            lives = place.moving[first : first + step]
+            at = lives[:, None], lives_seeds
+            there = (place.since[at] <= at_us) & (at_us < place.until[at])
+            total += np.where(there, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ class _SegmentPlay:
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
         self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
+        self._orderly = locks is not None
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
@@ -202,8 +203,9 @@ class _SegmentPlay:
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
-        # what a pass fetches, its next one sees
-        rows = np.flatnonzero((until > its.used[who]) & ~outcome.fetched)
+        # nobody else asks; and what a pass fetches, its next one sees
+        asked_us = its.used[who] if self._orderly else its.last_end[who] + its.wait[who]
+        rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
         rows = rows[self._passes.calm(who[rows], seen_us[rows])]
         its.alike_us[who] = BEFORE_ALL
         its.alike_us[who[rows]] = until[rows]

@@ -12,6 +12,7 @@ from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 NO_QUEUE = 0
@@ -129,6 +130,11 @@ class Shares:
         self._views: list[tuple[int, tuple[str, ...]]] = []
         self._table = np.empty((0, len(self._traits)), np.int32)
         self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
+        self._of_places: dict[tuple[tuple[str, str], int, int], list[int]] = {}
+        self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
+        for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
+            names = self._alike.setdefault((trait.member.strategy, trait.member.version), {})
+            names.setdefault(life.client_id, []).append(number)
         self._all = [sets.number(each.queues) for each in self._versions]
 
     def everything(self, versions: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -156,9 +162,10 @@ class Shares:
         shares = self._table[rows, lives]
         asked = np.flatnonzero(shares == _NOT_YET)
         if len(asked):
-            pairs = np.unique(np.stack([rows[asked], lives[asked]]), axis=1)
-            for row, life in pairs.T.tolist():
-                self._table[row, life] = self._share(life, *self._views[row])
+            pairs = np.unique(rows[asked] * self._table.shape[1] + lives[asked])
+            for row, life in zip(*divmod(pairs, self._table.shape[1]), strict=True):
+                if self._table[row, life] == _NOT_YET:
+                    self._share(int(row), int(life))
             shares = self._table[rows, lives]
         return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
 
@@ -188,17 +195,46 @@ class Shares:
         self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
         return np.searchsorted(self._keys, keys)
 
-    def _share(self, life: int, version: int, members: tuple[str, ...]) -> int:
-        trait = self._traits[life]
-        numbers = self._versions[version].queues
-        if not members or (not numbers and trait.version >= EMPTY_IS_UNKNOWN):
-            return UNCHANGED
+    def _share(self, row: int, life: int) -> None:
+        """Work out what a life takes in a view, and with it all others of its strategy."""
+        trait, (version, members) = self._traits[life], self._views[row]
+        client_id = self._script.lives[life].client_id
+        if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
+            self._table[row, life] = UNCHANGED
+            return
         key = trait.member.strategy, trait.member.version
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
-        client_id = self._script.lives[life].client_id
         try:
-            share = self._strategies[key].allocate(client_id, self._queues[version], members)
+            shares = self._shares(key, version, members)
+            if client_id not in shares:
+                share = self._strategies[key].allocate(client_id, self._queues[version], members)
+                shares = {client_id: self._number(share)}
         except AllocationError:
-            return REFUSED
-        return self._sets.number(self._numbers[queue] for queue in share)
+            self._table[row, life] = REFUSED
+            return
+        known = self._alike[key]
+        found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
+        self._table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
+
+    def _shares(
+        self, key: tuple[str, str], version: int, members: tuple[str, ...]
+    ) -> dict[str, int]:
+        """Sets by client id, of all members; none where a strategy throws for one of them."""
+        strategy, queues = self._strategies[key], self._queues[version]
+        try:
+            if not strategy.by_place or "" in members:
+                found = strategy.allocate_all(queues, members)
+                return {client_id: self._number(share) for client_id, share in found.items()}
+            of_places = self._of_places.get((key, version, len(members)))
+            if of_places is None:
+                found = strategy.allocate_all(queues, [str(n) for n in range(len(members))])
+                of_places = [self._number(share) for share in found.values()]
+                self._of_places[key, version, len(members)] = of_places
+        except AllocationError:
+            return {}
+        # a client id that comes twice has its first place
+        return dict(zip(reversed(members), reversed(of_places), strict=True))
+
+    def _number(self, queues: list[MessageQueue]) -> int:
+        return self._sets.number(map(self._numbers.__getitem__, queues))
