@@ -9,20 +9,20 @@ from typing import Any
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    by_code,
-    numbers,
-    output_lines,
-    result_facts,
-    took,
-)
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.carrier import Carrier, carrier_of
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Outcome, table_records
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
-from rebalance_core.cli.terminal import joined, say
+from rebalance_core.cli.terminal import (
+    DRY_RUN,
+    by_code,
+    joined,
+    numbers,
+    output_lines,
+    result_facts,
+    say,
+    took,
+)
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection

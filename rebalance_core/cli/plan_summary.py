@@ -5,17 +5,17 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli.job_options import PlanOptions
-from rebalance_core.cli.printed import (
+from rebalance_core.cli.terminal import (
     DRY_RUN,
     WIDTH,
     RowReport,
     counted,
+    joined,
     result_facts,
     table,
     took,
     whole,
 )
-from rebalance_core.cli.terminal import joined
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
 

@@ -8,23 +8,24 @@ from typing import Any
 from rebalance_core.cli.job_options import PropagateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    WIDTH,
-    RowReport,
-    output_lines,
-    rejected_rows,
-    result_facts,
-    table,
-    took,
-    utc,
-)
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.carrier import Carrier, carrier_of
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import joined, say, warn
+from rebalance_core.cli.terminal import (
+    DRY_RUN,
+    WIDTH,
+    RowReport,
+    joined,
+    output_lines,
+    rejected_rows,
+    result_facts,
+    say,
+    table,
+    took,
+    utc,
+    warn,
+)
 from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.contracts import REJECTED

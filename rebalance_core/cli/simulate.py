@@ -9,24 +9,26 @@ from rebalance_core.cli import settings as of_settings
 from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
+from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
+from rebalance_core.cli.run.run_record import outcome_of, redact_text
+from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
+from rebalance_core.cli.terminal import (
     DRY_RUN,
     RowReport,
     by_code,
     counted,
+    joined,
     numbers,
     output_lines,
     result_facts,
+    say,
     table,
     took,
     utc,
+    warn,
+    warn_of_nothing,
 )
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
-from rebalance_core.cli.run.run_record import outcome_of, redact_text
-from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
-from rebalance_core.cli.terminal import joined, say, warn, warn_of_nothing
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from rebalance_core.explain.answer import (
+    NOT_TOLD,
     Acquisition,
     Event,
     Explanation,
     Holder,
     Lists,
+    Reason,
     Sharing,
     Taker,
-    start_of,
-)
-from rebalance_core.explain.reason import (
-    NOT_TOLD,
-    Reason,
     nobody_reason,
     owner_reason,
     pulls,
+    start_of,
     taker_reason,
     unreached_reason,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rebalance_core.kernels.cells import Block, Broadcast, Queues, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.group_rows import EVERYONE
-from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.changes import Holdings
 from rebalance_core.kernels.ownership.pop_answers import PopAnswers, Reach, Readable
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, SharedTopics
 from rebalance_core.kernels.segments import (

@@ -26,11 +26,11 @@ from rebalance_core.kernels.loads import (
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
     Differ,
+    Holdings,
     OwnerChanges,
     held_before,
     preceding,
 )
-from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
 from rebalance_core.kernels.ownership.prepared_groups import (
     PreparedGroups,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from rebalance_core.kernels.cells import ABSENT, NOBODY
-from rebalance_core.kernels.coded_groups import CodedGroups, Events
+from rebalance_core.kernels.coded_groups import GONE, CodedGroups, Events, Membership
 from rebalance_core.kernels.epochs import Epochs
-from rebalance_core.kernels.membership import GONE, Membership
 from rebalance_core.kernels.segments import (
     AnyInts,
     Bools,

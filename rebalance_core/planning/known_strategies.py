@@ -27,8 +27,13 @@ from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
 from rebalance_core.strategies.machine_room import NEARBY
-from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
-from rebalance_core.strategies.text_form import number_in_text, settings_of
+from rebalance_core.strategies.registry import (
+    DEFAULT_VERSION,
+    KNOWN_NAMES,
+    number_in_text,
+    settings_of,
+    unknown_name,
+)
 
 # STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
 #

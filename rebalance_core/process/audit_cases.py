@@ -17,12 +17,12 @@ from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, clu
 from rebalance_core.checks.input_tables import (
     InputTables,
     input_tables_of,
+    local_tables,
     read_input_tables,
     read_table,
     stored_input_tables,
     stored_table,
 )
-from rebalance_core.checks.locations import local_tables
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import (

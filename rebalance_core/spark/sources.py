@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
-from rebalance_core.checks.locations import unknown_names
+from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import (

@@ -13,6 +13,8 @@ from rebalance_core.kernels.coded_groups import (
     NO_SHARE,
     CodedGroups,
     Events,
+    Membership,
+    follow_members,
     type_code,
 )
 from rebalance_core.kernels.epochs import (
@@ -30,7 +32,6 @@ from rebalance_core.kernels.epochs import (
 )
 from rebalance_core.kernels.grid import Grid, build_grid, spread, spread_values, with_master_windows
 from rebalance_core.kernels.group_rows import TYPES, Groups, strategies_of_groups
-from rebalance_core.kernels.membership import Membership, follow_members
 from rebalance_core.kernels.ownership.owners import (
     Rings,
     blank_groups,

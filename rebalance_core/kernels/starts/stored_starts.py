@@ -36,12 +36,12 @@ from rebalance_core.kernels.starts.first_starts import (
 )
 from rebalance_core.kernels.starts.handovers import Handover, Inside, given_up, shared_past
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.protocol.members import ROUTE_MS
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
-from rebalance_core.protocol.windows import ROUTE_MS
 
 # Where BROADCASTING members start on queues they held before: their own offset files.
 
