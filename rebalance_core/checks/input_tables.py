@@ -13,20 +13,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks import text_rows
 from rebalance_core.checks.conform import conform, conformed_schema, refuse_missing_columns
 from rebalance_core.checks.parquet_rows import ParquetTable
-from rebalance_core.checks.text_rows import (
-    UTF8,
-    Lines,
-    csv_rows,
-    header_names,
-    json_rows,
-    lines_of_file,
-    names_of_line,
-    not_blank,
-    number_lines,
-    open_unpacked,
-)
+from rebalance_core.checks.text_rows import Lines
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
@@ -211,7 +201,7 @@ def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list
     unknown: set[str] = set()
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files):
-        read = json_rows(table, lines)
+        read = text_rows.json_rows(table, lines)
         parts.append(read.rows)
         unknown |= read.unknown
     return pa.concat_tables(parts), unknown_names(table, unknown, TECHNICAL)
@@ -221,31 +211,33 @@ def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[
     header = _first_line(files)
     if header is None:
         return conformed_schema(table).empty_table(), []
-    names = header_names(path, header)
+    names = text_rows.header_names(path, header)
     refuse_missing_columns(table, names)
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files, header):
-        parts.append(csv_rows(table, names, lines).rows)
+        parts.append(text_rows.csv_rows(table, names, lines).rows)
     return pa.concat_tables(parts), unknown_names(table, names, TECHNICAL)
 
 
 def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
     """The numbered lines of all files that are not blank."""
     for file in files:
-        with open_unpacked(file) as opened:
-            for batch in number_lines(lines_of_file(Path(file).name, opened), header):
-                filled = not_blank(batch[RAW])
+        with text_rows.open_unpacked(file) as opened:
+            for batch in text_rows.number_lines(
+                text_rows.lines_of_file(Path(file).name, opened), header
+            ):
+                filled = text_rows.not_blank(batch[RAW])
                 if pc.any(filled).as_py():
                     some = batch if pc.all(filled).as_py() else batch.filter(filled)
-                    yield Lines(some[RAW], some[SOURCE], some[UTF8])
+                    yield Lines(some[RAW], some[SOURCE], some[text_rows.UTF8])
 
 
 def _first_line(files: Sequence[str]) -> str | None:
     """The first line of the largest file that has one: Spark's tasks begin with it."""
     by_size = sorted(files, key=os.path.getsize, reverse=True)
     for file in by_size:
-        with open_unpacked(file) as opened:
-            for batch in lines_of_file(file, opened):
+        with text_rows.open_unpacked(file) as opened:
+            for batch in text_rows.lines_of_file(file, opened):
                 if len(batch):
                     return str(batch[RAW][0].as_py()).lstrip("\ufeff")
     return None
@@ -341,4 +333,4 @@ def input_tables_of(tables: Mapping[str, pa.Table]) -> InputTables:
 
 def _names_in_raw(rows: pa.Table) -> set[str]:
     lines = rows.column(RAW).drop_null().to_pylist()
-    return set().union(*map(names_of_line, lines))
+    return set().union(*map(text_rows.names_of_line, lines))

@@ -151,11 +151,13 @@ def _services(carrier: Carrier) -> SimpleNamespace:
         inputs: Any = audit
         service: Any = audit
     else:
-        from rebalance_core.engine.table_writer import read_written, reader_of
+        # the same functions for the other place of a run: their tables have another type
+        from rebalance_core.engine.table_writer import (  # type: ignore[assignment]
+            read_written,
+            reader_of,
+        )
         from rebalance_core.process import audit as service
         from rebalance_core.process import audit_cases as inputs
-
-        # the same functions for the other place of a run: their tables have another type
         from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
     return SimpleNamespace(
         ingest_and_write=ingest_and_write,

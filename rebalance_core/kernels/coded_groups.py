@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.kernels import group_rows
 from rebalance_core.kernels.codes import (
     COMMITS,
     EVENTS,
@@ -27,17 +28,7 @@ from rebalance_core.kernels.codes import (
     encode_channels,
     list_pointers,
 )
-from rebalance_core.kernels.group_rows import (
-    NO_KIND,
-    OWN_WORDS,
-    Divisions,
-    Groups,
-    StrategyFor,
-    divided,
-    kind_of,
-    read_groups,
-    words_of,
-)
+from rebalance_core.kernels.group_rows import Divisions, Groups, StrategyFor
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
@@ -137,7 +128,7 @@ def read_events(
     )
     words = {
         name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
-        for name in OWN_WORDS
+        for name in group_rows.OWN_WORDS
     }
     types = _types(given)
     perm = given.ints("perm", null=DEFAULT_PERM)
@@ -407,8 +398,10 @@ class CodedGroups:
         if number == 0:
             return self  # the kind of a group that divides is that of its first strategy
         allocation = self.divisions.of_number(number, len(self.groups))
-        kinds = [*map(kind_of, self.strategies), NO_KIND]
-        kind = np.where(self.groups.kind == NO_KIND, NO_KIND, np.array(kinds)[allocation])
+        kinds = [*map(group_rows.kind_of, self.strategies), group_rows.NO_KIND]
+        kind = np.where(
+            self.groups.kind == group_rows.NO_KIND, group_rows.NO_KIND, np.array(kinds)[allocation]
+        )
         return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 
@@ -432,7 +425,7 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
-    found_words = encode_all(words_of(tables, options.strategy_override))
+    found_words = encode_all(group_rows.words_of(tables, options.strategy_override))
     brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
     brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
@@ -444,8 +437,9 @@ def read_coded_groups(
     for _, found in named.values():
         codes |= found
     words, sets = named["words"][0], TopicSets()
-    groups, strategies, divisions = divided(
-        read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
+    retry = options.include_retry_topics
+    groups, strategies, divisions = group_rows.divided(
+        group_rows.read_groups(tables[GROUPS], codes, words, sets, retry=retry),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
     order = np.argsort(groups.kind, kind="stable")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Block, Cells, Piece, Queues, Shared, Spans
 from rebalance_core.kernels.codes import coded, names_of
 from rebalance_core.kernels.grid import masterless_queues
@@ -15,15 +16,7 @@ from rebalance_core.kernels.metrics import metric_rows, pop_metric_rows
 from rebalance_core.kernels.ownership.changes import KINDS, Differ, Holdings, OwnerChanges
 from rebalance_core.kernels.ownership.pop_answers import Reach
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    Periods,
-    first_of_run,
-    last_of_run,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints, Periods
 from rebalance_core.kernels.starts.pull_starts import PullStarts
 from rebalance_core.kernels.table_rows import (
     group_columns,
@@ -80,7 +73,7 @@ def _several(prepared: PreparedGroups) -> Periods:
     step = np.repeat([1, -1], len(run))
     order = np.lexsort((epoch, client))
     client, epoch, total = client[order], epoch[order], np.cumsum(step[order])
-    last = np.flatnonzero(last_of_run(client, epoch))  # every client's steps add up to 0
+    last = np.flatnonzero(segments.last_of_run(client, epoch))  # every client's steps add up to 0
     client, epoch, many = client[last], epoch[last], total[last] > 1
     opens = np.flatnonzero(many)
     shared = Periods.union(
@@ -104,13 +97,13 @@ def _of_piece(
     unread = held & ~cells.readable
     channels = _channels(prepared, cells, piece.spans if isinstance(piece, Shared) else None,
                          several)  # fmt: skip
-    turns = first_of_run(unread, cells.segment)
+    turns = segments.first_of_run(unread, cells.segment)
     turns[channels.begin] = True
     turns[channels.end[channels.end < len(cells)]] = True
     begin = np.flatnonzero(turns)
     first = np.searchsorted(begin, channels.begin)
     count = np.searchsorted(begin, channels.end) - first
-    stretch, channel = ranges(first, count), np.repeat(channels.minor - 1, count)
+    stretch, channel = segments.ranges(first, count), np.repeat(channels.minor - 1, count)
     order = np.lexsort((channel, stretch))
     of_stretch = np.bincount(stretch, minlength=len(begin))
     shown = np.flatnonzero(unread[begin] | (of_stretch > 0))
@@ -119,7 +112,7 @@ def _of_piece(
     begin = begin[shown]
     return _state_rows(
         prepared, queues, cells, begin, end, cells.readable[begin],
-        pa.ListArray.from_arrays(pa.array(pointers(of_stretch[shown]), pa.int32()), names),
+        pa.ListArray.from_arrays(pa.array(segments.pointers(of_stretch[shown]), pa.int32()), names),
     )  # fmt: skip
 
 
@@ -148,8 +141,8 @@ def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
     prepared, holdings = answers.prepared, answers.holdings
     for cells in holdings.laid_out(np.ones(len(prepared.grid.topics.group), np.int64)):
         readable = cells.readable
-        begin = np.flatnonzero(readable & first_of_run(readable, cells.segment))
-        end = np.flatnonzero(readable & last_of_run(readable, cells.segment)) + 1
+        begin = np.flatnonzero(readable & segments.first_of_run(readable, cells.segment))
+        end = np.flatnonzero(readable & segments.last_of_run(readable, cells.segment)) + 1
         none = pa.array(np.zeros(len(begin) + 1, np.int32))
         yield _state_rows(
             prepared, holdings.queues, cells, begin, end, readable[begin],
@@ -224,7 +217,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         if not isinstance(piece, Block):
             shared += np.bincount(epoch[piece.holders > 1], minlength=count)
     grid = prepared.grid
-    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
+    epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))
     queues = np.bincount(epoch, grid.queues, minlength=count)
     frozen = np.bincount(epoch[grid.frozen], minlength=count) > 0
     popped = prepared.popped
@@ -267,7 +260,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
     """One row per process and stretch of epochs with the same settings."""
     runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.coded.names
     rows, topics = prepared.coded.topic_sets.members(states.subscriptions[runs.state])
-    bounds = pointers(np.bincount(rows, minlength=len(runs.group)))
+    bounds = segments.pointers(np.bincount(rows, minlength=len(runs.group)))
     subscriptions = pa.ListArray.from_arrays(
         pa.array(bounds, pa.int32()), names_of(names.topics, topics)
     )

@@ -7,7 +7,7 @@ Notifications that get lost are not in these bounds.
 
 from __future__ import annotations
 
-from rebalance_core.model import events
+from rebalance_core.model import events, times
 from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -15,14 +15,6 @@ from rebalance_core.model.group_settings import (
     LITE_PULL,
     PULL,
     PUSH,
-)
-from rebalance_core.model.times import (
-    BROKER_LOCK_LIFE_MS,
-    CHANNEL_SCAN_MS,
-    HEARTBEAT_MS,
-    REBALANCE_MIN_INTERVAL_MS,
-    REBALANCE_WAIT_MS,
-    ROUTE_POLL_MS,
 )
 from rebalance_core.model.versions import Version, parse_version
 
@@ -184,13 +176,15 @@ def pull_threshold_per_queue(*, for_topic: int, current: int, process_queues: in
 # lost are not in these bounds.
 
 PASS_MS = 2_000  # a pass itself: margin for its requests to all brokers
-NOTIFIED_MS = REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
-OWN_PASS_MS = REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
-SCAN_AND_PASS_MS = CHANNEL_SCAN_MS + OWN_PASS_MS  # each broker scans by itself, survivors follow
-ROUTE_MS = ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
-MASTER_BACK_MS = ROUTE_MS + HEARTBEAT_MS  # and each client's first heartbeat to it
+NOTIFIED_MS = times.REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
+OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
+SCAN_AND_PASS_MS = (
+    times.CHANNEL_SCAN_MS + OWN_PASS_MS
+)  # each broker scans by itself, survivors follow
+ROUTE_MS = times.ROUTE_POLL_MS + OWN_PASS_MS  # clients poll the route, then pass
+MASTER_BACK_MS = ROUTE_MS + times.HEARTBEAT_MS  # and each client's first heartbeat to it
 LOCK_EXPIRY_MARGIN_MS = 1_000
-ORDER_LOCK_MS = BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
+ORDER_LOCK_MS = times.BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
 
 _WINDOW_MS = {
     events.CONSUMER_JOIN: NOTIFIED_MS,

@@ -29,15 +29,7 @@ from rebalance_core.cli.run.output_folder import (
     refuse_own_input,
 )
 from rebalance_core.cli.terminal import say
-from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import (
-    ATTEMPTS,
-    RUN_NAME,
-    STATUS_FAILED,
-    STATUS_OK,
-    refuse_unreadable,
-    without_user,
-)
+from rebalance_core.contracts import CONTRACT_VERSION, paths
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
 from rebalance_core.version import LIBRARY_VERSION
@@ -156,12 +148,12 @@ def write_run(folder: OutputFolder, record: RunRecord) -> None:
     """Write the record; `FileExistsError` if the folder has one already."""
     text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
     # half characters, of names that are not UTF-8, as JSON's own escapes
-    folder.create_text(RUN_NAME, text.encode(errors="backslashreplace").decode())
+    folder.create_text(paths.RUN_NAME, text.encode(errors="backslashreplace").decode())
 
 
 def find_run(folder: OutputFolder) -> dict[str, Any] | None:
     """The record in the folder if it holds one of ours, of any version and status; else None."""
-    text = folder.read_text(RUN_NAME)
+    text = folder.read_text(paths.RUN_NAME)
     if text is None:
         return None
     try:
@@ -185,7 +177,7 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
         record = find_run(folder)
     except OSError as error:
         raise InputRefused(f"{folder.location} cannot be read: {reason_of(error)}") from error
-    refuse_unreadable(record, folder.location, CONTRACT_VERSION)
+    paths.refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record
 
@@ -210,7 +202,7 @@ def redact_text(text: str) -> str:
     name, equals, _ = text.partition("=")
     if equals and "://" not in name and _SECRET_NAME.search(name):
         return f"{name}={REDACTED}"
-    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", without_user(text))
+    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", paths.without_user(text))
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
@@ -255,7 +247,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
     ours = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
     run = find_run(folder)
-    if not names or (run is not None and run["status"] != STATUS_OK):
+    if not names or (run is not None and run["status"] != paths.STATUS_OK):
         return
     if run is not None:
         if not overwrite:
@@ -267,8 +259,8 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
     elif not left_by_dead_run:
         some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
-            f"{folder.location} is not empty and holds no {RUN_NAME} of ours ({some}): it is never "
-            "overwritten; name another --output"
+            f"{folder.location} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
+            "never overwritten; name another --output"
         )
     elif not overwrite:
         raise OutputExists(
@@ -339,23 +331,23 @@ class OutputRun:
                 self._lock.release(undo=True)
             raise
         run = find_run(self.folder)
-        self._may_clear = run is None or run["status"] != STATUS_OK
+        self._may_clear = run is None or run["status"] != paths.STATUS_OK
         return self
 
     def clear(self) -> None:
         """Remove the earlier result, its record first; call right before the first table."""
         run = find_run(self.folder) or {}
         self._may_clear = True
-        self.folder.delete(RUN_NAME)
+        self.folder.delete(paths.RUN_NAME)
         beside = BESIDE_TABLES.get(str(run.get("job")), ())
-        for name in {ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
+        for name in {paths.ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
             if "/" not in name:
                 self.folder.delete(name)
 
     def finish(self, outcome: Outcome) -> RunRecord:
         """Write the record: from now on the folder is a result."""
         self._lock.check()
-        record = self._record(STATUS_OK, int(outcome.exit_code), outcome)
+        record = self._record(paths.STATUS_OK, int(outcome.exit_code), outcome)
         write_run(self.folder, record)
         return record
 
@@ -388,7 +380,9 @@ class OutputRun:
             code, text = failure.exit_code, failure.line
         self.clear()
         nothing = Outcome(outputs={})
-        write_run(self.folder, self._record(STATUS_FAILED, int(code), nothing, redact_text(text)))
+        write_run(
+            self.folder, self._record(paths.STATUS_FAILED, int(code), nothing, redact_text(text))
+        )
 
     def _record(
         self, status: str, exit_code: int, outcome: Outcome, error: str | None = None

@@ -25,16 +25,10 @@ from rebalance_core.kernels.cells import (
     Shared,
 )
 from rebalance_core.kernels.group_rows import EVERYONE, NO_KIND
+from rebalance_core.kernels.ownership import sharing
 from rebalance_core.kernels.ownership.layout import Kernels, Layout, Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.ownership.sharing import (
-    Sharing,
-    covered,
-    find_passes,
-    held_by,
-    present,
-    subscribed_by,
-)
+from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.roster import ALL_TOPICS
 from rebalance_core.kernels.segments import Bools, Ints, extreme, find, first_of_run, pair, sums
 from rebalance_core.protocol.members import ORDER_LOCK_MS
@@ -113,7 +107,7 @@ class Holdings:
 
     @cached_property
     def _sharing(self) -> Sharing:
-        return Sharing(self._prepared, self.queues, find_passes(self._prepared))
+        return Sharing(self._prepared, self.queues, sharing.find_passes(self._prepared))
 
     def laid_out(self, room: Ints) -> Iterator[Cells]:
         """All queues, whoever holds them, some at a time.
@@ -246,7 +240,7 @@ class SharedMembers:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
-        self._reading, self._present = subscribed_by(prepared), present(prepared)
+        self._reading, self._present = sharing.subscribed_by(prepared), sharing.present(prepared)
 
     def wants(self, queue: Ints, client: Ints, epoch: Ints) -> Bools:
         """Whether some process of a client subscribes the topic of a queue."""
@@ -280,14 +274,14 @@ class SharedMembers:
 
     def wanted(self, piece: Shared) -> Ints:
         """By cell: clients that held the queue an epoch before and still subscribe the topic."""
-        cells, held = piece.cells, held_by(piece.tenures)
+        cells, held = piece.cells, sharing.held_by(piece.tenures)
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
         offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[held.major]
         group_topic = self._queues.group_topic[cells.queue[held.major]]
         row, period = self._reading.meeting(group_topic, held.minor, begin - offset, end - offset)
         low = np.maximum(begin[row], self._reading.begin[period] + offset[row])
         high = np.minimum(end[row], self._reading.end[period] + offset[row])
-        return covered(low, high, len(cells))
+        return sharing.covered(low, high, len(cells))
 
 
 Kinds: TypeAlias = NDArray[np.int8]
