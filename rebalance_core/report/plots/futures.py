@@ -58,10 +58,8 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
         feet.append(f"… and {len(ordered) - MOST_CURVES} more, which take longer, not drawn.")
     seeds = frame["seed"].nunique()
     legend = 0.2 + 0.18 * -(-len(drawn) // 2)
-    height = style.TOP + HEIGHT + 0.55 + legend + style.note_height(feet)
-    figure = style.page(
-        CONVERGENCE_TITLE, f"share of changes that have settled, {seeds:,} futures", height
-    )
+    subtitle = f"share of changes that have settled, {seeds:,} futures"
+    figure = style.page(CONVERGENCE_TITLE, subtitle, HEIGHT + 0.55 + legend, feet)
     axes = style.panel(figure, LEFT, style.TOP, style.WIDTH - LEFT - RIGHT, HEIGHT)
     _frame(axes, max(curves[name][-1] for name in drawn) / SECOND_MS)
     samples = []
@@ -71,7 +69,6 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
         label = f"{style.short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
         samples.append(Line2D([], [], color=colour, linestyle=dashes, label=label))
     style.key(figure, samples, LEFT, style.TOP + HEIGHT + 0.5, 2)
-    style.note(figure, feet)
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,9 +187,7 @@ def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -
     left = 0.45 + style.LETTER * max(map(len, names))
     inches = style.WIDTH - left - 0.3
     axis = style.clock([row[0] for row in rows], [row[1] for row in rows], inches)
-    feet = [ORDER]
-    height = style.TOP + 0.25 + ROW * len(consumers) + 0.45 + style.note_height(feet)
-    figure = style.page(title, style.from_to(axis), height)
+    figure = style.page(title, style.from_to(axis), ROW * len(consumers) + 0.7, [ORDER])
     axes = style.panel(figure, left, style.TOP + 0.25, inches, ROW * len(consumers))
     style.bare(axes)
     style.draw_clock(axes, axis)
@@ -206,7 +204,6 @@ def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -
         )
     ])  # fmt: skip
     style.key(figure, _samples(frame), left, style.TOP - 0.05, 5)
-    style.note(figure, feet)
     return figure
 
 
@@ -290,17 +287,15 @@ def _banded(
     subtitle: str,
     panels: dict[str, list[Band]],
     high: float,
-    feet: list[str] | None = None,
+    feet: Sequence[str] = (),
 ) -> Figure:
     """A band for each strategy, and the idle consumers below each."""
     left = 2.3 if any(panels) else 0.75
     inches, low, gap = style.WIDTH - left - 0.35, 0.34, 0.22
     every = [band for bands in panels.values() for band in bands]
     axis = style.clock([band.from_ms for band in every], [None], inches)
-    feet = feet or []
     step = high + low + 0.08 + gap
-    height = style.TOP + 0.25 + step * len(panels) + 0.25 + style.note_height(feet)
-    figure = style.page(title, subtitle, height)
+    figure = style.page(title, subtitle, step * len(panels) + 0.5, feet)
     highest = max(band.most for band in every)
     for at, (label, bands) in enumerate(panels.items()):
         top = style.TOP + 0.25 + at * step
@@ -308,7 +303,7 @@ def _banded(
         draw_bands(axes, bands, axis, highest)
         axes.text(
             -0.45 / inches, 0.5, label, transform=axes.transAxes, ha="right", va="center",
-            family=style.MONO, size=style.SMALL, color=style.INK,
+            family=style.MONO, size=style.SMALL,
         )  # fmt: skip
         below = style.panel(figure, left, top + high + 0.08, inches, low)
         draw_idle(below, bands, axis)
@@ -318,5 +313,4 @@ def _banded(
         )  # fmt: skip
     style.draw_clock(below, axis)
     style.key(figure, band_samples(), left, style.TOP - 0.05, 4)
-    style.note(figure, feet)
     return figure

@@ -162,9 +162,8 @@ def draw_moves(steps: PlotRows) -> Figure:
     names = strategies(frame)
     drawn = names[:MOST_STRATEGIES]
     feet = _feet(frame, names, each)
-    bottom = 0.5 + style.note_height(feet)
-    height = style.TOP + 0.3 + len(drawn) * (ROW + GAP) + bottom
-    figure = style.page(TITLE, _subtitle(frame, len(places)), height)
+    body = 0.8 + len(drawn) * (ROW + GAP)
+    figure = style.page(TITLE, _subtitle(frame, len(places)), body, feet)
     highest = max(_bars(frame, name)[1].max() for name in drawn)
     bars = int(frame["bar"].max()) + 1
     for at, name in enumerate(drawn):
@@ -174,7 +173,6 @@ def draw_moves(steps: PlotRows) -> Figure:
         _row(axes, frame, name, bars, highest)
     _time_labels(axes, frame, bars, each)
     style.key(figure, _samples(frame), LEFT, style.TOP - 0.02, 3)
-    style.note(figure, feet)
     return figure
 
 
@@ -207,7 +205,7 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
             above = y if least - y > 0.3 * highest else np.fmax(y, least)
             axes.annotate(
                 whole(float(y)), (x, above), (0, 2.5), textcoords="offset points",
-                ha="center", size=style.SMALL - 0.5, color=style.INK, zorder=4,
+                ha="center", size=style.SMALL - 0.5, zorder=4,
             )  # fmt: skip
     marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(at, fewest, strict=True) if y == y]
     axes.add_collection(LineCollection(marks, colors=style.INK, linewidths=2.0, zorder=3))
@@ -220,7 +218,7 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
     label = strategy_lines(name, bool(rows["of_rocketmq"].iloc[0]))
     axes.text(
         -0.42 / (style.WIDTH - LEFT - RIGHT), 0.5, label, transform=axes.transAxes, ha="right",
-        va="center", family=style.MONO, size=style.SMALL, color=style.INK,
+        va="center", family=style.MONO, size=style.SMALL,
     )  # fmt: skip
     head, detail = _sums(rows)
     edge = 1 + 0.15 / (style.WIDTH - LEFT - RIGHT)
@@ -232,7 +230,6 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
         va="bottom",
         size=10,
         weight="bold",
-        color=style.INK,
     )
     axes.text(
         edge, 0.47, detail, transform=axes.transAxes, va="top", size=style.SMALL, color=style.QUIET

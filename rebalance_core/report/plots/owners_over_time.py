@@ -97,10 +97,8 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     legend = 0.2 + 0.18 * -(-len(samples) // columns)
     tops, heads = _places(rows.shown)
     high = (tops[-1] + 1) * ROW
-    height = style.TOP + high + 0.4 + legend + style.note_height(feet)
-    figure = style.page(
-        f"{TITLE}: {style.short(group, 44)}", _subtitle(len(histories), axis), height
-    )
+    title, subtitle = f"{TITLE}: {style.short(group, 44)}", _subtitle(len(histories), axis)
+    figure = style.page(title, subtitle, high + 0.4 + legend, feet)
     axes = style.panel(figure, left, style.TOP - 0.1, axis.width / 100, high)
     style.bare(axes)
     style.draw_clock(axes, axis)
@@ -119,7 +117,6 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
     _paint(axes, placed, marks)
     style.key(figure, samples, 0.2, style.TOP + high + 0.35, columns)
-    style.note(figure, feet)
     return figure
 
 
@@ -213,7 +210,7 @@ def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Mark]) -> None
     if cell.width > 100 * style.LETTER * (len(word) + 0.8):
         axes.text(
             cell.left + cell.width / 2, top + 0.53, word, ha="center", va="center",
-            size=style.SMALL - 0.5, weight="bold", color=style.INK, zorder=3,
+            size=style.SMALL - 0.5, weight="bold", zorder=3,
             bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
         )  # fmt: skip
 

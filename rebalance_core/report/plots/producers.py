@@ -64,19 +64,15 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     if most > MOST_BARS:
         feet.append(f"… and {most - MOST_BARS} more versions and settings, not drawn.")
     drawn = [(start, rows.head(MOST_BARS)) for start, rows in drawn]
-    height = (
-        style.TOP + 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn) + style.note_height(feet)
-    )
-    figure = style.page(
-        TITLE, f"{style.short(group, 60)}, with and without sendLatencyFaultEnable", height
-    )
+    body = 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn)
+    subtitle = f"{style.short(group, 60)}, with and without sendLatencyFaultEnable"
+    figure = style.page(TITLE, subtitle, body, feet)
     top = style.TOP + 0.25
     for _, rows in drawn:
         axes = style.panel(figure, LEFT, top + HEAD, style.WIDTH - LEFT - RIGHT, ROW * len(rows))
         _phase(axes, rows)
         top += HEAD + ROW * len(rows)
     style.key(figure, _samples(), LEFT, style.TOP - 0.02, 3)
-    style.note(figure, feet)
     return figure
 
 
@@ -87,7 +83,7 @@ def _phase(axes: Axes, rows: Any) -> None:
     first = rows.iloc[0]
     seconds = (first["to_ms"] - first["from_ms"]) / 1000
     title = f"{style.short(first['phase'], 60)}, {seconds:,.0f} s"
-    axes.set_title(title, loc="left", size=style.SMALL + 1, weight="bold", color=style.INK)
+    axes.set_title(title, loc="left", size=style.SMALL + 1, weight="bold")
     for at, (_, row) in enumerate(rows.iterrows()):
         _bar(axes, at, row)
 
@@ -105,13 +101,11 @@ def _bar(axes: Axes, at: int, row: Any) -> None:
     setting = "on" if row["fault_tolerance"] else "off"
     axes.text(
         -0.02, at, f"{row['client_version']} {setting}", ha="right", va="center", family=style.MONO,
-        size=style.SMALL, color=style.INK,
+        size=style.SMALL,
     )  # fmt: skip
     peak = row["peak_queue_ratio"]
     uneven = "-" if peak is None or peak != peak else f"busiest queue {peak:.1f} x"
-    axes.text(
-        1.02, at, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL, color=style.INK
-    )
+    axes.text(1.02, at, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL)
 
 
 def _samples() -> list[Any]:

@@ -75,15 +75,13 @@ def draw_league(league: PlotRows) -> Figure:
     drawn = points[:MOST_STRATEGIES]
     feet = _feet(drawn, len(points) - len(drawn), len(frame) - len(rows))
     high = max(HIGH, LABEL * len(drawn))
-    height = style.TOP + 0.2 + high + 0.55 + style.note_height(feet)
-    figure = style.page(TITLE, _subtitle(rows), height, LEFT + ACROSS + RIGHT)
+    figure = style.page(TITLE, _subtitle(rows), high + 0.75, feet, LEFT + ACROSS + RIGHT)
     axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
     _limits(axes, drawn)
     axes.axhline(1.0, color=style.LINE, linewidth=1.0)
     _points(axes, drawn)
     _labels(axes, drawn, high)
     style.key(figure, _samples(drawn), LEFT, style.TOP - 0.12, 4)
-    style.note(figure, feet)
     return figure
 
 

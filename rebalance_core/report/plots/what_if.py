@@ -261,7 +261,7 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
         for column, text in enumerate(texts):
             strong = label == "idle consumers" and text not in ("", "0")
             axes.text(
-                column + 0.5, at, text, ha="center", va="center", size=style.SMALL, color=style.INK,
+                column + 0.5, at, text, ha="center", va="center", size=style.SMALL,
                 weight="bold" if strong else "normal",
             )  # fmt: skip
 
@@ -321,9 +321,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
     heads = [wrapped(column.head) for column in columns]
     top = (0.24 + LINE * max(words.count("\n") + 1 for words in heads)) / ROW
     high = ROW * (top + len(rows) + len(figures)) + 0.12
-    figure = style.page(
-        TITLE, _subtitle(steps, consumers), style.TOP - 0.2 + high + style.note_height(feet), width
-    )
+    figure = style.page(TITLE, _subtitle(steps, consumers), high - 0.2, feet, width)
     axes = style.panel(figure, left, style.TOP - 0.2, COLUMN * len(columns), high)
     style.bare(axes)
     axes.set_xlim(0, len(columns))
@@ -332,7 +330,6 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
         head(axes, at + 0.5, top - 0.12 / ROW, words, LINE / ROW)
     draw_cells(axes, rows, columns, top)
     draw_figures(axes, figures, top + len(rows))
-    style.note(figure, feet)
     return figure
 
 
