@@ -243,8 +243,8 @@ def _next_node(
     ``node`` names the node of an owner at a point.
     """
     if not points:
-        lines = ("the ring is empty: no virtual nodes",)
-        return Formula(str(strategy), lines, {"queuePoint": place})
+        empty = ("the ring is empty: no virtual nodes",)
+        return Formula(str(strategy), empty, {"queuePoint": place})
     wraps = index == len(points)
     point, owner = points[index % len(points)], owners[index % len(points)]
     name = node(owner, point)
@@ -268,7 +268,7 @@ def _go_machine_room(
     rooms = ", ".join(strategy.consumer_idcs) or "none"
     owner = next((c for c in client_ids if queue in strategy.allocate(c, queues, client_ids)), None)
     entry = None if owner is None else client_ids.index(owner)
-    lines = (
+    lines: tuple[str, ...] = (
         f"{inside} of {len(queues)} queues are on brokers room@name of the rooms {rooms}",
         f"each of {members} gets {inside} / {members} = {size}, cut out of all {len(queues)} queues"
         f" (Go's slip), the first {inside} % {members} = {rest} one more of the rooms' tail",

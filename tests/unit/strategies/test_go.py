@@ -86,4 +86,4 @@ def test_the_formula_names_the_owner(seed: int) -> None:
         strategy = parse_strategy(text)
         for queue in queues:
             owners = [c for c in ids if queue in strategy.allocate(c, queues, ids)]
-            assert formula_of(strategy, queue, queues, ids).owner == (owners or [None])[0], seed
+            assert formula_of(strategy, queue, queues, ids).owner == next(iter(owners), None), seed
