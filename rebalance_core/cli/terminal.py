@@ -7,6 +7,7 @@ Results alone go to stdout.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,11 +63,14 @@ def warn_of_nothing(restrictions: Mapping[str, object]) -> None:
 FIRST_AFTER_SECONDS = 2.0
 """A run that is over sooner shows nothing."""
 _TERMINAL_SECONDS, _LOG_SECONDS = 0.2, 60.0
+_LOOK_SECONDS = 1.0
+SLOW_SECONDS = 5.0
+"""What takes longer is named."""
 
 
 @dataclass
 class Progress:
-    """Shows how many of all things are done.
+    """Shows how many of all things are done, and what is under way.
 
     Attributes:
         what: The things, e.g. ``groups``.
@@ -77,21 +81,43 @@ class Progress:
     terminal: bool
     _shown_at: float = field(default_factory=time.monotonic)
     _shown: bool = False
+    _told: tuple[int, int, str | None] | None = None
+    _since: float = 0.0
+    _one: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, done: int, total: int) -> None:
-        """Say how many are done, if it is time to."""
-        now = time.monotonic()
-        pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
-        if self.terminal and not self._shown:
-            pause = FIRST_AFTER_SECONDS
-        if now - self._shown_at < pause:
-            return
-        self._shown_at, self._shown = now, True
-        text = f"{done:,} of {total:,} {self.what} ({done / max(total, 1):.0%})"
-        if self.terminal:
-            print(f"\r\x1b[Krebalance: {text}", end="", file=sys.stderr, flush=True)
-        else:
-            say(text)
+    def __call__(self, done: int, total: int, at: str | None = None) -> None:
+        """Take note of how many are done, and say it if it is time to.
+
+        Args:
+            done: How many.
+            total: Of how many.
+            at: What has begun; None: nobody says.
+        """
+        with self._one:
+            if self._told is None or self._told[2] != at:
+                self._since = time.monotonic()
+            self._told = done, total, at
+        self.show()
+
+    def show(self) -> None:
+        """Say what was told last, if it is time to."""
+        with self._one:
+            now = time.monotonic()
+            pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
+            if self.terminal and not self._shown:
+                pause = FIRST_AFTER_SECONDS
+            if self._told is None or now - self._shown_at < pause:
+                return
+            self._shown_at, self._shown = now, True
+            done, total, at = self._told
+            text = f"{done:,} of {total:,} {self.what} ({done / max(total, 1):.0%})"
+            if at is not None and now - self._since >= SLOW_SECONDS:
+                text += f", at {at} for {now - self._since:,.0f} s"
+            if self.terminal:
+                line = visible(text, longest=None)
+                print(f"\r\x1b[Krebalance: {line}", end="", file=sys.stderr, flush=True)
+            else:
+                say(text)
 
     def end(self) -> None:
         """Clear the line."""
@@ -101,11 +127,20 @@ class Progress:
 
 @contextmanager
 def progress_of(what: str) -> Iterator[Progress]:
-    """Progress on stderr while the block runs."""
-    progress = Progress(what, sys.stderr.isatty())
+    """Progress on stderr while the block runs, also while one thing takes long."""
+    progress, over = Progress(what, sys.stderr.isatty()), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            progress.show()
+
+    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    thread.start()
     try:
         yield progress
     finally:
+        over.set()
+        thread.join()
         progress.end()
 
 

@@ -118,7 +118,7 @@ def run_plan(
         before_writing: Called with the input's rows by table, once few enough are known to be bad,
             before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
-        progress: Told how many groups are done, of how many; a group counts in every history.
+        progress: As of `PlanPass.rows`.
 
     Raises:
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events

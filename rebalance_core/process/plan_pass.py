@@ -219,7 +219,11 @@ class SweptGroups:
 
 
 def swept_groups(
-    grouped: GroupedRows, sweep: Sweep, *, rows_per_chunk: int = ROWS_PER_CHUNK
+    grouped: GroupedRows,
+    sweep: Sweep,
+    *,
+    rows_per_chunk: int = ROWS_PER_CHUNK,
+    timed_next: Callable[[str], object] | None = None,
 ) -> Iterator[SweptGroups]:
     """The rows of all groups under all strategies.
 
@@ -227,6 +231,7 @@ def swept_groups(
         grouped: The rows of one history.
         sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
         rows_per_chunk: Input rows that are handled at once.
+        timed_next: Told which group is simulated over time next.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
         passes = [STEPS]
@@ -234,7 +239,7 @@ def swept_groups(
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
-        timed = _transitions(grouped, begin, end, sweep)
+        timed = _transitions(grouped, begin, end, sweep, timed_next)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             made = _engine_passes(kernels, tables, options, sweep)
@@ -258,13 +263,19 @@ def _any_owned(
 
 
 def _transitions(
-    grouped: GroupedRows, begin: int, end: int, sweep: Sweep
+    grouped: GroupedRows,
+    begin: int,
+    end: int,
+    sweep: Sweep,
+    timed_next: Callable[[str], object] | None,
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
     names = (column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups))
     for group, pair in enumerate(zip(*(c.to_pylist() for c in names), strict=True), begin):
         if sweep.transitions.wants(*pair):
+            if timed_next is not None:
+                timed_next("/".join(pair))
             history = _history(grouped.of(group, group + 1), sweep)
             for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
                 rows.setdefault(number, []).append(row)
@@ -319,7 +330,7 @@ def _hypothetical(
 
 # One pass over some groups: the rows of the tables of a plan, history by history.
 
-Progress = Callable[[int, int], object]
+Progress = Callable[[int, int, str | None], object]
 OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
 """The tables of a plan whose rows are of single groups."""
 
@@ -389,23 +400,29 @@ class PlanPass:
             tables: The used rows: all that concerns the groups in any history.
             facts: Gets those of the groups; complete once all rows are made.
             numbers: Of the histories wanted.
-            progress: Told how many groups are done, of how many; one counts in every history.
+            progress: Told how many groups are done, of how many, and which is simulated over
+                time; one counts in every history.
 
         Raises:
             InputRefused: An edit makes too many events at one instant.
         """
-        histories, done = self.histories(tables), 0
+        histories, done, all_done = self.histories(tables), 0, 0
+
+        def tell(group: str | None = None) -> None:
+            if progress is not None:
+                progress(all_done, total, group)
+
         for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
             history = histories.of(number)
             facts.warnings |= history.warnings
             grouped = fan_out(history.tables, self.group_pattern)
             total = done + left * len(grouped)
             sweep = replace(self.sweep, first_ms=history.first_ms)
-            for swept in swept_groups(grouped, sweep):
+            for swept in swept_groups(grouped, sweep, timed_next=tell):
                 for table, rows in self._tables(number, history, swept, facts.sound):
                     yield from ((table.name, batch) for batch in rows.to_batches())
-                if progress is not None:
-                    progress(done + swept.done, total)
+                all_done = done + swept.done
+                tell()
             done += len(grouped)
 
     def _tables(

@@ -171,7 +171,7 @@ def _in_order(
 
 # Simulated time over a whole input, in this process or in several.
 
-Progress = Callable[[int, int], object]
+Progress = Callable[[int, int, str | None], object]
 WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
 
 
@@ -228,7 +228,7 @@ def propagate_and_write(
         processes: As of `propagate`; None: one a core, if there is work for more than one.
         before_writing: Called before the first table is written; nothing is simulated before.
         warn: Gets a text for whatever was passed over.
-        progress: Told how many pieces of work are done, of how many.
+        progress: Told how many pieces of work are done, of how many, and whose is waited for.
 
     Raises:
         InputRefused: The input has no event or too many bad rows.
@@ -318,18 +318,31 @@ def _rows(
     looked: _LookedOver, options: PropagationOptions, processes: int, progress: Progress | None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Rows of both tables, as groups are done."""
-    total = looked.pieces(options)
-    partials: list[pa.Table] = []
-    results = played_pieces(_pieces(looked, options), options, processes)
+    total, partials = looked.pieces(options), list[pa.Table]()
+    waited = deque[Piece]()
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            its = waited[0].history if waited else None
+            progress(done, total, its and f"{its.cluster}/{its.consumer_group}")
+
+    def handed_out() -> Iterator[Piece]:
+        for number, piece in enumerate(_pieces(looked, options)):
+            waited.append(piece)
+            if len(waited) == 1:
+                tell(number)
+            yield piece
+
+    results = played_pieces(handed_out(), options, processes)
     for done, (piece, parts) in enumerate(results, start=1):
+        waited.popleft()
         for part in parts:
             yield HANDOVERS.name, part.handovers
             partials.append(part.partial)
         if piece.last:
             yield PROPAGATION.name, propagation(partials)
             partials = []
-        if progress is not None:
-            progress(done, total)
+        tell(done)
 
 
 def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]:

@@ -6,10 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.main import main
 from rebalance_core.cli.terminal import joined, say
 
@@ -145,3 +148,41 @@ def test_links_that_name_each_other_are_no_output(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("a")
     words = ["--input", TABLES, "--output", str(tmp_path / "a"), "--overwrite"]
     assert main("simulate", words) == 5
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_takes_long_is_named_while_it_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], watched: bool
+) -> None:
+    now = [time.monotonic()]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    progress = terminal.Progress("groups", watched)
+    progress(0, 40, "c/quick")
+    now[0] += 61
+    progress(1, 40, "c/slow\x1b[31m")
+    assert capsys.readouterr().err.split("rebalance: ")[1:] == [
+        shown("1 of 40 groups (2%)", watched)
+    ]
+    now[0] += 75
+    progress.show()
+    progress.show()
+    told = "1 of 40 groups (2%), at c/slow\\x1b[31m for 75 s"
+    assert capsys.readouterr().err.split("rebalance: ")[1:] == [shown(told, watched)]
+
+
+def shown(text: str, watched: bool) -> str:
+    return text if watched else f"{text}\n"
+
+
+def test_progress_goes_on_while_nothing_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("_LOG_SECONDS", "_LOOK_SECONDS", "SLOW_SECONDS"):
+        monkeypatch.setattr(terminal, name, 0.01)
+    with terminal.progress_of("groups") as progress:
+        progress(0, 2, "c/slow")
+        until = time.monotonic() + 20
+        while "at c/slow" not in (told := capsys.readouterr().err) and time.monotonic() < until:
+            time.sleep(0.02)
+    assert "0 of 2 groups (0%), at c/slow for 0 s" in told
+    assert not [each for each in threading.enumerate() if each.name == "progress"]

@@ -52,7 +52,7 @@ def test_parts_of_any_size_give_the_same_tables(
     swept_groups = plan_pass.swept_groups
     monkeypatch.setattr(
         "rebalance_core.process.plan_pass.swept_groups",
-        lambda grouped, spec: swept_groups(grouped, spec, rows_per_chunk=1),
+        lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
     )
     parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))
     for name in PLAN_OUTPUT_TABLES:
@@ -61,7 +61,11 @@ def test_parts_of_any_size_give_the_same_tables(
         assert differing(found, expected) == [], name
     assert parts.rejected == result.rejected
     groups = 11
-    assert sorted(set(told)) == [(number, 2 * groups) for number in range(1, 2 * groups + 1)]
+    done = {tuple(counts) for *counts, group in told if group is None}
+    assert sorted(done) == [(number, 2 * groups) for number in range(1, 2 * groups + 1)]
+    named = [(number, group) for number, _, group in told if group is not None]
+    assert [number for number, _ in named] == list(range(2 * groups))
+    assert len({group for _, group in named}) == groups
 
 
 def test_the_groups_that_have_owners(
