@@ -323,8 +323,8 @@ def _rows(
 
     def tell(done: int) -> None:
         if progress is not None:
-            its = waited[0].history if waited else None
-            progress(done, total, its and f"{its.cluster}/{its.consumer_group}")
+            names = (f"{its.cluster}/{its.consumer_group}" for its in (p.history for p in waited))
+            progress(done, total, next(names, None))
 
     def handed_out() -> Iterator[Piece]:
         for number, piece in enumerate(_pieces(looked, options)):

@@ -2,12 +2,14 @@
 
 Processor time of one process for a group of 50 members and one of 8, through joins, leaves, new
 queues and restarts of a broker, each five minutes after the other, and every 10 s for a rolling
-restart. Beside it the loop over the same futures one by one; unit tests hold both equal.
+restart; and for orderly groups of 8 members, some of which die. Beside it the loop over the same
+futures one by one; unit tests hold both equal.
 """
 
 import resource
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +27,15 @@ from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tid
 ABOUT = """\
 Processor time for one future of a group through its changes: a fifth each joins, leaves, changes of
 queues, ends and returns of a broker; in `restart` every member leaves and joins again, one every
-10 s. The plain loop plays the same futures event by event; unit tests hold both logs equal."""
+10 s. Members of orderly groups join, leave and die, a minute apart and often too soon for the locks
+of the last one, in few futures: what a change costs whatever their number. The plain loop plays the
+same futures event by event; unit tests hold both logs equal."""
 T0_MS = 1_700_000_000_123
-GAP_MS, PACE_MS = 300_000, 10_000
+GAP_MS, PACE_MS, ORDERLY_MS = 300_000, 10_000, 60_000
 BROKERS = ("broker-a", "broker-b", "broker-c")
 QUEUES = 16
 LOOP_SEEDS = 3
+FEW_SEEDS = 20  # as a plan plays
 RATIO = 30.0
 """What issue 19 asks of 50 members."""
 
@@ -40,11 +45,11 @@ def told(at_ms: int, number: int, kind: str, **said: str | int) -> Event:
     return Event(at_ms, number, kind, **said)  # type: ignore[arg-type]
 
 
-def opening(members: int) -> list[Event]:
+def opening(members: int, queues: int = QUEUES) -> list[Event]:
     """The topic on all brokers, and who is there."""
     found = [
         told(T0_MS, n, events.TOPIC_CONFIG, topic="T", broker_name=broker,
-             read_queue_nums=QUEUES, write_queue_nums=QUEUES, perm=6, detail=OBSERVED)
+             read_queue_nums=queues, write_queue_nums=queues, perm=6, detail=OBSERVED)
         for n, broker in enumerate(BROKERS)
     ]  # fmt: skip
     return found + [
@@ -90,9 +95,19 @@ def restart(members: int, changes: int) -> Script:
     return script(found)
 
 
-def script(found: list[Event]) -> Script:
-    """Of a group of concurrent push consumers."""
-    settings = GroupSettings(subscriptions=("T",))
+def orderly(queues: int, changes: int) -> Script:
+    """Members of an orderly group join, die and leave in turn."""
+    found = opening(8, -(-queues // len(BROKERS)))
+    kinds = events.CONSUMER_JOIN, events.CONSUMER_LOST, events.CONSUMER_JOIN, events.CONSUMER_LEAVE
+    for n in range(changes):
+        member = {"client_id": f"10.1.0.{n // 2}@1", "channel_id": "0"}
+        found.append(told(T0_MS + GAP_MS + n * ORDERLY_MS, len(found), kinds[n % 4], **member))
+    return script(found, ordered=True, client_version="5.1.4", broker_version="5.3.3")
+
+
+def script(found: list[Event], **given: Any) -> Script:
+    """Of a group of push consumers."""
+    settings = GroupSettings(subscriptions=("T",), **given)
     return script_of(GroupHistory("c", "g", settings, tuple(found)), ClockOptions())
 
 
@@ -115,6 +130,7 @@ def clockwork(seeds: int = 500, changes: int = 20) -> Report:
     """
     seconds(mixed(3, 5), 10)  # what Python and numpy do once
     rows: list[tuple[str | float, ...]] = []
+    orderly_rows: list[tuple[str | float, ...]] = []
     figures: list[Figure] = []
     shapes: tuple[tuple[str, Callable[[int, int], Script], int], ...] = (
         ("8 members", mixed, 8), ("50 members", mixed, 50), ("50 members, restart", restart, 50),
@@ -134,6 +150,20 @@ def clockwork(seeds: int = 500, changes: int = 20) -> Report:
             Figure(f"futures, {name}: twice the futures", tidy(more_seeds / ours), steady=False),
             Figure(f"futures, {name}: twice the changes", tidy(more_changes / ours), steady=False),
         ]  # fmt: skip
+    for queues in (50, 500):
+        its = orderly(queues, changes)
+        ours = seconds(its, FEW_SEEDS)
+        loop = seconds(its, LOOP_SEEDS, loop=True) / LOOP_SEEDS
+        name = f"orderly, {queues} queues"
+        say(f"  {name}: {1000 * ours / changes:.0f} ms a change, plain loop {1000 * loop:.0f} ms")
+        orderly_rows.append(
+            (name, tidy(1000 * ours / changes), tidy(1000 * ours / FEW_SEEDS), tidy(1000 * loop))
+        )
+        figures += [
+            Figure(
+                f"futures, {name}: plain loop / ours", tidy(loop / ours * FEW_SEEDS), better=MORE
+            )
+        ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures.append(Figure("futures: peak memory of the process", tidy(peak), unit="MiB"))
     columns = (
@@ -142,7 +172,9 @@ def clockwork(seeds: int = 500, changes: int = 20) -> Report:
         "ms, 1,000 futures of a change",
         "plain loop, ms a future",
     )
-    return Report("Many futures", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
+    of_orderly = "group", f"ms a change, {FEW_SEEDS} futures", "ms a future", columns[-1]
+    tables = Table(columns, tuple(rows)), Table(of_orderly, tuple(orderly_rows))
+    return Report("Many futures", ABOUT, tuple(figures), tables)
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def test_what_takes_long_is_named_while_it_is_under_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], watched: bool
 ) -> None:
     now = [time.monotonic()]
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     progress = terminal.Progress("groups", watched)
     progress(0, 40, "c/quick")
     now[0] += 61

@@ -55,7 +55,8 @@ def random_events(dice: random.Random, versions: tuple[str, ...]) -> Iterator[Ev
     brokers = "abc"[: dice.randint(1, 3)]
     for broker in brokers:
         yield topic(0, dice.randint(1, 5), broker=broker, detail="OBSERVED")
-    there, away = {}, set()
+    there: dict[str, str] = {}
+    away: set[tuple[str, str]] = set()
     for name in "uvwxyz"[: dice.randint(2, 6)]:
         there[name] = f"{name}/0"
         yield joins(0, name, there[name], detail="OBSERVED", version=dice.choice(versions))
@@ -118,7 +119,7 @@ def test_a_dead_members_locks_are_waited_for_in_few_rounds(
     counted = Rounds(monkeypatch)
     members = [joins(0, f"c{n}", detail="OBSERVED") for n in range(8)]
     lost = happens(100_300, "CONSUMER_LOST", "c0")
-    its = {"ordered": True, "client_version": version, "broker_version": "5.3.3"}
+    its: dict[str, Any] = {"ordered": True, "client_version": version, "broker_version": "5.3.3"}
     script = story(topic(0, 24, detail="OBSERVED"), *members, lost, **its)
     options = ClockOptions(exact_times=True)
     found = rows_of(play_seeds(script, range(6), options))
