@@ -17,21 +17,21 @@ from rebalance_core.protocol.start_offset import (
     compute_pull_from_where,
     timestamp_search_bounds,
 )
+from rebalance_core.protocol.start_offset import FIRST_ZERO as FIRST_ZERO
+from rebalance_core.protocol.start_offset import MAX_OFFSET as MAX_OFFSET
+from rebalance_core.protocol.start_offset import PULL_ALWAYS_ZERO as PULL_ALWAYS_ZERO
+from rebalance_core.protocol.start_offset import QUERY_FAILED as QUERY_FAILED
+from rebalance_core.protocol.start_offset import RETRY_MAX as RETRY_MAX
+from rebalance_core.protocol.start_offset import RETRY_ZERO as RETRY_ZERO
+from rebalance_core.protocol.start_offset import STORED as STORED
+from rebalance_core.protocol.start_offset import TIMESTAMP_SEARCH as TIMESTAMP_SEARCH
 from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.replay.offset_observations import QueueOffsets
 from rebalance_core.replay.shared_topics import Member
 
-STORED = "STORED"
 LOCAL_STORE = "LOCAL_STORE"
 BROKER_ZERO = "BROKER_ZERO"
-MAX_OFFSET = "MAX_OFFSET"
-FIRST_ZERO = "FIRST_ZERO"
-TIMESTAMP_SEARCH = "TIMESTAMP_SEARCH"
-RETRY_ZERO = "RETRY_ZERO"
-RETRY_MAX = "RETRY_MAX"
-QUERY_FAILED = "QUERY_FAILED"
-PULL_ALWAYS_ZERO = "PULL_ALWAYS_ZERO"
 
 
 @dataclass(frozen=True, slots=True)

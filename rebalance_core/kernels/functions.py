@@ -1,0 +1,558 @@
+"""The bodies of the SQL functions: allocations, differences and starts of the rows of a batch.
+
+Each takes Arrow arrays of equal length and gives one. A row that has no answer is null, whatever is
+in the other rows; why is in the array of reasons, or in the field ``error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels.codes import encode, list_pointers, names_of
+from rebalance_core.kernels.ownership.owners import average_index
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers, ranges
+from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
+from rebalance_core.protocol.start_offset import (
+    MAX_OFFSET,
+    QUERY_FAILED,
+    RETRY_MAX,
+    STORED,
+    TIMESTAMP_SEARCH,
+    start_rule,
+)
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
+from rebalance_core.strategies.group_allocation import allocate_group
+from rebalance_core.strategies.registry import JAVA_INT_MAX
+from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.text_form import parse_strategy
+
+_QUEUE = [("topic", pa.string()), ("broker_name", pa.string()), ("queue_id", pa.int32())]
+TEXT = pa.string()
+TEXTS = pa.list_(TEXT)
+NUMBER = pa.int64()
+QUEUES = pa.list_(pa.struct([*_QUEUE[:2], ("queue_id", NUMBER)]))
+"""As they are read: an id that is no Java int is the reason of its row."""
+ALLOCATION = pa.list_(pa.struct([*_QUEUE, ("client_ids", TEXTS)]))
+DIFFERENCE = pa.list_(pa.struct([*_QUEUE, ("action", TEXT), ("client_id", TEXT)]))
+START = pa.struct([("rule", TEXT), ("offset", NUMBER), ("error", TEXT)])
+SQL_TYPES = {
+    TEXT: "STRING",
+    TEXTS: "ARRAY<STRING>",
+    NUMBER: "BIGINT",
+    QUEUES: "ARRAY<STRUCT<topic STRING, broker_name STRING, queue_id INT>>",
+    ALLOCATION: "ARRAY<STRUCT<topic STRING, broker_name STRING, queue_id INT,"
+    " client_ids ARRAY<STRING>>>",
+}
+
+
+# The reasons why rows have no answer.
+
+
+class Reasons:
+    """A text for each row that has no answer; of several the first one given counts."""
+
+    def __init__(self, rows: int) -> None:
+        self.texts: list[str | None] = [None] * rows
+
+    def put(self, rows: Iterable[int], text: str) -> None:
+        """Give a reason for rows by number."""
+        for row in rows:
+            self.texts[row] = self.texts[row] or text
+
+    @property
+    def none(self) -> Bools:
+        """True where there is no reason."""
+        return np.array([text is None for text in self.texts], np.bool_)
+
+
+def _rows(mask: Any) -> list[int]:
+    """The numbers of the rows of an Arrow mask."""
+    found: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
+    return found
+
+
+# Columns as they come, by name; a wrong type is a mistake of the query, not of a row.
+
+
+def texts_of(name: str, column: pa.Array) -> pa.StringArray:
+    """A column of texts. Raises: UsageError."""
+    return _typed(name, column, TEXT, _is_text)
+
+
+def _typed(
+    name: str, column: pa.Array, kind: pa.DataType, fits: Callable[[pa.DataType], bool]
+) -> pa.Array:
+    if not (fits(column.type) or pa.types.is_null(column.type)):
+        raise _wrong_type(name, kind, column.type)
+    return column.cast(kind)
+
+
+def _wrong_type(name: str, kind: pa.DataType, found: pa.DataType) -> UsageError:
+    return UsageError(f"{name} must be {SQL_TYPES[kind]}; it is {found} (as Arrow names it)")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        is_kind(kind)
+        for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def numbers_of(name: str, column: pa.Array) -> pa.Int64Array:
+    """A column of whole numbers, or of texts of them. Raises: UsageError."""
+    if _is_text(column.type):
+        try:
+            return column.cast(NUMBER)
+        except pa.ArrowInvalid as error:
+            raise UsageError(f"{name}: {error}") from error
+    return _typed(name, column, NUMBER, pa.types.is_integer)
+
+
+def _elements(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array, Ints]:
+    """The lists, their elements one after the other, and the row of each element."""
+    if pa.types.is_null(column.type):
+        column = column.cast(kind)
+    if not _is_list(column.type):
+        raise _wrong_type(name, kind, column.type)
+    return (
+        column,
+        column.flatten(),
+        np.repeat(np.arange(len(column)), np.diff(list_pointers(column))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Lists of client ids, one after the other.
+
+    Attributes:
+        row: By id: its row.
+        name: By id.
+    """
+
+    row: Ints
+    name: pa.StringArray
+
+    @classmethod
+    def read(cls, name: str, column: pa.Array, reasons: Reasons) -> Clients:
+        """A column of lists of ids; what a row lacks becomes its reason."""
+        lists, names, row = _elements(name, column, TEXTS)
+        names = _typed(name, names, TEXT, _is_text)
+        reasons.put(_rows(lists.is_null()), f"{name} is null: not known, which is not none")
+        reasons.put(row[_rows(names.is_null())].tolist(), f"{name} has a null")
+        return cls(row, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Lists of queues, one after the other.
+
+    Attributes:
+        row: By queue: its row.
+        topic: By queue.
+        broker_name: By queue.
+        queue_id: By queue; -1 where it is null.
+        structs: By queue: all its fields.
+    """
+
+    row: Ints
+    topic: pa.StringArray
+    broker_name: pa.StringArray
+    queue_id: Ints
+    structs: pa.StructArray
+
+    @classmethod
+    def read(
+        cls, name: str, column: pa.Array, reasons: Reasons, kind: pa.DataType = QUEUES
+    ) -> Queues:
+        """A column of lists of structs; what a row lacks becomes its reason."""
+        lists, structs, row = _elements(name, column, kind)
+        if pa.types.is_null(structs.type):
+            structs = structs.cast(kind.value_type)
+        if not pa.types.is_struct(structs.type):
+            raise _wrong_type(name, kind, column.type)
+        reasons.put(_rows(lists.is_null()), f"{name} is null: not known, which is not none")
+        reasons.put(row[_rows(structs.is_null())].tolist(), f"{name} has a null queue")
+        fields = dict(zip([f.name for f in structs.type], structs.flatten(), strict=True))
+        if not {field.name for field in kind.value_type} <= fields.keys():
+            raise _wrong_type(name, kind, column.type)
+        for key in ("topic", "broker_name", "queue_id"):
+            reasons.put(row[_rows(fields[key].is_null())].tolist(), f"{name} has a null {key}")
+        topic, broker_name = (
+            _typed(f"{key} of {name}", fields[key], TEXT, _is_text)
+            for key in ("topic", "broker_name")
+        )
+        ids = _typed(f"queue_id of {name}", fields["queue_id"], NUMBER, pa.types.is_integer)
+        queue_id = ids.fill_null(-1).to_numpy()
+        for at in np.flatnonzero((queue_id < 0) | (queue_id > JAVA_INT_MAX)).tolist():
+            reasons.put([int(row[at])], f"{name} has queue_id {queue_id[at]}; 0 to {JAVA_INT_MAX}")
+        return cls(row, topic, broker_name, queue_id, structs)
+
+    def take(self, at: Ints) -> Queues:
+        """Some of them."""
+        topic, broker_name, structs = (
+            array.take(pa.array(at)) for array in (self.topic, self.broker_name, self.structs)
+        )
+        return Queues(self.row[at], topic, broker_name, self.queue_id[at], structs)
+
+
+# Allocations.
+
+
+def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
+    """`allocate_group` of every row, as `ALLOCATION`; null where `rmq_allocate_error` says why.
+
+    Args:
+        strategy: Strategy texts.
+        queues: Lists of structs with topic, broker_name and queue_id, in any order.
+        client_ids: Lists of client ids, in any order; one of several processes as often.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    asked = _Asked.read(strategy, queues, client_ids)
+    dealt = _Dealt.of(asked)
+    rows, others = _one_by_one(asked, dealt.rows)
+    parts = [dealt.lists, pa.array(others, ALLOCATION), pa.nulls(1, ALLOCATION)]
+    if not others and len(dealt.rows) == len(asked.codes):
+        return parts[0]
+    at = np.full(len(asked.codes), len(dealt.rows) + len(others), np.int64)
+    at[dealt.rows] = np.arange(len(dealt.rows))
+    at[rows] = len(dealt.rows) + np.arange(len(others))
+    return pa.concat_arrays(parts).take(pa.array(at))
+
+
+def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
+    """Why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
+    asked = _Asked.read(strategy, queues, client_ids)
+    _one_by_one(asked, _Dealt.of(asked).rows)
+    return pa.array(asked.reasons.texts, TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The rows of a batch: strategies by code, flat lists, and what is wrong with rows."""
+
+    strategies: list[AllocationStrategy | None]
+    codes: Ints
+    queues: Queues
+    clients: Clients
+    reasons: Reasons
+
+    @classmethod
+    def read(cls, strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> _Asked:
+        reasons = Reasons(len(strategy))
+        texts, (codes,) = encode(texts_of("strategy", strategy))
+        reasons.put(np.flatnonzero(codes < 0).tolist(), "strategy is null")
+        strategies: list[AllocationStrategy | None] = []
+        for code, text in enumerate(texts.to_pylist()):
+            try:
+                strategies.append(parse_strategy(text))
+            except UsageError as error:
+                strategies.append(None)
+                reasons.put(np.flatnonzero(codes == code).tolist(), str(error))
+        return cls(
+            strategies,
+            codes,
+            Queues.read("queues", queues, reasons),
+            Clients.read("client_ids", client_ids, reasons),
+            reasons,
+        )
+
+    def counts(self) -> tuple[Ints, Ints]:
+        """Queues and client ids by row."""
+        queues, clients = (
+            np.bincount(each.row, minlength=len(self.codes)) for each in (self.queues, self.clients)
+        )
+        return queues, clients
+
+
+@dataclass(frozen=True, slots=True)
+class _Dealt:
+    """The rows that AVG and AVG_BY_CIRCLE divide by places alone, and their allocations."""
+
+    rows: Ints
+    lists: pa.ListArray
+
+    @classmethod
+    def of(cls, asked: _Asked) -> _Dealt:
+        """No loop over rows. Left out: what throws, and lists that name a queue twice."""
+        circle = np.array([isinstance(s, AveragelyByCircle) for s in asked.strategies] + [False])
+        dealt = np.array([isinstance(s, Averagely) for s in asked.strategies] + [False]) | circle
+        queues, clients = asked.counts()
+        chosen = asked.reasons.none & dealt[asked.codes] & (queues > 0) & (clients > 0)
+        chosen[asked.clients.row[_rows(pc.equal(asked.clients.name, ""))]] = False
+        topics, brokers = encode(asked.queues.topic), encode(asked.queues.broker_name)
+        keys = (asked.queues.queue_id, brokers[1][0], topics[1][0], asked.queues.row)
+        order = _order(*keys)
+        queue_id, broker, topic, row = (key[order] for key in keys)
+        twice = ~first_of_run(queue_id, broker, topic, row)
+        chosen[row[twice]] = False
+        mine = chosen[row]
+        rows = np.flatnonzero(chosen)
+        entry, owned, names, code = _owners(asked, circle, row[mine], queues, clients)
+        structs = pa.StructArray.from_arrays(
+            [
+                names_of(topics[0], topic[mine]),
+                names_of(brokers[0], broker[mine]),
+                pa.array(queue_id[mine], pa.int32()),
+                pa.ListArray.from_arrays(
+                    pa.array(pointers(owned), pa.int32()), names_of(names, code[entry[owned]])
+                ),
+            ],
+            fields=list(ALLOCATION.value_type),
+        )
+        firsts = pa.array(pointers(queues[rows]), pa.int32())
+        return cls(rows, pa.ListArray.from_arrays(firsts, structs, type=ALLOCATION))
+
+
+def _order(*keys: Ints) -> Ints:
+    """`np.lexsort`, which is not needed where the rows are sorted: lists mostly are."""
+    rises = np.zeros(max(0, len(keys[0]) - 1), np.bool_)
+    equal = ~rises
+    for key in reversed(keys):
+        rises |= equal & (key[1:] > key[:-1])
+        equal &= key[1:] == key[:-1]
+    return np.arange(len(keys[0])) if (rises | equal).all() else np.lexsort(keys)
+
+
+def _owners(
+    asked: _Asked, circle: Bools, row: Ints, queues: Ints, clients: Ints
+) -> tuple[Ints, Bools, pa.StringArray, Ints]:
+    """By queue: the entry of the sorted ids that its place goes to, and whether that one owns it.
+
+    The places of a repeated id's second and later entries go to nobody.
+
+    Args:
+        asked: The rows.
+        circle: By strategy: it deals in turn.
+        row: By queue, sorted as the client sorts them.
+        queues: By row: how many.
+        clients: By row: how many.
+
+    Returns:
+        The two, the distinct ids, and which one each entry is.
+    """
+    names, (codes,) = encode(asked.clients.name)
+    order = _order(codes, asked.clients.row)
+    code, owner = codes[order], asked.clients.row[order]
+    counts = queues[row[first_of_run(row)]]
+    place = ranges(np.zeros_like(counts), counts)
+    members = clients[row]
+    index = np.where(
+        circle[asked.codes[row]], place % members, average_index(place, queues[row], members)
+    )
+    entry = pointers(clients)[row] + index
+    return entry, first_of_run(code, owner)[entry], names, code
+
+
+def _one_by_one(asked: _Asked, dealt: Ints) -> tuple[Ints, list[Any]]:
+    """The rows that are left, and their allocations; whose strategy throws gets a reason."""
+    left = asked.reasons.none
+    left[dealt] = False
+    flat = asked.queues.take(np.flatnonzero(left[asked.queues.row]))
+    queues = list(map(MessageQueue, flat.topic.to_pylist(), flat.broker_name.to_pylist(),
+                      flat.queue_id.tolist()))  # fmt: skip
+    names = asked.clients.name.filter(pa.array(left[asked.clients.row])).to_pylist()
+    rows = np.flatnonzero(left)
+    first_queue, first_name = (pointers(counts[rows]).tolist() for counts in asked.counts())
+    answered, answers = [], []
+    for at, row in enumerate(rows.tolist()):
+        strategy = asked.strategies[asked.codes[row]]
+        assert strategy is not None  # else the row has a reason
+        try:
+            owners = allocate_group(
+                strategy,
+                queues[first_queue[at] : first_queue[at + 1]],
+                names[first_name[at] : first_name[at + 1]],
+            )
+        except AllocationError as error:
+            asked.reasons.put([row], str(error))
+            continue
+        answered.append(row)
+        answers.append([(*queue, clients) for queue, clients in owners.items()])
+    return np.array(answered, np.int64), answers
+
+
+# Differences of allocations.
+
+ACTIONS = pa.array(["DROP", "ADD"])
+
+
+def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
+    """Who loses and who gains which queue between two allocations, as `DIFFERENCE`.
+
+    By queue in RocketMQ's order, its DROPs before its ADDs, ids in Java's order. Null where either
+    allocation is null or has a null in it: what is not known differs in nothing and everything.
+
+    Args:
+        before: Lists as `rmq_allocate` gives them.
+        after: The same, of the next epoch.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    reasons = Reasons(len(before))
+    sides = [
+        _holdings(name, column, reasons) for name, column in (("before", before), ("after", after))
+    ]
+    side = np.repeat([0, 1], [len(queue_id) for *_, queue_id, _, _ in sides])
+    (topics, topic), (brokers, broker), (clients, client) = (
+        (names, np.concatenate(codes))
+        for names, codes in (encode(*(each[at] for each in sides)) for at in (0, 1, 4))
+    )
+    queue_id, row = (np.concatenate([each[at] for each in sides]) for at in (2, 3))
+    keys = (client, queue_id, broker, topic, row)
+    order = np.lexsort((side, *keys))
+    once = first_of_run(side[order], *(key[order] for key in keys))
+    order = order[once]
+    pairs = [key[order] for key in keys]
+    order = order[first_of_run(*pairs) & last_of_run(*pairs) & reasons.none[row[order]]]
+    order = order[np.lexsort([key[order] for key in (client, side, *keys[1:])])]
+    structs = pa.StructArray.from_arrays(
+        [
+            names_of(topics, topic[order]),
+            names_of(brokers, broker[order]),
+            pa.array(queue_id[order], pa.int32()),
+            ACTIONS.take(pa.array(side[order])),
+            names_of(clients, client[order]),
+        ],
+        fields=list(DIFFERENCE.value_type),
+    )
+    firsts = pointers(np.bincount(row[order], minlength=len(before)))
+    return pa.ListArray.from_arrays(
+        pa.array(firsts, pa.int32()), structs, type=DIFFERENCE, mask=pa.array(~reasons.none)
+    )
+
+
+def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
+    """By holding: topic, broker name, queue id, row, client id."""
+    queues = Queues.read(name, column, reasons, ALLOCATION)
+    held = pc.struct_field(queues.structs, "client_ids")
+    reasons.put(queues.row[_rows(held.is_null())].tolist(), f"{name} has null client_ids")
+    _, names, at = _elements(f"client_ids of {name}", held, TEXTS)
+    names = _typed(f"client_ids of {name}", names, TEXT, _is_text)
+    reasons.put(queues.row[at[_rows(names.is_null())]].tolist(), f"{name} has a null client id")
+    topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
+    return topic, broker_name, queues.queue_id[at], queues.row[at], names
+
+
+# Starts.
+
+_WORDS = ("consumer_type", "consume_from_where", "version")
+_SOURCES = {STORED: 0, MAX_OFFSET: 1, RETRY_MAX: 1, TIMESTAMP_SEARCH: 2}
+"""Rules whose start is one of the offsets given, and which."""
+
+
+def rmq_pull_from_where(
+    consumer_type: pa.Array,
+    consume_from_where: pa.Array,
+    topic: pa.Array,
+    stored_offset: pa.Array,
+    max_offset: pa.Array,
+    timestamp_offset: pa.Array,
+    version: pa.Array,
+) -> pa.Array:
+    """`compute_pull_from_where` of every row, as `START`.
+
+    ``offset`` is what it returns, ``rule`` which rule decided, as ``pull_starts`` names it. Where
+    it raises, ``offset`` is null and ``error`` says why; ``rule`` is QUERY_FAILED if upstream
+    throws, null if an argument is wrong.
+
+    Args:
+        consumer_type: PUSH, LITE_PULL or PULL.
+        consume_from_where: Names of ``ConsumeFromWhere``.
+        topic: Of the queue.
+        stored_offset: -1 none, -2 error; null is an error, as not known is not none.
+        max_offset: Null where the look-up fails.
+        timestamp_offset: Null where the look-up fails.
+        version: Of the client.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    words = [
+        texts_of(name, column)
+        for name, column in zip(_WORDS, (consumer_type, consume_from_where, version), strict=True)
+    ]
+    topic = texts_of("topic", topic)
+    offsets = [
+        numbers_of(name, column)
+        for name, column in (
+            ("stored_offset", stored_offset),
+            ("max_offset", max_offset),
+            ("timestamp_offset", timestamp_offset),
+        )
+    ]
+    retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).cast(pa.int64()).fill_null(-1).to_numpy()
+    keys = [codes for word in words for codes in encode(word)[1]] + [retry]
+    keys += [_alike(offset) for offset in offsets]
+    _, firsts, case = np.unique(np.stack(keys, axis=1), axis=0, return_index=True,
+                                return_inverse=True)  # fmt: skip
+    starts = [_start(*row) for row in zip(
+        *(column.take(pa.array(firsts)).to_pylist() for column in (*words, topic, *offsets)),
+        strict=True,
+    )]  # fmt: skip
+    rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
+    at = pa.array(case.reshape(-1))
+    source = np.array([_SOURCES.get(rule, len(offsets)) for rule in rules], np.int64)[case]
+    offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(at))
+    return pa.StructArray.from_arrays(
+        [pa.array(rules, TEXT).take(at), offset, pa.array(errors, TEXT).take(at)],
+        fields=list(START),
+    )
+
+
+def _alike(offsets: pa.Int64Array) -> Ints:
+    """Numbers that are equal where a rule says the same of two rows.
+
+    Null, none and error are each one, offsets from 0 on are another; what else is negative stands
+    for itself, as messages quote it.
+    """
+    values = offsets.fill_null(0).to_numpy()
+    found: Ints = np.where(values >= 0, 0, values)
+    found[_rows(offsets.is_null())] = 1
+    return found
+
+
+def _start(
+    consumer_type: str | None,
+    consume_from_where: str | None,
+    version: str | None,
+    topic: str | None,
+    stored_offset: int | None,
+    max_offset: int | None,
+    timestamp_offset: int | None,
+) -> tuple[str | None, int | None, str | None]:
+    """The rule, the offset and the error of one row."""
+    needed = {
+        "consumer_type": consumer_type,
+        "consume_from_where": consume_from_where,
+        "topic": topic,
+        "stored_offset": stored_offset,
+        "version": version,
+    }
+    for name, value in needed.items():
+        if value is None:
+            hint = ": not known; -1 is none" if name == "stored_offset" else ""
+            return None, None, f"{name} is null{hint}"
+    try:
+        rule, offset = start_rule(
+            **needed, max_offset=max_offset, timestamp_offset=timestamp_offset
+        )
+    except StartOffsetError as error:
+        return QUERY_FAILED, None, str(error)
+    except UsageError as error:
+        return None, None, str(error)
+    return rule, offset, None

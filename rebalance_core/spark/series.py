@@ -1,0 +1,100 @@
+"""The SQL functions as pandas UDFs, Series to Series: what runs where Spark has no Arrow UDFs.
+
+The bodies are those of `rebalance_core.kernels.functions`; here a batch only changes its form. That
+is what they cost: a struct becomes a dict and back.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+
+from rebalance_core.kernels import functions as kernels
+from rebalance_core.kernels.functions import ALLOCATION, NUMBER, QUEUES, SQL_TYPES, TEXT, TEXTS
+from rebalance_core.model.errors import UsageError
+
+EXACT = 2**53
+"""From here on float64, which pandas makes of whole numbers beside nulls, leaves numbers out."""
+
+
+def rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_allocate`."""
+    return series_of(
+        kernels.rmq_allocate(
+            array_of("strategy", strategy, TEXT),
+            array_of("queues", queues, QUEUES),
+            array_of("client_ids", client_ids, TEXTS),
+        )
+    )
+
+
+def rmq_allocate_error(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_allocate_error`."""
+    return series_of(
+        kernels.rmq_allocate_error(
+            array_of("strategy", strategy, TEXT),
+            array_of("queues", queues, QUEUES),
+            array_of("client_ids", client_ids, TEXTS),
+        )
+    )
+
+
+def rmq_assignment_diff(before: pd.Series, after: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_assignment_diff`."""
+    return series_of(
+        kernels.rmq_assignment_diff(
+            array_of("before", before, ALLOCATION), array_of("after", after, ALLOCATION)
+        )
+    )
+
+
+def rmq_pull_from_where(
+    consumer_type: pd.Series,
+    consume_from_where: pd.Series,
+    topic: pd.Series,
+    stored_offset: pd.Series,
+    max_offset: pd.Series,
+    timestamp_offset: pd.Series,
+    version: pd.Series,
+) -> pd.DataFrame:
+    """`rebalance_core.kernels.functions.rmq_pull_from_where`; a struct is a DataFrame here."""
+    starts = kernels.rmq_pull_from_where(
+        array_of("consumer_type", consumer_type, TEXT),
+        array_of("consume_from_where", consume_from_where, TEXT),
+        array_of("topic", topic, TEXT),
+        array_of("stored_offset", stored_offset, NUMBER),
+        array_of("max_offset", max_offset, NUMBER),
+        array_of("timestamp_offset", timestamp_offset, NUMBER),
+        array_of("version", version, TEXT),
+    )
+    return pd.DataFrame({field.name: series_of(starts.field(field.name)) for field in starts.type})
+
+
+def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
+    """A column as an Arrow array.
+
+    Raises:
+        UsageError: Its values have another type, or are numbers that pandas rounded.
+    """
+    if kind == NUMBER and column.dtype.kind == "O" and isinstance(_first(column), str):
+        kind = TEXT  # digits, which pandas rounds not
+    if kind == NUMBER and column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
+        raise UsageError(
+            f"{name}: pandas rounds numbers from 2^53 on beside nulls; cast the column to STRING"
+        )
+    try:
+        return pa.Array.from_pandas(column, type=kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error
+
+
+def _first(column: pd.Series) -> object:
+    """The first value that is not null."""
+    at = column.first_valid_index()
+    return None if at is None else column[at]
+
+
+def series_of(array: pa.Array) -> pd.Series:
+    """An Arrow array as a column; whole numbers stay whole."""
+    column: pd.Series = array.to_pandas(integer_object_nulls=True)
+    return column.astype(object) if isinstance(array, pa.Int64Array) else column
