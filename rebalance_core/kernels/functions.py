@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels.codes import encode, list_pointers, names_of
-from rebalance_core.kernels.ownership.owners import average_index
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers, ranges
+from rebalance_core.kernels.ownership.owners import slices, turns
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers
 from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
 from rebalance_core.protocol.start_offset import (
@@ -72,10 +72,15 @@ class Reasons:
         return np.array([text is None for text in self.texts], np.bool_)
 
 
-def _rows(mask: Any) -> list[int]:
-    """The numbers of the rows of an Arrow mask."""
-    found: list[int] = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist()
+def _rows(mask: pa.BooleanArray) -> list[int]:
+    """The numbers of the rows where a mask is true."""
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
     return found
+
+
+def _nulls(column: pa.Array) -> list[int]:
+    """The numbers of the rows that are null."""
+    return _rows(column.is_null()) if column.null_count else []
 
 
 # Columns as they come, by name; a wrong type is a mistake of the query, not of a row.
@@ -149,8 +154,8 @@ class Clients:
         """A column of lists of ids; what a row lacks becomes its reason."""
         lists, names, row = _elements(name, column, TEXTS)
         names = _typed(name, names, TEXT, _is_text)
-        reasons.put(_rows(lists.is_null()), f"{name} is null: not known, which is not none")
-        reasons.put(row[_rows(names.is_null())].tolist(), f"{name} has a null")
+        reasons.put(_nulls(lists), f"{name} is null: not known, which is not none")
+        reasons.put(row[_nulls(names)].tolist(), f"{name} has a null")
         return cls(row, names)
 
 
@@ -182,13 +187,13 @@ class Queues:
             structs = structs.cast(kind.value_type)
         if not pa.types.is_struct(structs.type):
             raise _wrong_type(name, kind, column.type)
-        reasons.put(_rows(lists.is_null()), f"{name} is null: not known, which is not none")
-        reasons.put(row[_rows(structs.is_null())].tolist(), f"{name} has a null queue")
+        reasons.put(_nulls(lists), f"{name} is null: not known, which is not none")
+        reasons.put(row[_nulls(structs)].tolist(), f"{name} has a null queue")
         fields = dict(zip([f.name for f in structs.type], structs.flatten(), strict=True))
         if not {field.name for field in kind.value_type} <= fields.keys():
             raise _wrong_type(name, kind, column.type)
         for key in ("topic", "broker_name", "queue_id"):
-            reasons.put(row[_rows(fields[key].is_null())].tolist(), f"{name} has a null {key}")
+            reasons.put(row[_nulls(fields[key])].tolist(), f"{name} has a null {key}")
         topic, broker_name = (
             _typed(f"{key} of {name}", fields[key], TEXT, _is_text)
             for key in ("topic", "broker_name")
@@ -201,6 +206,8 @@ class Queues:
 
     def take(self, at: Ints) -> Queues:
         """Some of them."""
+        if len(at) == len(self.row) and bool((at[1:] > at[:-1]).all()):
+            return self
         topic, broker_name, structs = (
             array.take(pa.array(at)) for array in (self.topic, self.broker_name, self.structs)
         )
@@ -293,23 +300,26 @@ class _Dealt:
         queues, clients = asked.counts()
         chosen = asked.reasons.none & dealt[asked.codes] & (queues > 0) & (clients > 0)
         chosen[asked.clients.row[_rows(pc.equal(asked.clients.name, ""))]] = False
-        topics, brokers = encode(asked.queues.topic), encode(asked.queues.broker_name)
-        keys = (asked.queues.queue_id, brokers[1][0], topics[1][0], asked.queues.row)
-        order = _order(*keys)
-        queue_id, broker, topic, row = (key[order] for key in keys)
-        twice = ~first_of_run(queue_id, broker, topic, row)
+        flat = asked.queues
+        order, twice = _java_order(flat.row, flat.topic, flat.broker_name, flat.queue_id)
+        row = flat.row[order]
         chosen[row[twice]] = False
         mine = chosen[row]
-        rows = np.flatnonzero(chosen)
-        entry, owned, names, code = _owners(asked, circle, row[mine], queues, clients)
+        rows, taken = np.flatnonzero(chosen), flat.take(order[mine])
+        index = np.empty(len(taken.row), np.int32)
+        for deal, kind in ((slices, ~circle), (turns, circle)):
+            alike = kind[asked.codes[rows]]
+            index[alike.repeat(queues[rows])] = deal(queues[rows[alike]], clients[rows[alike]])
+        order, again = _java_order(asked.clients.row, asked.clients.name)
+        entry = pointers(clients)[taken.row] + index
+        owned = ~again[entry]  # the places of a repeated id's further entries go to nobody
+        owners = asked.clients.name.take(pa.array(order[entry[owned]]))
         structs = pa.StructArray.from_arrays(
             [
-                names_of(topics[0], topic[mine]),
-                names_of(brokers[0], broker[mine]),
-                pa.array(queue_id[mine], pa.int32()),
-                pa.ListArray.from_arrays(
-                    pa.array(pointers(owned), pa.int32()), names_of(names, code[entry[owned]])
-                ),
+                taken.topic,
+                taken.broker_name,
+                pa.array(taken.queue_id, pa.int32()),
+                pa.ListArray.from_arrays(pa.array(pointers(owned), pa.int32()), owners),
             ],
             fields=list(ALLOCATION.value_type),
         )
@@ -317,44 +327,41 @@ class _Dealt:
         return cls(rows, pa.ListArray.from_arrays(firsts, structs, type=ALLOCATION))
 
 
-def _order(*keys: Ints) -> Ints:
-    """`np.lexsort`, which is not needed where the rows are sorted: lists mostly are."""
-    rises = np.zeros(max(0, len(keys[0]) - 1), np.bool_)
-    equal = ~rises
-    for key in reversed(keys):
-        rises |= equal & (key[1:] > key[:-1])
-        equal &= key[1:] == key[:-1]
-    return np.arange(len(keys[0])) if (rises | equal).all() else np.lexsort(keys)
-
-
-def _owners(
-    asked: _Asked, circle: Bools, row: Ints, queues: Ints, clients: Ints
-) -> tuple[Ints, Bools, pa.StringArray, Ints]:
-    """By queue: the entry of the sorted ids that its place goes to, and whether that one owns it.
-
-    The places of a repeated id's second and later entries go to nobody.
+def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools]:
+    """Where the elements of each row stand in Java's order, and which repeat the one before.
 
     Args:
-        asked: The rows.
-        circle: By strategy: it deals in turn.
-        row: By queue, sorted as the client sorts them.
-        queues: By row: how many.
-        clients: By row: how many.
-
-    Returns:
-        The two, the distinct ids, and which one each entry is.
+        row: By element; it never falls.
+        columns: Texts or numbers, the first one decides first.
     """
-    names, (codes,) = encode(asked.clients.name)
-    order = _order(codes, asked.clients.row)
-    code, owner = codes[order], asked.clients.row[order]
-    counts = queues[row[first_of_run(row)]]
-    place = ranges(np.zeros_like(counts), counts)
-    members = clients[row]
-    index = np.where(
-        circle[asked.codes[row]], place % members, average_index(place, queues[row], members)
-    )
-    entry = pointers(clients)[row] + index
-    return entry, first_of_run(code, owner)[entry], names, code
+    if all(_bytes_are_java_s(column) for column in columns if isinstance(column, pa.Array)):
+        equal = row[1:] == row[:-1]
+        rises = ~equal
+        for column in columns:
+            greater, same = _compared(column)
+            rises |= equal & greater
+            equal &= same
+        if (rises | equal).all():  # lists mostly are sorted
+            return np.arange(len(row)), np.append(np.zeros(min(1, len(row)), np.bool_), equal)
+    keys = [encode(c)[1][0] if isinstance(c, pa.Array) else c for c in reversed(columns)]
+    order = np.lexsort((*keys, row))
+    return order, ~first_of_run(*(key[order] for key in keys), row[order])
+
+
+def _bytes_are_java_s(texts: pa.StringArray) -> bool:
+    """True if UTF-8 sorts the texts as UTF-16 does: no four bytes, no null."""
+    data = texts.buffers()[2]
+    four = data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any())
+    return texts.null_count == 0 and not four
+
+
+def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
+    """By neighbours: whether the second is greater, and whether it is equal."""
+    if not isinstance(column, pa.Array):
+        return column[1:] > column[:-1], column[1:] == column[:-1]
+    first, second = column[:-1], column[1:]
+    greater, same = pc.greater(second, first), pc.equal(second, first)
+    return greater.to_numpy(zero_copy_only=False), same.to_numpy(zero_copy_only=False)
 
 
 def _one_by_one(asked: _Asked, dealt: Ints) -> tuple[Ints, list[Any]]:
@@ -440,10 +447,10 @@ def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
     """By holding: topic, broker name, queue id, row, client id."""
     queues = Queues.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
-    reasons.put(queues.row[_rows(held.is_null())].tolist(), f"{name} has null client_ids")
+    reasons.put(queues.row[_nulls(held)].tolist(), f"{name} has null client_ids")
     _, names, at = _elements(f"client_ids of {name}", held, TEXTS)
     names = _typed(f"client_ids of {name}", names, TEXT, _is_text)
-    reasons.put(queues.row[at[_rows(names.is_null())]].tolist(), f"{name} has a null client id")
+    reasons.put(queues.row[at[_nulls(names)]].tolist(), f"{name} has a null client id")
     topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
     return topic, broker_name, queues.queue_id[at], queues.row[at], names
 
@@ -522,7 +529,7 @@ def _alike(offsets: pa.Int64Array) -> Ints:
     """
     values = offsets.fill_null(0).to_numpy()
     found: Ints = np.where(values >= 0, 0, values)
-    found[_rows(offsets.is_null())] = 1
+    found[_nulls(offsets)] = 1
     return found
 
 

@@ -76,22 +76,23 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
     Raises:
         UsageError: Its values have another type, or are numbers that pandas rounded.
     """
-    if kind == NUMBER and column.dtype.kind == "O" and isinstance(_first(column), str):
-        kind = TEXT  # digits, which pandas rounds not
-    if kind == NUMBER and column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
-        raise UsageError(
-            f"{name}: pandas rounds numbers from 2^53 on beside nulls; cast the column to STRING"
-        )
     try:
+        if kind == NUMBER:
+            return _numbers(name, column)
         return pa.Array.from_pandas(column, type=kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error
 
 
-def _first(column: pd.Series) -> object:
-    """The first value that is not null."""
-    at = column.first_valid_index()
-    return None if at is None else column[at]
+def _numbers(name: str, column: pd.Series) -> pa.Array:
+    """Whole numbers, or texts of them, which pandas does not round."""
+    if column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
+        raise UsageError(
+            f"{name}: pandas rounds numbers from 2^53 on beside nulls; cast the column to STRING"
+        )
+    if column.dtype.kind == "f":
+        return pa.Array.from_pandas(column, type=NUMBER)
+    return kernels.numbers_of(name, pa.Array.from_pandas(column))
 
 
 def series_of(array: pa.Array) -> pd.Series:
