@@ -512,7 +512,8 @@ def rmq_pull_from_where(
         strict=True,
     )]  # fmt: skip
     rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
-    at = pa.array(case.reshape(-1))
+    case = case.reshape(-1)  # numpy 2.0 gives a column
+    at = pa.array(case)
     source = np.array([_SOURCES.get(rule, len(offsets)) for rule in rules], np.int64)[case]
     offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(at))
     return pa.StructArray.from_arrays(
