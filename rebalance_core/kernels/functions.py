@@ -6,7 +6,6 @@ in the other rows; why is in the array of reasons, or in the field ``error``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes import encode, list_pointers, names_of
+from rebalance_core.kernels.codes import encode, names_of
+from rebalance_core.kernels.function_columns import (
+    ALLOCATION,
+    DIFFERENCE,
+    NUMBER,
+    START,
+    TEXT,
+    TEXTS,
+    Clients,
+    Queues,
+    Reasons,
+    elements_of,
+    nulls_of,
+    numbers_of,
+    rows_where,
+    texts_of,
+)
 from rebalance_core.kernels.ownership.owners import slices, turns
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers
 from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
@@ -29,190 +44,8 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.group_allocation import allocate_group
-from rebalance_core.strategies.registry import JAVA_INT_MAX
 from rebalance_core.strategies.spi import AllocationStrategy
 from rebalance_core.strategies.text_form import parse_strategy
-
-_QUEUE = [("topic", pa.string()), ("broker_name", pa.string()), ("queue_id", pa.int32())]
-TEXT = pa.string()
-TEXTS = pa.list_(TEXT)
-NUMBER = pa.int64()
-QUEUES = pa.list_(pa.struct([*_QUEUE[:2], ("queue_id", NUMBER)]))
-"""As they are read: an id that is no Java int is the reason of its row."""
-ALLOCATION = pa.list_(pa.struct([*_QUEUE, ("client_ids", TEXTS)]))
-DIFFERENCE = pa.list_(pa.struct([*_QUEUE, ("action", TEXT), ("client_id", TEXT)]))
-START = pa.struct([("rule", TEXT), ("offset", NUMBER), ("error", TEXT)])
-SQL_TYPES = {
-    TEXT: "STRING",
-    TEXTS: "ARRAY<STRING>",
-    NUMBER: "BIGINT",
-    QUEUES: "ARRAY<STRUCT<topic STRING, broker_name STRING, queue_id INT>>",
-    ALLOCATION: "ARRAY<STRUCT<topic STRING, broker_name STRING, queue_id INT,"
-    " client_ids ARRAY<STRING>>>",
-}
-
-
-# The reasons why rows have no answer.
-
-
-class Reasons:
-    """A text for each row that has no answer; of several the first one given counts."""
-
-    def __init__(self, rows: int) -> None:
-        self.texts: list[str | None] = [None] * rows
-
-    def put(self, rows: Iterable[int], text: str) -> None:
-        """Give a reason for rows by number."""
-        for row in rows:
-            self.texts[row] = self.texts[row] or text
-
-    @property
-    def none(self) -> Bools:
-        """True where there is no reason."""
-        return np.array([text is None for text in self.texts], np.bool_)
-
-
-def _rows(mask: pa.BooleanArray) -> list[int]:
-    """The numbers of the rows where a mask is true."""
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
-
-
-def _nulls(column: pa.Array) -> list[int]:
-    """The numbers of the rows that are null."""
-    return _rows(column.is_null()) if column.null_count else []
-
-
-# Columns as they come, by name; a wrong type is a mistake of the query, not of a row.
-
-
-def texts_of(name: str, column: pa.Array) -> pa.StringArray:
-    """A column of texts. Raises: UsageError."""
-    return _typed(name, column, TEXT, _is_text)
-
-
-def _typed(
-    name: str, column: pa.Array, kind: pa.DataType, fits: Callable[[pa.DataType], bool]
-) -> pa.Array:
-    if not (fits(column.type) or pa.types.is_null(column.type)):
-        raise _wrong_type(name, kind, column.type)
-    return column.cast(kind)
-
-
-def _wrong_type(name: str, kind: pa.DataType, found: pa.DataType) -> UsageError:
-    return UsageError(f"{name} must be {SQL_TYPES[kind]}; it is {found} (as Arrow names it)")
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(
-        is_kind(kind)
-        for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
-
-
-def numbers_of(name: str, column: pa.Array) -> pa.Int64Array:
-    """A column of whole numbers, or of texts of them. Raises: UsageError."""
-    if _is_text(column.type):
-        try:
-            return column.cast(NUMBER)
-        except pa.ArrowInvalid as error:
-            raise UsageError(f"{name}: {error}") from error
-    return _typed(name, column, NUMBER, pa.types.is_integer)
-
-
-def _elements(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array, Ints]:
-    """The lists, their elements one after the other, and the row of each element."""
-    if pa.types.is_null(column.type):
-        column = column.cast(kind)
-    if not _is_list(column.type):
-        raise _wrong_type(name, kind, column.type)
-    return (
-        column,
-        column.flatten(),
-        np.repeat(np.arange(len(column)), np.diff(list_pointers(column))),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """Lists of client ids, one after the other.
-
-    Attributes:
-        row: By id: its row.
-        name: By id.
-    """
-
-    row: Ints
-    name: pa.StringArray
-
-    @classmethod
-    def read(cls, name: str, column: pa.Array, reasons: Reasons) -> Clients:
-        """A column of lists of ids; what a row lacks becomes its reason."""
-        lists, names, row = _elements(name, column, TEXTS)
-        names = _typed(name, names, TEXT, _is_text)
-        reasons.put(_nulls(lists), f"{name} is null: not known, which is not none")
-        reasons.put(row[_nulls(names)].tolist(), f"{name} has a null")
-        return cls(row, names)
-
-
-@dataclass(frozen=True, slots=True)
-class Queues:
-    """Lists of queues, one after the other.
-
-    Attributes:
-        row: By queue: its row.
-        topic: By queue.
-        broker_name: By queue.
-        queue_id: By queue; -1 where it is null.
-        structs: By queue: all its fields.
-    """
-
-    row: Ints
-    topic: pa.StringArray
-    broker_name: pa.StringArray
-    queue_id: Ints
-    structs: pa.StructArray
-
-    @classmethod
-    def read(
-        cls, name: str, column: pa.Array, reasons: Reasons, kind: pa.DataType = QUEUES
-    ) -> Queues:
-        """A column of lists of structs; what a row lacks becomes its reason."""
-        lists, structs, row = _elements(name, column, kind)
-        if pa.types.is_null(structs.type):
-            structs = structs.cast(kind.value_type)
-        if not pa.types.is_struct(structs.type):
-            raise _wrong_type(name, kind, column.type)
-        reasons.put(_nulls(lists), f"{name} is null: not known, which is not none")
-        reasons.put(row[_nulls(structs)].tolist(), f"{name} has a null queue")
-        fields = dict(zip([f.name for f in structs.type], structs.flatten(), strict=True))
-        if not {field.name for field in kind.value_type} <= fields.keys():
-            raise _wrong_type(name, kind, column.type)
-        for key in ("topic", "broker_name", "queue_id"):
-            reasons.put(row[_nulls(fields[key])].tolist(), f"{name} has a null {key}")
-        topic, broker_name = (
-            _typed(f"{key} of {name}", fields[key], TEXT, _is_text)
-            for key in ("topic", "broker_name")
-        )
-        ids = _typed(f"queue_id of {name}", fields["queue_id"], NUMBER, pa.types.is_integer)
-        queue_id = ids.fill_null(-1).to_numpy()
-        for at in np.flatnonzero((queue_id < 0) | (queue_id > JAVA_INT_MAX)).tolist():
-            reasons.put([int(row[at])], f"{name} has queue_id {queue_id[at]}; 0 to {JAVA_INT_MAX}")
-        return cls(row, topic, broker_name, queue_id, structs)
-
-    def take(self, at: Ints) -> Queues:
-        """Some of them."""
-        if len(at) == len(self.row) and bool((at[1:] > at[:-1]).all()):
-            return self
-        topic, broker_name, structs = (
-            array.take(pa.array(at)) for array in (self.topic, self.broker_name, self.structs)
-        )
-        return Queues(self.row[at], topic, broker_name, self.queue_id[at], structs)
-
 
 # Allocations.
 
@@ -299,7 +132,7 @@ class _Dealt:
         dealt = np.array([isinstance(s, Averagely) for s in asked.strategies] + [False]) | circle
         queues, clients = asked.counts()
         chosen = asked.reasons.none & dealt[asked.codes] & (queues > 0) & (clients > 0)
-        chosen[asked.clients.row[_rows(pc.equal(asked.clients.name, ""))]] = False
+        chosen[asked.clients.row[rows_where(pc.equal(asked.clients.name, ""))]] = False
         flat = asked.queues
         order, twice = _java_order(flat.row, flat.topic, flat.broker_name, flat.queue_id)
         row = flat.row[order]
@@ -447,10 +280,10 @@ def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
     """By holding: topic, broker name, queue id, row, client id."""
     queues = Queues.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
-    reasons.put(queues.row[_nulls(held)].tolist(), f"{name} has null client_ids")
-    _, names, at = _elements(f"client_ids of {name}", held, TEXTS)
-    names = _typed(f"client_ids of {name}", names, TEXT, _is_text)
-    reasons.put(queues.row[at[_nulls(names)]].tolist(), f"{name} has a null client id")
+    reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} has null client_ids")
+    _, names, at = elements_of(f"client_ids of {name}", held, TEXTS)
+    names = texts_of(f"client_ids of {name}", names)
+    reasons.put(queues.row[at[nulls_of(names)]].tolist(), f"{name} has a null client id")
     topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
     return topic, broker_name, queues.queue_id[at], queues.row[at], names
 
@@ -530,7 +363,7 @@ def _alike(offsets: pa.Int64Array) -> Ints:
     """
     values = offsets.fill_null(0).to_numpy()
     found: Ints = np.where(values >= 0, 0, values)
-    found[_nulls(offsets)] = 1
+    found[nulls_of(offsets)] = 1
     return found
 
 

@@ -36,7 +36,14 @@ from pyspark.sql.types import (
 )
 
 from rebalance_core.kernels import functions as kernels
-from rebalance_core.kernels.functions import ALLOCATION, NUMBER, QUEUES, SQL_TYPES, TEXT, TEXTS
+from rebalance_core.kernels.function_columns import (
+    ALLOCATION,
+    NUMBER,
+    QUEUES,
+    SQL_TYPES,
+    TEXT,
+    TEXTS,
+)
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
 

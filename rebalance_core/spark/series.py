@@ -10,7 +10,15 @@ import pandas as pd
 import pyarrow as pa
 
 from rebalance_core.kernels import functions as kernels
-from rebalance_core.kernels.functions import ALLOCATION, NUMBER, QUEUES, SQL_TYPES, TEXT, TEXTS
+from rebalance_core.kernels.function_columns import (
+    ALLOCATION,
+    NUMBER,
+    QUEUES,
+    SQL_TYPES,
+    TEXT,
+    TEXTS,
+    numbers_of,
+)
 from rebalance_core.model.errors import UsageError
 
 EXACT = 2**53
@@ -92,7 +100,7 @@ def _numbers(name: str, column: pd.Series) -> pa.Array:
         )
     if column.dtype.kind == "f":
         return pa.Array.from_pandas(column, type=NUMBER)
-    return kernels.numbers_of(name, pa.Array.from_pandas(column))
+    return numbers_of(name, pa.Array.from_pandas(column))
 
 
 def series_of(array: pa.Array) -> pd.Series:

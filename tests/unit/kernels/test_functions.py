@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.kernels import functions
-from rebalance_core.kernels.functions import ALLOCATION, NUMBER, QUEUES, TEXT, TEXTS
+from rebalance_core.kernels.function_columns import ALLOCATION, NUMBER, QUEUES, TEXT, TEXTS
 from rebalance_core.model.errors import RebalanceError, StartOffsetError, UsageError
 from rebalance_core.model.queue import MessageQueue, java_string_key, queue_sort_key
 from rebalance_core.protocol.start_offset import (
