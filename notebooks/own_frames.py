@@ -35,15 +35,13 @@ TREE = HERE.parent if HERE.name == "notebooks" else HERE
 INPUT = os.environ.get("OWN_INPUT", str(TREE / "demo/join-leave/tables"))
 
 # %%
-from pyspark.sql import SparkSession
-
 from rebalance_core.cli.run.session import open_session
 
-# the session that there is, or one of this process
-spark = SparkSession.getActiveSession() or open_session(
-    "own frames", master="local[2]", settings={"spark.ui.enabled": "false"}, show_spark=False
+# the session that there is, or a small one in this process
+spark = open_session(
+    "own frames", master="local[2]", show_spark=False,
+    settings={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
 )
-spark.conf.set("spark.sql.shuffle.partitions", "2")
 
 # %% [markdown]
 # ## 1. One group, in pandas

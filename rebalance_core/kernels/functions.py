@@ -377,7 +377,7 @@ def _start(
     timestamp_offset: int | None,
 ) -> tuple[str | None, int | None, str | None]:
     """The rule, the offset and the error of one row."""
-    needed = {
+    needed: dict[str, Any] = {
         "consumer_type": consumer_type,
         "consume_from_where": consume_from_where,
         "topic": topic,

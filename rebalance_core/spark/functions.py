@@ -220,8 +220,8 @@ class _Function:
     def udf(self) -> Any:
         """The UDF; made anew for each use, as it belongs to the kind of session there is then."""
         if HAS_ARROW_UDFS:
-            return sf.arrow_udf(self.arrow, self.returns)
-        return sf.pandas_udf(self.pandas, self.returns)  # type: ignore[call-overload]
+            return sf.arrow_udf(self.arrow, self.returns)  # type: ignore[attr-defined]
+        return sf.pandas_udf(self.pandas, self.returns)  # type: ignore[attr-defined]
 
     def fault(self, name: str, value: Any) -> str | None:
         """Why a constant is wrong whatever the other arguments are; None if it is right."""
@@ -263,7 +263,7 @@ class _Function:
 def _constants(column: Column) -> list[Any]:
     """The value of a column made by ``lit``; none of another, or where Spark does not tell."""
     parts = vars(column)  # getattr would make the column of a field
-    expression = parts.get("_expr")  # of Connect
+    expression: Any = parts.get("_expr")  # of Connect
     if type(expression).__name__ == "LiteralExpression":
         return [expression._value]
     with suppress(Py4JError, KeyError):
@@ -321,7 +321,7 @@ def _no_faults(before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 _GROUP = {"strategy": (TEXT, "CONFIG"), "queues": (QUEUES, []), "client_ids": (TEXTS, [])}
-_ALLOCATIONS = {"before": (ALLOCATION, []), "after": (ALLOCATION, [])}
+_ALLOCATIONS: dict[str, tuple[pa.DataType, Any]] = {"before": (ALLOCATION, []), "after": (ALLOCATION, [])}
 _START = {
     "consumer_type": (TEXT, "PUSH"),
     "consume_from_where": (TEXT, "CONSUME_FROM_LAST_OFFSET"),

@@ -104,7 +104,8 @@ def test_in_sql(form: str, spark: SparkSession, asked: DataFrame, owned: DataFra
 
 
 def test_of_pandas_without_a_session(asked: DataFrame, owned: DataFrame) -> None:
-    frame = asked.toPandas().set_index("epoch", drop=False)
+    frame: Any = asked.toPandas()
+    frame = frame.set_index("epoch", drop=False)
     found = pd.DataFrame({
         "epoch": frame["epoch"],
         "owners": rmq_allocate(*(frame[name] for name in COLUMNS)),
@@ -178,8 +179,9 @@ def test_starts(form: str, spark: SparkSession, starting: list[tuple[Any, ...]])
     numbered = [(*row, number) for number, row in enumerate(starting)]
     frame = spark.createDataFrame(numbered, f"{STARTS}, number INT").repartition(2)
     found = frame.select("number", rmq_pull_from_where(*ARGUMENTS).alias("start"))
-    rows = [{"number": n, "start": start} for n, start in enumerate(starts_of(starting))]
-    assert any(row["start"]["offset"] == 2**62 + 1 for row in rows)
+    starts = starts_of(starting)
+    assert any(start["offset"] == 2**62 + 1 for start in starts)
+    rows = [{"number": number, "start": start} for number, start in enumerate(starts)]
     expected = frame_of(spark, rows, f"number INT, start {START_TYPE.simpleString()}")
     assert_same_rows(found, expected)
     constants = rmq_pull_from_where("PUSH", "CONSUME_FROM_LAST_OFFSET", sf.lit("T"), -1, 9, None,
@@ -301,7 +303,7 @@ def test_types_are_those_of_the_bodies(form: str) -> None:
 
 def test_the_pandas_form_keeps_every_value(asked: DataFrame) -> None:
     """Lists of structs to dicts and back; whole numbers beside nulls."""
-    frame = asked.toPandas()
+    frame: Any = asked.toPandas()
     queues = series.array_of("queues", frame["queues"], QUEUES)
     expected = [
         row and [item and item.asDict() for item in row] if row is not None else None

@@ -57,7 +57,7 @@ def only_converts(queues: int, members: int) -> Any:
     def constant(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
         return pd.Series([answer] * len(queues))
 
-    return sf.pandas_udf(constant, ALLOCATION_TYPE)  # type: ignore[call-overload]
+    return sf.pandas_udf(constant, ALLOCATION_TYPE)  # type: ignore[attr-defined]
 
 
 def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int = 5) -> Report:
@@ -73,7 +73,7 @@ def compare(rows: int = 20_000, queues: int = 16, members: int = 5, rounds: int 
         "rebalance bench", master="local[2]", settings={"spark.ui.enabled": "false"}
     )
     frame = groups(spark, rows, queues, members)
-    pandas_form = sf.pandas_udf(series.rmq_allocate, ALLOCATION_TYPE)  # type: ignore[call-overload]
+    pandas_form = sf.pandas_udf(series.rmq_allocate, ALLOCATION_TYPE)  # type: ignore[attr-defined]
     columns = "queues", "client_ids"
     contestants: dict[str, Callable[[], Any]] = {
         FASTEST: lambda: functions.rmq_allocate("AVG", *columns),
