@@ -17,7 +17,8 @@ from rebalance_core.cli.run.session import RESULT_SETTINGS
 from rebalance_core.contracts import LEDGER_TABLES
 from tests.bare_python import bare_python
 from tests.conftest import SESSION_SETTINGS
-from tests.recordings.tables import DATA, Row, replayed
+from tests.recordings.tables import DATA, replayed
+from tests.spark.test_simulate import by_text
 
 TREE = Path(__file__).resolve().parents[2]
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -91,7 +92,3 @@ def test_a_connect_client_gets_the_rows_of_the_replay(address: str, tmp_path: Pa
     assert len(found["ownership"]) > 0
     for name in LEDGER_TABLES:
         assert by_text(found[name]) == by_text(expected[name]), name
-
-
-def by_text(rows: list[Row]) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in rows)

@@ -1,6 +1,7 @@
 """The distributed simulation against the plain replay, on every recording at once."""
 
 import json
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,
     RECORDINGS,
+    Row,
     Tables,
     derived_tables,
     ledger_of,
@@ -199,3 +201,8 @@ def kept(spark: SparkSession) -> int:
     """How many frames are kept."""
     size: int = spark.sparkContext._jsc.getPersistentRDDs().size()
     return size
+
+
+def by_text(table: Iterable[Row]) -> list[str]:
+    """Rows that come as JSON, from a process of its own."""
+    return sorted(json.dumps(row, sort_keys=True) for row in table)
