@@ -98,9 +98,9 @@ for name, table in InputTables.read(spark, INPUT).tables().items():
     table.createOrReplaceTempView(name)
 
 # %%
-shares = spark.sql("""
-  WITH turns AS (SELECT *, row_number() OVER (PARTITION BY cluster, consumer_group ORDER BY event_ms, sequence) - 1 AS epoch
-                 FROM cluster_events WHERE event_type LIKE 'CONSUMER_%'),
+spark.sql("""CREATE OR REPLACE TEMPORARY VIEW shares AS WITH
+  turns AS (SELECT *, row_number() OVER (PARTITION BY cluster, consumer_group ORDER BY event_ms, sequence) - 1 AS epoch
+            FROM cluster_events WHERE event_type LIKE 'CONSUMER_%'),
   stays AS (SELECT *, lead(epoch) OVER (PARTITION BY cluster, consumer_group, client_id ORDER BY epoch) AS until FROM turns),
   members AS (SELECT t.cluster, t.consumer_group, t.epoch, t.event_ms AS change_ms, collect_list(s.client_id) AS client_ids
               FROM turns t LEFT JOIN stays s ON s.cluster = t.cluster AND s.consumer_group = t.consumer_group AND s.event_type = 'CONSUMER_JOIN'
@@ -108,10 +108,10 @@ shares = spark.sql("""
   routes AS (SELECT cluster, topic, collect_list(struct(topic, broker_name, queue_id)) AS queues FROM (
              SELECT *, explode(sequence(0, read_queue_nums - 1)) AS queue_id FROM cluster_events WHERE event_type = 'TOPIC_CONFIG') GROUP BY ALL)
   SELECT *, rmq_allocate('AVG', queues, client_ids) AS owners FROM members JOIN routes USING (cluster)""")
-shares.createOrReplaceTempView("shares")
-diffs = spark.sql("""
-  WITH steps AS (SELECT *, lag(owners, 1, array()) OVER (PARTITION BY cluster, consumer_group, topic ORDER BY epoch) AS before FROM shares)
-  SELECT cluster, consumer_group, epoch, change_ms, inline(rmq_assignment_diff(before, owners)) FROM steps""")
+spark.sql("""CREATE OR REPLACE TEMPORARY VIEW diffs AS
+  SELECT cluster, consumer_group, epoch, change_ms, inline(rmq_assignment_diff(before, owners)) FROM (
+  SELECT *, lag(owners, 1, array()) OVER (PARTITION BY cluster, consumer_group, topic ORDER BY epoch) AS before FROM shares)""")
+diffs = spark.table("diffs")
 shown = diffs.orderBy("epoch", "broker_name", "queue_id", "action").toPandas()
 print(shown.groupby(["epoch", "action"]).size().unstack(fill_value=0).to_string())
 
@@ -127,15 +127,14 @@ print(shown[shown["epoch"] == 2][["broker_name", "queue_id", "action", "client_i
 # of a young queue; else the client's own rule.
 
 # %%
-diffs.createOrReplaceTempView("diffs")
-starts = spark.sql("""
-  WITH adds AS (SELECT d.*, max_by(max_offset, observed_ms) FILTER (WHERE observed_ms <= change_ms) AS max_offset,
-                max_by(min_offset = 0 AND head_cached, observed_ms) FILTER (WHERE observed_ms <= change_ms) AS says_zero
-                FROM diffs d LEFT JOIN queue_offsets USING (cluster, topic, broker_name, queue_id) WHERE action = 'ADD' GROUP BY ALL),
+spark.sql("""CREATE OR REPLACE TEMPORARY VIEW starts AS WITH
+  adds AS (SELECT d.*, max_by(struct(min_offset, max_offset, head_cached), observed_ms) FILTER (WHERE observed_ms <= change_ms) AS seen
+           FROM diffs d LEFT JOIN queue_offsets USING (cluster, topic, broker_name, queue_id) WHERE action = 'ADD' GROUP BY ALL),
   known AS (SELECT a.*, max_by(committed_offset, observed_ms) FILTER (WHERE observed_ms <= change_ms + 3000 AND c.client_id <> a.client_id) AS stored
             FROM adds a LEFT JOIN committed_offsets c USING (cluster, consumer_group, topic, broker_name, queue_id) GROUP BY ALL)
-  SELECT *, rmq_pull_from_where('PUSH', 'CONSUME_FROM_LAST_OFFSET', topic, coalesce(stored, IF(says_zero, 0, -1)), max_offset, NULL, '5.3.3').offset AS start_offset
-  FROM known""")
+  SELECT *, rmq_pull_from_where('PUSH', 'CONSUME_FROM_LAST_OFFSET', topic, coalesce(stored, IF(seen.min_offset = 0 AND seen.head_cached, 0, -1)),
+                                seen.max_offset, NULL, '5.3.3').offset AS start_offset FROM known""")
+starts = spark.table("starts")
 columns = ["epoch", "broker_name", "queue_id", "client_id", "stored", "start_offset"]
 print(starts.where("epoch BETWEEN 1 AND 2").orderBy(*columns[:3]).toPandas()[columns].to_string(index=False))
 
@@ -167,7 +166,7 @@ with simulate(InputTables.read(spark, INPUT)) as ledger:
 
 # %%
 for strategy in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=200)"):
-    owned = allocate_by_group(shares, strategy)
+    owned = allocate_by_group(spark.table("shares"), strategy)
     busiest = (
         owned.groupBy("epoch", "client_id").count()
         .groupBy("epoch").agg(sf.max("count").alias("queues")).orderBy("epoch")

@@ -227,12 +227,13 @@ class _Function:
         """Why a constant is wrong whatever the other arguments are; None if it is right."""
         kind = self.valid[name][0]
         try:
-            row = [
-                pa.array([value if key == name else right], of)
-                for key, (of, right) in self.valid.items()
-            ]
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            given = series.array_of(name, pd.Series([value], dtype=object), kind)
+        except (UsageError, OverflowError):
             return f"{name} must be {SQL_TYPES[kind]}, not {value!r}"
+        row = [
+            given if key == name else pa.array([right], of)
+            for key, (of, right) in self.valid.items()
+        ]
         fault: str | None = self.faults(*row)[0].as_py()
         return fault
 
@@ -321,7 +322,10 @@ def _no_faults(before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 _GROUP = {"strategy": (TEXT, "CONFIG"), "queues": (QUEUES, []), "client_ids": (TEXTS, [])}
-_ALLOCATIONS: dict[str, tuple[pa.DataType, Any]] = {"before": (ALLOCATION, []), "after": (ALLOCATION, [])}
+_ALLOCATIONS: dict[str, tuple[pa.DataType, Any]] = {
+    "before": (ALLOCATION, []),
+    "after": (ALLOCATION, []),
+}
 _START = {
     "consumer_type": (TEXT, "PUSH"),
     "consume_from_where": (TEXT, "CONSUME_FROM_LAST_OFFSET"),

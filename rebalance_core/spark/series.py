@@ -87,9 +87,24 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
     try:
         if kind == NUMBER:
             return _numbers(name, column)
-        return pa.Array.from_pandas(column, type=kind)
+        if pa.types.is_list(kind) and column.map(lambda value: isinstance(value, str)).any():
+            raise TypeError("a text is no list, though pyarrow takes it for one of characters")
+        # pyarrow would cut 1.5 to 1 unasked; of 1 beside a null pandas has made 1.0
+        return pa.Array.from_pandas(column, type=_with_floats(kind)).cast(kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error
+
+
+def _with_floats(kind: pa.DataType) -> pa.DataType:
+    """The type with double precision for whole numbers inside of structs."""
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return pa.list_(
+            pa.struct([
+                field.with_type(pa.float64()) if pa.types.is_integer(field.type) else field
+                for field in kind.value_type
+            ])
+        )  # fmt: skip
+    return kind
 
 
 def _numbers(name: str, column: pd.Series) -> pa.Array:

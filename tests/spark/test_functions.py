@@ -201,7 +201,7 @@ def test_starts_in_sql(form: str, spark: SparkSession, starting: list[tuple[Any,
     assert_same_rows(found, frame_of(spark, rows, ddl))
 
 
-def test_what_pandas_rounded_is_refused() -> None:
+def test_what_pandas_and_pyarrow_make_of_values_is_refused() -> None:
     offsets = pd.Series([2**53 + 1, None])
     constants = ("PUSH", "CONSUME_FROM_LAST_OFFSET", "T")
     with pytest.raises(UsageError, match=r"max_offset: pandas rounds numbers from 2\^53"):
@@ -209,6 +209,11 @@ def test_what_pandas_rounded_is_refused() -> None:
     exact = rmq_pull_from_where(*constants, -1, pd.Series([str(2**53 + 1), None]), None, "5.3")
     assert exact["offset"].tolist() == [2**53 + 1, None]
     assert exact["error"].tolist() == [None, "maxOffset failed"]
+    for column in (pd.Series([[("T", "b", 1.5)]]), pd.Series(["T"])):
+        with pytest.raises(UsageError, match="queues must be ARRAY<STRUCT"):
+            rmq_allocate("AVG", column, ["x"])
+    with pytest.raises(UsageError, match="client_ids must be ARRAY<STRING>, not 'client_ids'"):
+        rmq_allocate("AVG", pd.Series([[("T", "b", 1)]]), "client_ids")
     with pytest.raises(UsageError, match="max_offset must be BIGINT"):
         rmq_pull_from_where(*constants, -1, pd.Series([1.5]), None, "5.3")
 
@@ -289,6 +294,7 @@ def test_a_column_of_another_type_fails_the_query_with_its_name(
     for columns, message in (
         (("epoch", "queues", "client_ids"), "strategy must be STRING"),
         (("strategy", "client_ids", "client_ids"), "queues must be ARRAY<STRUCT<topic STRING"),
+        (("strategy", "queues", "strategy"), "client_ids must be ARRAY<STRING>"),
     ):
         with pytest.raises(Exception, match=message):
             asked.select(rmq_allocate(*columns)).collect()
@@ -305,11 +311,10 @@ def test_the_pandas_form_keeps_every_value(asked: DataFrame) -> None:
     """Lists of structs to dicts and back; whole numbers beside nulls."""
     frame: Any = asked.toPandas()
     queues = series.array_of("queues", frame["queues"], QUEUES)
-    expected = [
-        row and [item and item.asDict() for item in row] if row is not None else None
-        for row in frame["queues"]
+    expected = asked.select("queues").collect()
+    assert queues.to_pylist() == [
+        None if row is None else [item and item.asDict() for item in row] for (row,) in expected
     ]
-    assert queues.to_pylist() == expected
     numbers = series.series_of(pa.array([1, None, 2**62 + 1]))
     assert numbers.tolist() == [1, None, 2**62 + 1]
 
@@ -329,9 +334,8 @@ def test_the_pipeline_of_the_page_gives_simulate_s_ledger(
 ) -> None:
     monkeypatch.chdir(TREE)
     block = pipeline()
-    assert len([line for line in block.splitlines() if line.strip()]) <= 24
-    made: dict[str, Any] = {"spark": spark}
-    exec(compile(block, "docs/spark.md", "exec"), made)
+    assert len([line for line in block.splitlines() if line.strip()]) <= 24  # the imports too
+    exec(compile(block, "docs/spark.md", "exec"), {"spark": spark})
     ledger = replayed("join-leave")
     key = "cluster STRING, consumer_group STRING, epoch INT, topic STRING, broker_name STRING,"
     for name, table, ddl in (
@@ -341,4 +345,4 @@ def test_the_pipeline_of_the_page_gives_simulate_s_ledger(
         rows = [row for row in ledger[table] if not row["topic"].startswith("%RETRY%")]
         expected = frame_of(spark, rows, ddl)
         assert expected.count() > 25
-        assert_same_rows(made[name].select(*expected.columns), expected)
+        assert_same_rows(spark.table(name).select(*expected.columns), expected)
