@@ -44,8 +44,8 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.group_allocation import allocate_group
+from rebalance_core.strategies.registry import parse_strategy
 from rebalance_core.strategies.spi import AllocationStrategy
-from rebalance_core.strategies.text_form import parse_strategy
 
 # Allocations.
 
