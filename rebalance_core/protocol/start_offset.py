@@ -34,6 +34,8 @@ NO_START_OFFSET = -1  # computePullFromWhere: the queue is not added in this pas
 
 # Which rule decides, as ``pull_starts.rule`` has it.
 STORED = "STORED"
+LOCAL_STORE = "LOCAL_STORE"
+BROKER_ZERO = "BROKER_ZERO"
 MAX_OFFSET = "MAX_OFFSET"
 FIRST_ZERO = "FIRST_ZERO"
 TIMESTAMP_SEARCH = "TIMESTAMP_SEARCH"

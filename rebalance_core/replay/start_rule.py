@@ -10,28 +10,25 @@ from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
+    BROKER_ZERO,
     FIRST_OFFSET,
+    FIRST_ZERO,
+    MAX_OFFSET,
     NO_STORED_OFFSET,
+    PULL_ALWAYS_ZERO,
+    QUERY_FAILED,
+    RETRY_MAX,
+    RETRY_ZERO,
     TIMESTAMP,
+    TIMESTAMP_SEARCH,
     broker_offset_reply,
     compute_pull_from_where,
     timestamp_search_bounds,
 )
-from rebalance_core.protocol.start_offset import FIRST_ZERO as FIRST_ZERO
-from rebalance_core.protocol.start_offset import MAX_OFFSET as MAX_OFFSET
-from rebalance_core.protocol.start_offset import PULL_ALWAYS_ZERO as PULL_ALWAYS_ZERO
-from rebalance_core.protocol.start_offset import QUERY_FAILED as QUERY_FAILED
-from rebalance_core.protocol.start_offset import RETRY_MAX as RETRY_MAX
-from rebalance_core.protocol.start_offset import RETRY_ZERO as RETRY_ZERO
-from rebalance_core.protocol.start_offset import STORED as STORED
-from rebalance_core.protocol.start_offset import TIMESTAMP_SEARCH as TIMESTAMP_SEARCH
 from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.replay.offset_observations import QueueOffsets
 from rebalance_core.replay.shared_topics import Member
-
-LOCAL_STORE = "LOCAL_STORE"
-BROKER_ZERO = "BROKER_ZERO"
 
 
 @dataclass(frozen=True, slots=True)
