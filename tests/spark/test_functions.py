@@ -227,6 +227,9 @@ def test_by_group_divides_each_topic_by_itself(form: str, spark: SparkSession) -
         ("c", "listed", 0, "CONFIG(queues=T/a/9|not subscribed/a/0)", queues[2:] + queues[:1],
          ["x"]),
         ("c", "throws", 0, "MACHINE_ROOM_NEARBY-AVG", queues, ["x"]),
+        ("c", "not known", 0, "AVG", [*queues, None], ["x"]),
+        ("c", "not known", 1, "AVG", queues, ["x", None]),
+        ("c", "not known", 2, "AVG", None, ["x"]),
     ]  # fmt: skip
     found = allocate_by_group(spark.createDataFrame(rows, GROUPS), "strategy")
     ten, one = "10.0.0.10@1", "10.0.0.1@1"
