@@ -61,10 +61,10 @@ fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for
 mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
 	$(BIN)/python -m tests.mutants
 
-notebook: setup ## Run notebooks/capacity_planning.py into its .ipynb and draw docs/pictures
+notebook: setup ## Run notebooks/*.py into their .ipynb and draw docs/pictures
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  -r requirements-notebook.lock
-	$(BIN)/python scripts/plan_pictures.py
+	$(BIN)/python scripts/run_notebooks.py
 
 bench: setup ## Measure what it costs, beside others (10 minutes; needs an idle machine)
 	$(BIN)/python -m tests.bench --list quick --out out/bench/quick.json

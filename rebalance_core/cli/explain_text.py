@@ -17,7 +17,7 @@ from rebalance_core.explain.answer import (
 )
 from rebalance_core.explain.explainer import queue_text
 from rebalance_core.model.times import utc_ms
-from rebalance_core.replay.start_rule import STORED
+from rebalance_core.protocol.start_offset import STORED
 
 LONGEST_LIST = 40
 AROUND = 2

@@ -28,7 +28,7 @@ from rebalance_core.explain.settlement import (
 from rebalance_core.explain.view import Row, subscribes
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.start_rule import (
+from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
     FIRST_ZERO,
     LOCAL_STORE,

@@ -32,6 +32,18 @@ NO_STORED_OFFSET = -1  # OffsetStore.readOffset: nothing stored
 STORED_OFFSET_ERROR = -2  # OffsetStore.readOffset: the store could not be read
 NO_START_OFFSET = -1  # computePullFromWhere: the queue is not added in this pass
 
+# Which rule decides, as ``pull_starts.rule`` has it.
+STORED = "STORED"
+LOCAL_STORE = "LOCAL_STORE"
+BROKER_ZERO = "BROKER_ZERO"
+MAX_OFFSET = "MAX_OFFSET"
+FIRST_ZERO = "FIRST_ZERO"
+TIMESTAMP_SEARCH = "TIMESTAMP_SEARCH"
+RETRY_ZERO = "RETRY_ZERO"
+RETRY_MAX = "RETRY_MAX"
+QUERY_FAILED = "QUERY_FAILED"
+PULL_ALWAYS_ZERO = "PULL_ALWAYS_ZERO"
+
 REFUSED_MODE = "Invalid ConsumeFromWhere Value"  # DefaultLitePullConsumer.setConsumeFromWhere
 # RebalancePushImpl 5.x words the failure differently under CONSUME_FROM_LAST_OFFSET.
 STORE_FAILED_LAST = "Failed to query consume offset from offset store"
@@ -71,23 +83,45 @@ def compute_pull_from_where(
             message is the transport's, `MAX_OFFSET_FAILED` or `SEARCH_OFFSET_FAILED`).
         UsageError: an unknown consumer type or mode.
     """
+    return start_rule(
+        consumer_type=consumer_type,
+        consume_from_where=consume_from_where,
+        topic=topic,
+        stored_offset=stored_offset,
+        max_offset=max_offset,
+        timestamp_offset=timestamp_offset,
+        version=version,
+    )[1]
+
+
+def start_rule(
+    *,
+    consumer_type: str,
+    consume_from_where: str,
+    topic: str,
+    stored_offset: int,
+    max_offset: int | None,
+    timestamp_offset: int | None,
+    version: str | Version,
+) -> tuple[str, int]:
+    """The rule that decides, and what `compute_pull_from_where` returns; it raises the same."""
     _check(consumer_type, consume_from_where)
     if consumer_type == PULL:
-        return 0  # RebalancePullImpl: the user handles offsets
+        return PULL_ALWAYS_ZERO, 0  # RebalancePullImpl: the user handles offsets
     if consumer_type == LITE_PULL and consume_from_where not in CURRENT_MODES:
         raise StartOffsetError(REFUSED_MODE)
     throws = consumer_type == PUSH and not parse_version(str(version)).is_v4
     if stored_offset >= 0:
-        return stored_offset
+        return STORED, stored_offset
     if stored_offset != NO_STORED_OFFSET:
         if throws:
             last = consume_from_where not in (FIRST_OFFSET, TIMESTAMP)
             raise StartOffsetError(STORE_FAILED_LAST if last else STORE_FAILED)
-        return NO_START_OFFSET
-    offset = _first_start(consume_from_where, topic, max_offset, timestamp_offset)
+        return QUERY_FAILED, NO_START_OFFSET
+    rule, offset = _first_start(consume_from_where, topic, max_offset, timestamp_offset)
     if offset < 0 and throws:
         raise StartOffsetError(f"Found unexpected result {offset}")
-    return offset
+    return rule if offset >= 0 else QUERY_FAILED, offset
 
 
 def compute_pull_from_where_no_exception(
@@ -123,17 +157,17 @@ def compute_pull_from_where_no_exception(
 
 def _first_start(
     consume_from_where: str, topic: str, max_offset: int | None, timestamp_offset: int | None
-) -> int:
-    """The start of a queue for which nothing is stored."""
+) -> tuple[str, int]:
+    """The rule and the start of a queue for which nothing is stored."""
     retry = is_retry_topic(topic)
     if consume_from_where == FIRST_OFFSET:
-        return 0
+        return RETRY_ZERO if retry else FIRST_ZERO, 0
     if consume_from_where == TIMESTAMP:
         # A retry topic starts at its end here, and at 0 under LAST_OFFSET: upstream's own choice.
         if retry:
-            return _looked_up(max_offset, MAX_OFFSET_FAILED)
-        return _looked_up(timestamp_offset, SEARCH_OFFSET_FAILED)
-    return 0 if retry else _looked_up(max_offset, MAX_OFFSET_FAILED)
+            return RETRY_MAX, _looked_up(max_offset, MAX_OFFSET_FAILED)
+        return TIMESTAMP_SEARCH, _looked_up(timestamp_offset, SEARCH_OFFSET_FAILED)
+    return (RETRY_ZERO, 0) if retry else (MAX_OFFSET, _looked_up(max_offset, MAX_OFFSET_FAILED))
 
 
 def _looked_up(answer: int | None, failure: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FAILED, UNKNOWN
+from rebalance_core.protocol import start_offset
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
 from rebalance_core.replay import start_rule
 from rebalance_core.replay.changes import ADD, INITIAL, OwnerChange, holders_by_queue
@@ -72,20 +73,20 @@ def popped_start(
     low = 0 if before is None else before.committed_offset
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if stored is None:
-        return Start(start_rule.STORED, None, low, top, UNKNOWN)
+        return Start(start_offset.STORED, None, low, top, UNKNOWN)
     estimate = stored.committed_offset
     high = None if top is None else max(top, estimate)
-    return Start(start_rule.STORED, estimate, min(low, estimate), high)
+    return Start(start_offset.STORED, estimate, min(low, estimate), high)
 
 
 Row = dict[str, Any]
 
 OF_THE_QUEUE = (
-    start_rule.STORED,
-    start_rule.BROKER_ZERO,
-    start_rule.MAX_OFFSET,
-    start_rule.RETRY_MAX,
-    start_rule.TIMESTAMP_SEARCH,
+    start_offset.STORED,
+    start_offset.BROKER_ZERO,
+    start_offset.MAX_OFFSET,
+    start_offset.RETRY_MAX,
+    start_offset.TIMESTAMP_SEARCH,
 )
 """Rules whose answer is another one when the topic is deleted and made anew."""
 
@@ -181,9 +182,9 @@ class PullStarts:
     def _start(self, epoch: Epoch, handover: Handover) -> Start:
         change, queue = handover.change, handover.queue
         if self._history.settings.consumer_type == PULL:
-            return start_rule.zero(start_rule.PULL_ALWAYS_ZERO)
+            return start_rule.zero(start_offset.PULL_ALWAYS_ZERO)
         if start_rule.missing_queue(epoch.readable, queue):
-            return Start(start_rule.QUERY_FAILED, status=FAILED)
+            return Start(start_offset.QUERY_FAILED, status=FAILED)
         if self._history.committed_offsets is None or queue in self._unsure:
             return Start(None, status=UNKNOWN)
         member = _adding_member(epoch, change)
@@ -236,16 +237,16 @@ class PullStarts:
             return self._uncommitted(change, member)
         high = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
         if commit is None:
-            return Start(start_rule.LOCAL_STORE, None, 0, high, UNKNOWN)
+            return Start(start_offset.LOCAL_STORE, None, 0, high, UNKNOWN)
         later = self._commits.within(
             queue, change.earliest_ms, change.latest_ms, {change.client_id}
         )
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
-        return Start(start_rule.LOCAL_STORE, values[-1], min(values), max(values))
+        return Start(start_offset.LOCAL_STORE, values[-1], min(values), max(values))
 
     def _decided_by(self, change: OwnerChange, start: Start) -> CommittedOffset | None:
         """The newest commit before: the client's own where its local store decides."""
-        if start.rule == start_rule.LOCAL_STORE:
+        if start.rule == start_offset.LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
 
@@ -290,7 +291,7 @@ class PullStarts:
         Else the queue has grown since: whoever commits has read as far.
         """
         queue, by_ms = change.queue, seen.observed_ms
-        if start.rule == start_rule.LOCAL_STORE:
+        if start.rule == start_offset.LOCAL_STORE:
             most = self._commits.highest(queue, BEFORE_ALL_MS, by_ms, change.client_id)
         else:
             forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)

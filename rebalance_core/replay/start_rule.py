@@ -10,9 +10,17 @@ from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
 from rebalance_core.protocol.start_offset import (
+    BROKER_ZERO,
     FIRST_OFFSET,
+    FIRST_ZERO,
+    MAX_OFFSET,
     NO_STORED_OFFSET,
+    PULL_ALWAYS_ZERO,
+    QUERY_FAILED,
+    RETRY_MAX,
+    RETRY_ZERO,
     TIMESTAMP,
+    TIMESTAMP_SEARCH,
     broker_offset_reply,
     compute_pull_from_where,
     timestamp_search_bounds,
@@ -21,17 +29,6 @@ from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.replay.offset_observations import QueueOffsets
 from rebalance_core.replay.shared_topics import Member
-
-STORED = "STORED"
-LOCAL_STORE = "LOCAL_STORE"
-BROKER_ZERO = "BROKER_ZERO"
-MAX_OFFSET = "MAX_OFFSET"
-FIRST_ZERO = "FIRST_ZERO"
-TIMESTAMP_SEARCH = "TIMESTAMP_SEARCH"
-RETRY_ZERO = "RETRY_ZERO"
-RETRY_MAX = "RETRY_MAX"
-QUERY_FAILED = "QUERY_FAILED"
-PULL_ALWAYS_ZERO = "PULL_ALWAYS_ZERO"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
+    STORED,
 )
 from rebalance_core.replay.changes import ADD, NEW, OwnerChange
 from rebalance_core.replay.history import CommittedOffset
@@ -25,7 +26,7 @@ from rebalance_core.replay.offset_observations import (
     QueueOffsets,
     newer,
 )
-from rebalance_core.replay.start_rule import STORED, Start
+from rebalance_core.replay.start_rule import Start
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""Spark: tables read and checked, engines, ingest, audit and plan run on a cluster, tables written.
+"""Spark: tables read and checked, engines, ingest, audit and plan run on a cluster, tables written;
+RocketMQ's rules as `functions` of columns.
 
 May import every package but `cli`, and pyspark; elsewhere only `cli/run/session.py` imports
 pyspark. Each job is a function of a session and plain options that neither prints nor exits:

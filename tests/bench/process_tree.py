@@ -126,6 +126,11 @@ def peaks_of_descendants() -> Mapping[str, float]:
     return watch.peak_mib
 
 
+def processor_seconds_of_descendants() -> float:
+    """Of the processes that this one has at the moment, and of those they waited for."""
+    return sum(process.processor_seconds for process in _descendants())
+
+
 def _inherit_orphans() -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")

@@ -1,7 +1,7 @@
-"""The planning notebook as a plain script: what `make notebook` executes, from a fresh clone.
+"""The notebooks as plain scripts: what `make notebook` executes, from a fresh clone.
 
-One run, which its executed copy and docs/planning.md are held to; `make notebook` makes the copy
-and the pictures again, the page is edited by hand.
+One run of each, which its executed copy, and docs/planning.md, are held to; `make notebook` makes
+the copies and the pictures again, the page is edited by hand.
 """
 
 import json
@@ -21,9 +21,12 @@ COMMANDS = ("rebalance ", "$ ", "PLAN_INPUT=")
 pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
 
 
-def notebook(folder: Path, **environment: str) -> str:
+PLANNING, OWN_FRAMES = "capacity_planning", "own_frames"
+
+
+def notebook(folder: Path, name: str = PLANNING, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, TREE / "notebooks/capacity_planning.py"],
+        [sys.executable, TREE / f"notebooks/{name}.py"],
         cwd=folder,
         env=os.environ | {"MPLBACKEND": "Agg", "PLAN_PICTURES": str(folder)} | environment,
         capture_output=True,
@@ -61,11 +64,15 @@ def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
 
 
 def test_the_executed_copy_is_of_this_notebook_and_printed_the_same(printed: str) -> None:
-    copy = json.loads((TREE / "notebooks/capacity_planning.ipynb").read_text("utf-8"))
+    check_copy(PLANNING, printed)
+
+
+def check_copy(name: str, printed: str) -> None:
+    copy = json.loads((TREE / f"notebooks/{name}.ipynb").read_text("utf-8"))
     outputs = [output for cell in copy["cells"] for output in cell.get("outputs", [])]
     told = "".join("".join(o["text"]) for o in outputs if o["output_type"] == "stream")
     assert told == printed, "make notebook"
-    source = (TREE / "notebooks/capacity_planning.py").read_text("utf-8")
+    source = (TREE / f"notebooks/{name}.py").read_text("utf-8")
     for cell in copy["cells"]:
         lines = "".join(cell["source"]).splitlines()
         if cell["cell_type"] == "markdown":
@@ -139,3 +146,12 @@ def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> 
     assert "EXAMPLE conf/producers/brown-out.toml, not mine: 4 brokers" in printed
     assert "EXAMPLE demo/steady, not mine: 12 consumers" in printed
     assert "the topic " not in printed[: printed.index("EXAMPLE")]
+
+
+def test_own_frames_says_what_simulate_says(tmp_path: Path) -> None:
+    """Starts a JVM of its own."""
+    printed = notebook(tmp_path, OWN_FRAMES)
+    assert "44 rows, 0 differ\n26 rows, 0 differ" in printed
+    assert "AVERAGE: unknown strategy: 'AVERAGE'" in printed
+    assert "CONSISTENT_HASH(virtual_nodes=200): " in printed
+    check_copy(OWN_FRAMES, printed)

@@ -5,8 +5,11 @@ import sys
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
-from rebalance_core.spark import InputTables, simulate
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.spark import InputTables, functions, simulate
 from rebalance_core.spark.sources import cores_of
 
 
@@ -23,9 +26,26 @@ def main(address: str, package: str, folder: str) -> None:
         for name, frame in ledger.frames().items()
     }
     ledger.close()
+    check_functions(spark)
     assert SparkContext._gateway is None, "something started a JVM in the client"
     json.dump(tables, sys.stdout)
     spark.stop()
+
+
+def check_functions(spark: SparkSession) -> None:
+    """The functions run where the package was sent; a wrong constant is told from a column."""
+    owners = [("T", "a", 0, ["10.0.0.10@1"]), ("T", "a", 1, ["10.0.0.1@1"])]
+    arguments = [MessageQueue("T", "a", n) for n in (1, 0)], ["10.0.0.1@1", "10.0.0.10@1"]
+    (row,) = spark.range(1).select(functions.rmq_allocate(sf.lit("AVG"), *arguments)).collect()
+    assert [tuple(queue) for queue in row[0]] == owners
+    functions.register(spark)
+    start = "rmq_pull_from_where('PULL', 'CONSUME_FROM_LAST_OFFSET', 'T', -1, null, null, '5.3')"
+    assert spark.sql(f"SELECT {start} AS start").collect()[0].start.rule == "PULL_ALWAYS_ZERO"
+    try:
+        functions.rmq_allocate(sf.lit("AVERAGE"), *arguments)
+    except UsageError:
+        return
+    raise AssertionError("an unknown strategy is not refused")
 
 
 if __name__ == "__main__":

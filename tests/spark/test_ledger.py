@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.ledger import Ledger
+from tests.spark.frames import assert_same_rows, frame_of
 
 NAME = "memberships"
 ROW = (
@@ -31,8 +32,9 @@ def test_a_ledger_reads_back(spark: SparkSession, tmp_path: Path) -> None:
     folder = ledger_folder(spark, tmp_path)
     ledger = Ledger.read(spark, folder)
     assert list(ledger.frames()) == list(LEDGER_TABLES)
-    assert [tuple(row) for row in ledger.memberships.collect()] == [ROW]
-    assert ledger.epochs.collect() == []
+    for name, table in LEDGER_TABLES.items():
+        rows = [ROW] if name == NAME else []
+        assert_same_rows(ledger.frames()[name], spark.createDataFrame(rows, table.plain_ddl))
     # the contract before: a column that came later is null
     (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION - 1}))
     older = spark.createDataFrame([("c",)], "cluster STRING")
@@ -42,11 +44,11 @@ def test_a_ledger_reads_back(spark: SparkSession, tmp_path: Path) -> None:
     for name in newer:
         shutil.rmtree(f"{folder}/{name}")
     ledger = Ledger.read(spark, folder)
-    (row,) = ledger.epochs.collect()
-    assert (row.cluster, row.transient) == ("c", None)
+    epochs = frame_of(spark, [{"cluster": "c"}], LEDGER_TABLES["epochs"].plain_ddl)
+    assert_same_rows(ledger.epochs, epochs)
     for name in newer:
-        assert ledger.frames()[name].columns == list(LEDGER_TABLES[name].column_names)
-        assert ledger.frames()[name].collect() == []
+        none = spark.createDataFrame([], LEDGER_TABLES[name].plain_ddl)
+        assert_same_rows(ledger.frames()[name], none)
     (tmp_path / "_run.json").write_text(json.dumps({"contract_version": CONTRACT_VERSION}))
     with pytest.raises(InputRefused, match="lacks a table"):
         Ledger.read(spark, folder)

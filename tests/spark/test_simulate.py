@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
@@ -32,6 +30,7 @@ from tests.recordings.tables import (
     ledger_of,
     replayed,
 )
+from tests.spark.frames import assert_same_rows, frame_of
 
 DAY = FleetPlan(groups=60, days=1, seed=24)
 POP = "pop"
@@ -82,13 +81,16 @@ def expected() -> Tables:
 
 
 @pytest.mark.parametrize("table", SIMULATED_TABLES)
-def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, expected: Tables, table: str) -> None:
-    found = collected(getattr(ledger, table))
-    assert len(found) == len(expected[table])
+def test_a_fleet_gives_the_rows_of_the_replay(
+    spark: SparkSession, ledger: Ledger, expected: Tables, table: str
+) -> None:
+    found = getattr(ledger, table)
     # all of them have rows where somebody pops; what is popped is that recording's alone
-    assert {row["cluster"] for row in found} >= {POP}
-    assert table.startswith("pop_") == ({row["cluster"] for row in found} == {POP})
-    assert by_text(found) == by_text(expected[table])
+    clusters = {row["cluster"] for row in expected[table]}
+    assert clusters >= {POP}
+    assert table.startswith("pop_") == (clusters == {POP})
+    ddl = LEDGER_TABLES[table].plain_ddl
+    assert_same_rows(found, frame_of(spark, expected[table], ddl))
 
 
 def test_the_reference_engine_knows_request_modes(spark: SparkSession, tmp_path: Path) -> None:
@@ -100,14 +102,13 @@ def test_the_reference_engine_knows_request_modes(spark: SparkSession, tmp_path:
     ledger = simulate(InputTables.read(spark, str(tmp_path)), options)
     expected = ledger_of(tables)
     for table in SIMULATED_TABLES:
-        assert by_text(collected(getattr(ledger, table))) == by_text(expected[table]), table
         assert expected[table], table
+        ddl = LEDGER_TABLES[table].plain_ddl
+        assert_same_rows(getattr(ledger, table), frame_of(spark, expected[table], ddl))
     assert ledger.replayed is not None
-    assert by_text(collected(ledger.replayed)) == by_text(
-        {"cluster": row["cluster"], "consumer_group": row["consumer_group"], "reason": "REFERENCE"}
-        for row in expected["epochs"]
-        if row["epoch"] == 0
-    )
+    groups = [row | {"reason": "REFERENCE"} for row in expected["epochs"] if row["epoch"] == 0]
+    ddl = "cluster STRING, consumer_group STRING, reason STRING"
+    assert_same_rows(ledger.replayed, frame_of(spark, groups, ddl))
 
 
 def inputs_of(frames: dict[str, DataFrame]) -> InputTables:
@@ -176,13 +177,14 @@ def test_options_reach_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
     ours = simulate_and_write(spark, inputs, str(tmp_path / "spark"), options)
     theirs = in_process.simulate_and_write(read_input_tables(folder), tmp_path / "here", options)
     assert ours.tables == theirs.tables
-    cut = spark.read.parquet(str(tmp_path / "spark" / "memberships"))
-    assert {row["strategy"] for row in collected(cut)} == {"AVG_BY_CIRCLE"}
-    for name in ("epochs", "group_metrics", "diffs"):
-        rows = collected(spark.read.parquet(str(tmp_path / "spark" / name)))
-        assert {row["epoch"] for row in rows} == {2, 3}, name
+    for name, column, values in (
+        ("memberships", "strategy", ["AVG_BY_CIRCLE"]),
+        *((table, "epoch", [2, 3]) for table in ("epochs", "group_metrics", "diffs")),
+    ):
+        found = spark.read.parquet(str(tmp_path / "spark" / name)).select(column).distinct()
+        assert sorted(row[0] for row in found.collect()) == values, name
     nobody = simulate(inputs, SimulationOptions(group="order_*"))
-    assert collected(nobody.epochs) == []
+    assert nobody.epochs.isEmpty()
 
 
 def test_an_unknown_engine_or_strategy_is_refused_before_anything_runs(
@@ -201,12 +203,6 @@ def kept(spark: SparkSession) -> int:
     return size
 
 
-def collected(frame: DataFrame) -> list[Row]:
-    return [row.asDict(recursive=True) for row in frame.select(sf.expr("*")).collect()]
-
-
 def by_text(table: Iterable[Row]) -> list[str]:
-    def text(row: dict[str, Any]) -> str:
-        return json.dumps(row, sort_keys=True)
-
-    return sorted(map(text, table))
+    """Rows that come as JSON, from a process of its own."""
+    return sorted(json.dumps(row, sort_keys=True) for row in table)

@@ -23,7 +23,7 @@ from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import TRANSITION_SCHEMA, TRANSITIONS, Transitions
 from rebalance_core.planning.variants import Variants
 from rebalance_core.planning.what_if.allocation import Redelivery, redelivery_after_death
-from rebalance_core.replay.start_rule import STORED
+from rebalance_core.protocol.start_offset import STORED
 
 _FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",

@@ -8,20 +8,20 @@ import pytest
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.model.events import EVENT_TYPES
-from rebalance_core.replay import start_rule
+from rebalance_core.protocol import start_offset
 
 TREE = Path(__file__).resolve().parents[3]
 RULES = [
-    start_rule.STORED,
-    start_rule.LOCAL_STORE,
-    start_rule.BROKER_ZERO,
-    start_rule.MAX_OFFSET,
-    start_rule.FIRST_ZERO,
-    start_rule.TIMESTAMP_SEARCH,
-    start_rule.RETRY_ZERO,
-    start_rule.RETRY_MAX,
-    start_rule.QUERY_FAILED,
-    start_rule.PULL_ALWAYS_ZERO,
+    start_offset.STORED,
+    start_offset.LOCAL_STORE,
+    start_offset.BROKER_ZERO,
+    start_offset.MAX_OFFSET,
+    start_offset.FIRST_ZERO,
+    start_offset.TIMESTAMP_SEARCH,
+    start_offset.RETRY_ZERO,
+    start_offset.RETRY_MAX,
+    start_offset.QUERY_FAILED,
+    start_offset.PULL_ALWAYS_ZERO,
 ]
 README_LINES = 200
 

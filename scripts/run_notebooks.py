@@ -1,4 +1,4 @@
-"""Run notebooks/capacity_planning.py: write its .ipynb and the pictures of docs/planning.md.
+"""Run notebooks/*.py: write the .ipynb of each and the pictures of docs/planning.md.
 
 The same data give the same bytes, so a run that changes nothing leaves nothing to commit.
 """
@@ -11,8 +11,6 @@ import jupytext
 from nbclient import NotebookClient
 
 TREE = Path(__file__).resolve().parent.parent
-SOURCE = TREE / "notebooks/capacity_planning.py"
-NOTEBOOK = SOURCE.with_suffix(".ipynb")
 PICTURES = TREE / "docs/pictures"
 MOST_BYTES = 1_500_000
 SECONDS_PER_CELL = 600
@@ -23,13 +21,19 @@ def main() -> None:
     # The kernel is a child: it finds the pictures' folder and this interpreter in its environment.
     os.environ["PLAN_PICTURES"] = str(PICTURES)
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    notebook = jupytext.read(SOURCE)
+    for source in sorted((TREE / "notebooks").glob("*.py")):
+        run(source)
+
+
+def run(source: Path) -> None:
+    copy = source.with_suffix(".ipynb")
+    notebook = jupytext.read(source)
     client = NotebookClient(
         notebook,
         timeout=SECONDS_PER_CELL,
         kernel_name="python3",
         record_timing=False,
-        resources={"metadata": {"path": str(SOURCE.parent)}},
+        resources={"metadata": {"path": str(source.parent)}},
     )
     client.execute()
     for number, cell in enumerate(notebook.cells):
@@ -38,9 +42,9 @@ def main() -> None:
             # What the JVM says while it starts is another on each machine.
             cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
     notebook.metadata.pop("language_info", None)
-    jupytext.write(notebook, NOTEBOOK, fmt="ipynb")
-    size = NOTEBOOK.stat().st_size
-    print(f"{NOTEBOOK.relative_to(TREE)}: {size:,} bytes", file=sys.stderr)
+    jupytext.write(notebook, copy, fmt="ipynb")
+    size = copy.stat().st_size
+    print(f"{copy.relative_to(TREE)}: {size:,} bytes", file=sys.stderr)
     if size > MOST_BYTES:
         sys.exit(f"the notebook is larger than {MOST_BYTES:,} bytes: draw less")
 

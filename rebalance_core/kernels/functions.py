@@ -1,0 +1,399 @@
+"""The bodies of the SQL functions: allocations, differences and starts of the rows of a batch.
+
+Each takes Arrow arrays of equal length and gives one. A row that has no answer is null, whatever is
+in the other rows; why is in the array of reasons, or in the field ``error``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels.codes import encode, names_of
+from rebalance_core.kernels.function_columns import (
+    ALLOCATION,
+    DIFFERENCE,
+    NUMBER,
+    START,
+    TEXT,
+    TEXTS,
+    Clients,
+    Queues,
+    Reasons,
+    elements_of,
+    nulls_of,
+    numbers_of,
+    rows_where,
+    texts_of,
+)
+from rebalance_core.kernels.ownership.owners import slices, turns
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers
+from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
+from rebalance_core.protocol.start_offset import (
+    MAX_OFFSET,
+    QUERY_FAILED,
+    RETRY_MAX,
+    STORED,
+    TIMESTAMP_SEARCH,
+    start_rule,
+)
+from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
+from rebalance_core.strategies.group_allocation import allocate_group
+from rebalance_core.strategies.registry import parse_strategy
+from rebalance_core.strategies.spi import AllocationStrategy
+
+# Allocations.
+
+
+def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
+    """`allocate_group` of every row, as `ALLOCATION`; null where `rmq_allocate_error` says why.
+
+    Args:
+        strategy: Strategy texts.
+        queues: Lists of structs with topic, broker_name and queue_id, in any order.
+        client_ids: Lists of client ids, in any order; one of several processes as often.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    asked = _Asked.read(strategy, queues, client_ids)
+    dealt = _Dealt.of(asked)
+    rows, others = _one_by_one(asked, dealt.rows)
+    parts = [dealt.lists, pa.array(others, ALLOCATION), pa.nulls(1, ALLOCATION)]
+    if not others and len(dealt.rows) == len(asked.codes):
+        return parts[0]
+    at = np.full(len(asked.codes), len(dealt.rows) + len(others), np.int64)
+    at[dealt.rows] = np.arange(len(dealt.rows))
+    at[rows] = len(dealt.rows) + np.arange(len(others))
+    return pa.concat_arrays(parts).take(pa.array(at))
+
+
+def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
+    """Why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
+    asked = _Asked.read(strategy, queues, client_ids)
+    _one_by_one(asked, _Dealt.of(asked).rows)
+    return pa.array(asked.reasons.texts, TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The rows of a batch: strategies by code, flat lists, and what is wrong with rows."""
+
+    strategies: list[AllocationStrategy | None]
+    codes: Ints
+    queues: Queues
+    clients: Clients
+    reasons: Reasons
+
+    @classmethod
+    def read(cls, strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> _Asked:
+        reasons = Reasons(len(strategy))
+        texts, (codes,) = encode(texts_of("strategy", strategy))
+        reasons.put(np.flatnonzero(codes < 0).tolist(), "strategy is null")
+        strategies: list[AllocationStrategy | None] = []
+        for code, text in enumerate(texts.to_pylist()):
+            try:
+                strategies.append(parse_strategy(text))
+            except UsageError as error:
+                strategies.append(None)
+                reasons.put(np.flatnonzero(codes == code).tolist(), str(error))
+        return cls(
+            strategies,
+            codes,
+            Queues.read("queues", queues, reasons),
+            Clients.read("client_ids", client_ids, reasons),
+            reasons,
+        )
+
+    def counts(self) -> tuple[Ints, Ints]:
+        """Queues and client ids by row."""
+        queues, clients = (
+            np.bincount(each.row, minlength=len(self.codes)) for each in (self.queues, self.clients)
+        )
+        return queues, clients
+
+
+@dataclass(frozen=True, slots=True)
+class _Dealt:
+    """The rows that AVG and AVG_BY_CIRCLE divide by places alone, and their allocations."""
+
+    rows: Ints
+    lists: pa.ListArray
+
+    @classmethod
+    def of(cls, asked: _Asked) -> _Dealt:
+        """No loop over rows. Left out: what throws, and lists that name a queue twice."""
+        circle = np.array([isinstance(s, AveragelyByCircle) for s in asked.strategies] + [False])
+        dealt = np.array([isinstance(s, Averagely) for s in asked.strategies] + [False]) | circle
+        queues, clients = asked.counts()
+        chosen = asked.reasons.none & dealt[asked.codes] & (queues > 0) & (clients > 0)
+        chosen[asked.clients.row[rows_where(pc.equal(asked.clients.name, ""))]] = False
+        flat = asked.queues
+        order, twice = _java_order(flat.row, flat.topic, flat.broker_name, flat.queue_id)
+        row = flat.row[order]
+        chosen[row[twice]] = False
+        mine = chosen[row]
+        rows, taken = np.flatnonzero(chosen), flat.take(order[mine])
+        index = np.empty(len(taken.row), np.int32)
+        for deal, kind in ((slices, ~circle), (turns, circle)):
+            alike = kind[asked.codes[rows]]
+            index[alike.repeat(queues[rows])] = deal(queues[rows[alike]], clients[rows[alike]])
+        order, again = _java_order(asked.clients.row, asked.clients.name)
+        entry = pointers(clients)[taken.row] + index
+        owned = ~again[entry]  # the places of a repeated id's further entries go to nobody
+        owners = asked.clients.name.take(pa.array(order[entry[owned]]))
+        structs = pa.StructArray.from_arrays(
+            [
+                taken.topic,
+                taken.broker_name,
+                pa.array(taken.queue_id, pa.int32()),
+                pa.ListArray.from_arrays(pa.array(pointers(owned), pa.int32()), owners),
+            ],
+            fields=list(ALLOCATION.value_type),
+        )
+        firsts = pa.array(pointers(queues[rows]), pa.int32())
+        return cls(rows, pa.ListArray.from_arrays(firsts, structs, type=ALLOCATION))
+
+
+def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools]:
+    """Where the elements of each row stand in Java's order, and which repeat the one before.
+
+    Args:
+        row: By element; it never falls.
+        columns: Texts or numbers, the first one decides first.
+    """
+    if all(_bytes_are_java_s(column) for column in columns if isinstance(column, pa.Array)):
+        equal = row[1:] == row[:-1]
+        rises = ~equal
+        for column in columns:
+            greater, same = _compared(column)
+            rises |= equal & greater
+            equal &= same
+        if (rises | equal).all():  # lists mostly are sorted
+            return np.arange(len(row)), np.append(np.zeros(min(1, len(row)), np.bool_), equal)
+    keys = [encode(c)[1][0] if isinstance(c, pa.Array) else c for c in reversed(columns)]
+    order = np.lexsort((*keys, row))
+    return order, ~first_of_run(*(key[order] for key in keys), row[order])
+
+
+def _bytes_are_java_s(texts: pa.StringArray) -> bool:
+    """True if UTF-8 sorts the texts as UTF-16 does: no four bytes, no null."""
+    data = texts.buffers()[2]
+    four = data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any())
+    return texts.null_count == 0 and not four
+
+
+def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
+    """By neighbours: whether the second is greater, and whether it is equal."""
+    if not isinstance(column, pa.Array):
+        return column[1:] > column[:-1], column[1:] == column[:-1]
+    first, second = column[:-1], column[1:]
+    greater, same = pc.greater(second, first), pc.equal(second, first)
+    return greater.to_numpy(zero_copy_only=False), same.to_numpy(zero_copy_only=False)
+
+
+def _one_by_one(asked: _Asked, dealt: Ints) -> tuple[Ints, list[Any]]:
+    """The rows that are left, and their allocations; whose strategy throws gets a reason."""
+    left = asked.reasons.none
+    left[dealt] = False
+    flat = asked.queues.take(np.flatnonzero(left[asked.queues.row]))
+    queues = list(map(MessageQueue, flat.topic.to_pylist(), flat.broker_name.to_pylist(),
+                      flat.queue_id.tolist()))  # fmt: skip
+    names = asked.clients.name.filter(pa.array(left[asked.clients.row])).to_pylist()
+    rows = np.flatnonzero(left)
+    first_queue, first_name = (pointers(counts[rows]).tolist() for counts in asked.counts())
+    answered, answers = [], []
+    for at, row in enumerate(rows.tolist()):
+        strategy = asked.strategies[asked.codes[row]]
+        assert strategy is not None  # else the row has a reason
+        try:
+            owners = allocate_group(
+                strategy,
+                queues[first_queue[at] : first_queue[at + 1]],
+                names[first_name[at] : first_name[at + 1]],
+            )
+        except AllocationError as error:
+            asked.reasons.put([row], str(error))
+            continue
+        answered.append(row)
+        answers.append([(*queue, clients) for queue, clients in owners.items()])
+    return np.array(answered, np.int64), answers
+
+
+# Differences of allocations.
+
+ACTIONS = pa.array(["DROP", "ADD"])
+
+
+def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
+    """Who loses and who gains which queue between two allocations, as `DIFFERENCE`.
+
+    By queue in RocketMQ's order, its DROPs before its ADDs, ids in Java's order. Null where either
+    allocation is null or has a null in it: what is not known differs in nothing and everything.
+
+    Args:
+        before: Lists as `rmq_allocate` gives them.
+        after: The same, of the next epoch.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    reasons = Reasons(len(before))
+    sides = [
+        _holdings(name, column, reasons) for name, column in (("before", before), ("after", after))
+    ]
+    side = np.repeat([0, 1], [len(queue_id) for *_, queue_id, _, _ in sides])
+    (topics, topic), (brokers, broker), (clients, client) = (
+        (names, np.concatenate(codes))
+        for names, codes in (encode(*(each[at] for each in sides)) for at in (0, 1, 4))
+    )
+    queue_id, row = (np.concatenate([each[at] for each in sides]) for at in (2, 3))
+    keys = (client, queue_id, broker, topic, row)
+    order = np.lexsort((side, *keys))
+    once = first_of_run(side[order], *(key[order] for key in keys))
+    order = order[once]
+    pairs = [key[order] for key in keys]
+    order = order[first_of_run(*pairs) & last_of_run(*pairs) & reasons.none[row[order]]]
+    order = order[np.lexsort([key[order] for key in (client, side, *keys[1:])])]
+    structs = pa.StructArray.from_arrays(
+        [
+            names_of(topics, topic[order]),
+            names_of(brokers, broker[order]),
+            pa.array(queue_id[order], pa.int32()),
+            ACTIONS.take(pa.array(side[order])),
+            names_of(clients, client[order]),
+        ],
+        fields=list(DIFFERENCE.value_type),
+    )
+    firsts = pointers(np.bincount(row[order], minlength=len(before)))
+    return pa.ListArray.from_arrays(
+        pa.array(firsts, pa.int32()), structs, type=DIFFERENCE, mask=pa.array(~reasons.none)
+    )
+
+
+def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
+    """By holding: topic, broker name, queue id, row, client id."""
+    queues = Queues.read(name, column, reasons, ALLOCATION)
+    held = pc.struct_field(queues.structs, "client_ids")
+    reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} has null client_ids")
+    _, names, at = elements_of(f"client_ids of {name}", held, TEXTS)
+    names = texts_of(f"client_ids of {name}", names)
+    reasons.put(queues.row[at[nulls_of(names)]].tolist(), f"{name} has a null client id")
+    topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
+    return topic, broker_name, queues.queue_id[at], queues.row[at], names
+
+
+# Starts.
+
+_WORDS = ("consumer_type", "consume_from_where", "version")
+_SOURCES = {STORED: 0, MAX_OFFSET: 1, RETRY_MAX: 1, TIMESTAMP_SEARCH: 2}
+"""Rules whose start is one of the offsets given, and which."""
+
+
+def rmq_pull_from_where(
+    consumer_type: pa.Array,
+    consume_from_where: pa.Array,
+    topic: pa.Array,
+    stored_offset: pa.Array,
+    max_offset: pa.Array,
+    timestamp_offset: pa.Array,
+    version: pa.Array,
+) -> pa.Array:
+    """`compute_pull_from_where` of every row, as `START`.
+
+    ``offset`` is what it returns, ``rule`` which rule decided, as ``pull_starts`` names it. Where
+    it raises, ``offset`` is null and ``error`` says why; ``rule`` is QUERY_FAILED if upstream
+    throws, null if an argument is wrong.
+
+    Args:
+        consumer_type: PUSH, LITE_PULL or PULL.
+        consume_from_where: Names of ``ConsumeFromWhere``.
+        topic: Of the queue.
+        stored_offset: -1 none, -2 error; null is an error, as not known is not none.
+        max_offset: Null where the look-up fails.
+        timestamp_offset: Null where the look-up fails.
+        version: Of the client.
+
+    Raises:
+        UsageError: A column has another type.
+    """
+    words = [
+        texts_of(name, column)
+        for name, column in zip(_WORDS, (consumer_type, consume_from_where, version), strict=True)
+    ]
+    topic = texts_of("topic", topic)
+    offsets = [
+        numbers_of(name, column)
+        for name, column in (
+            ("stored_offset", stored_offset),
+            ("max_offset", max_offset),
+            ("timestamp_offset", timestamp_offset),
+        )
+    ]
+    retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).cast(pa.int64()).fill_null(-1).to_numpy()
+    keys = [codes for word in words for codes in encode(word)[1]] + [retry]
+    keys += [_alike(offset) for offset in offsets]
+    _, firsts, case = np.unique(np.stack(keys, axis=1), axis=0, return_index=True,
+                                return_inverse=True)  # fmt: skip
+    starts = [_start(*row) for row in zip(
+        *(column.take(pa.array(firsts)).to_pylist() for column in (*words, topic, *offsets)),
+        strict=True,
+    )]  # fmt: skip
+    rules, fixed, errors = zip(*starts, strict=True) if starts else ((), (), ())
+    case = case.reshape(-1)  # numpy 2.0 gives a column
+    at = pa.array(case)
+    source = np.array([_SOURCES.get(rule, len(offsets)) for rule in rules], np.int64)[case]
+    offset = pc.choose(pa.array(source), *offsets, pa.array(fixed, NUMBER).take(at))
+    return pa.StructArray.from_arrays(
+        [pa.array(rules, TEXT).take(at), offset, pa.array(errors, TEXT).take(at)],
+        fields=list(START),
+    )
+
+
+def _alike(offsets: pa.Int64Array) -> Ints:
+    """Numbers that are equal where a rule says the same of two rows.
+
+    Null, none and error are each one, offsets from 0 on are another; what else is negative stands
+    for itself, as messages quote it.
+    """
+    values = offsets.fill_null(0).to_numpy()
+    found: Ints = np.where(values >= 0, 0, values)
+    found[nulls_of(offsets)] = 1
+    return found
+
+
+def _start(
+    consumer_type: str | None,
+    consume_from_where: str | None,
+    version: str | None,
+    topic: str | None,
+    stored_offset: int | None,
+    max_offset: int | None,
+    timestamp_offset: int | None,
+) -> tuple[str | None, int | None, str | None]:
+    """The rule, the offset and the error of one row."""
+    needed: dict[str, Any] = {
+        "consumer_type": consumer_type,
+        "consume_from_where": consume_from_where,
+        "topic": topic,
+        "stored_offset": stored_offset,
+        "version": version,
+    }
+    for name, value in needed.items():
+        if value is None:
+            hint = ": not known; -1 is none" if name == "stored_offset" else ""
+            return None, None, f"{name} is null{hint}"
+    try:
+        rule, offset = start_rule(
+            **needed, max_offset=max_offset, timestamp_offset=timestamp_offset
+        )
+    except StartOffsetError as error:
+        return QUERY_FAILED, None, str(error)
+    except UsageError as error:
+        return None, None, str(error)
+    return rule, offset, None

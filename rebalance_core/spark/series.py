@@ -1,0 +1,124 @@
+"""The SQL functions as pandas UDFs, Series to Series: what runs where Spark has no Arrow UDFs.
+
+The bodies are those of `rebalance_core.kernels.functions`; here a batch only changes its form. That
+is what they cost: a struct becomes a dict and back.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+
+from rebalance_core.kernels import functions as kernels
+from rebalance_core.kernels.function_columns import (
+    ALLOCATION,
+    NUMBER,
+    QUEUES,
+    SQL_TYPES,
+    TEXT,
+    TEXTS,
+    numbers_of,
+)
+from rebalance_core.model.errors import UsageError
+
+EXACT = 2**53
+"""From here on float64, which pandas makes of whole numbers beside nulls, leaves numbers out."""
+
+
+def rmq_allocate(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_allocate`."""
+    return series_of(
+        kernels.rmq_allocate(
+            array_of("strategy", strategy, TEXT),
+            array_of("queues", queues, QUEUES),
+            array_of("client_ids", client_ids, TEXTS),
+        )
+    )
+
+
+def rmq_allocate_error(strategy: pd.Series, queues: pd.Series, client_ids: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_allocate_error`."""
+    return series_of(
+        kernels.rmq_allocate_error(
+            array_of("strategy", strategy, TEXT),
+            array_of("queues", queues, QUEUES),
+            array_of("client_ids", client_ids, TEXTS),
+        )
+    )
+
+
+def rmq_assignment_diff(before: pd.Series, after: pd.Series) -> pd.Series:
+    """`rebalance_core.kernels.functions.rmq_assignment_diff`."""
+    return series_of(
+        kernels.rmq_assignment_diff(
+            array_of("before", before, ALLOCATION), array_of("after", after, ALLOCATION)
+        )
+    )
+
+
+def rmq_pull_from_where(
+    consumer_type: pd.Series,
+    consume_from_where: pd.Series,
+    topic: pd.Series,
+    stored_offset: pd.Series,
+    max_offset: pd.Series,
+    timestamp_offset: pd.Series,
+    version: pd.Series,
+) -> pd.DataFrame:
+    """`rebalance_core.kernels.functions.rmq_pull_from_where`; a struct is a DataFrame here."""
+    starts = kernels.rmq_pull_from_where(
+        array_of("consumer_type", consumer_type, TEXT),
+        array_of("consume_from_where", consume_from_where, TEXT),
+        array_of("topic", topic, TEXT),
+        array_of("stored_offset", stored_offset, NUMBER),
+        array_of("max_offset", max_offset, NUMBER),
+        array_of("timestamp_offset", timestamp_offset, NUMBER),
+        array_of("version", version, TEXT),
+    )
+    return pd.DataFrame({field.name: series_of(starts.field(field.name)) for field in starts.type})
+
+
+def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
+    """A column as an Arrow array.
+
+    Raises:
+        UsageError: Its values have another type, or are numbers that pandas rounded.
+    """
+    try:
+        if kind == NUMBER:
+            return _numbers(name, column)
+        if pa.types.is_list(kind) and column.map(lambda value: isinstance(value, str)).any():
+            raise TypeError("a text is no list, though pyarrow takes it for one of characters")
+        # pyarrow would cut 1.5 to 1 unasked; of 1 beside a null pandas has made 1.0
+        return pa.Array.from_pandas(column, type=_with_floats(kind)).cast(kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UsageError(f"{name} must be {SQL_TYPES[kind]}: {error}") from error
+
+
+def _with_floats(kind: pa.DataType) -> pa.DataType:
+    """The type with double precision for whole numbers inside of structs."""
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return pa.list_(
+            pa.struct([
+                field.with_type(pa.float64()) if pa.types.is_integer(field.type) else field
+                for field in kind.value_type
+            ])
+        )  # fmt: skip
+    return kind
+
+
+def _numbers(name: str, column: pd.Series) -> pa.Array:
+    """Whole numbers, or texts of them, which pandas does not round."""
+    if column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
+        raise UsageError(
+            f"{name}: pandas rounds numbers from 2^53 on beside nulls; cast the column to STRING"
+        )
+    if column.dtype.kind == "f":
+        return pa.Array.from_pandas(column, type=NUMBER)
+    return numbers_of(name, pa.Array.from_pandas(column))
+
+
+def series_of(array: pa.Array) -> pd.Series:
+    """An Arrow array as a column; whole numbers stay whole."""
+    column: pd.Series = array.to_pandas(integer_object_nulls=True)
+    return column.astype(object) if isinstance(array, pa.Int64Array) else column
