@@ -60,6 +60,8 @@ ENGINES = ("vectorized", "reference")
 class SimulateOptions(RowOptions):
     """The options of `simulate`; None where the settings or the engine decide."""
 
+    DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
+
     input: str | None = option(
         "DIR", "a folder holding the tables by name; this or --events is required", group=EITHER
     )
@@ -186,6 +188,8 @@ def _propagated(text: str) -> str:
 class AuditOptions(RowOptions):
     """The options of `audit`."""
 
+    DECIDING: ClassVar = ("redact_clients",)
+
     collection: str | None = option(
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
     )
@@ -236,6 +240,8 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(RowOptions):
     """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
+
+    DECIDING: ClassVar = ("variants", "group")
 
     input: str = _input()
     input_format: str | None = _input_format()
@@ -314,6 +320,18 @@ def _late(text: str) -> tuple[float, int]:
 class PropagateOptions(RowOptions):
     """The options of `propagate`; None where the settings decide."""
 
+    DECIDING: ClassVar = (
+        "group",
+        "seeds",
+        "first_seed",
+        "handover_seeds",
+        "phases",
+        "exact_times",
+        "lost_notices",
+        "late_name_server",
+        "concurrent_heartbeat",
+    )
+
     input: str = _input()
     input_format: str | None = _input_format()
     output: str = option("DIR", OUTPUT, required=True)
@@ -369,6 +387,8 @@ def _version(text: str) -> "Version":
 @dataclass(frozen=True, kw_only=True)
 class ProducersOptions(RowOptions):
     """The options of `producers`: a folder of recorded results, or a model."""
+
+    DECIDING: ClassVar = ("model", "versions")
 
     model_file: str | None = option(
         "FILE", "brokers and producers to simulate, TOML; this or --input is required",

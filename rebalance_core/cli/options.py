@@ -199,6 +199,8 @@ class JobOptions:
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
     """Fields that mean nothing to the job: accepted, as every job has them, and not listed."""
+    DECIDING: ClassVar[tuple[str, ...]] = ()
+    """Fields that decide which rows come of the same input; they are part of a run's id."""
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(

@@ -279,8 +279,8 @@ class Written(Protocol):
         """How often each issue code occurs in ``rejected``."""
 
     @property
-    def input_rows(self) -> Mapping[str, int]:
-        """Rows of every input table."""
+    def inputs(self) -> Mapping[str, RowCounts]:
+        """What was read, by table."""
 
 
 @dataclass(frozen=True)
@@ -291,14 +291,14 @@ class LedgerWritten:
         tables: Rows and digest of every table written.
         facts: What a summary says of them (`LedgerFacts.totals`).
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
+        inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
     """
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
     rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
+    inputs: Mapping[str, RowCounts]
     replay_reasons: Mapping[str, int]
 
 
@@ -320,7 +320,7 @@ def ledger_written(
         tables=tables,
         facts=facts.totals(worst_groups),
         rejected=dict(sorted(facts.rejected.items())),
-        input_rows={name: count.rows for name, count in counts.items()},
+        inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
 
@@ -341,13 +341,13 @@ class ProducersWritten:
         tables: Rows and digest of every table written.
         answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table; empty of a model.
+        inputs: What was read, by table; empty of a model.
     """
 
     tables: Mapping[str, TableWritten]
     answers: Mapping[str, pa.Table]
     rejected: Mapping[str, int] = field(default_factory=dict)
-    input_rows: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -358,13 +358,13 @@ class PropagationWritten:
         tables: Rows and digest of every table written.
         facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
+        inputs: What was read, by table.
     """
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
     rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
+    inputs: Mapping[str, RowCounts]
 
 
 @dataclass(frozen=True)

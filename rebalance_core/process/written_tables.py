@@ -33,6 +33,13 @@ def read_written(folder: Location, table: str, rows: pc.Expression | None = None
     return whole(found, schema)
 
 
+def event_span(folder: Location) -> tuple[int | None, int | None]:
+    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
+    times = _dataset(folder, "cluster_events").to_table(["event_ms"]).column(0)
+    first, last = pc.min_max(times).as_py().values()
+    return first, last
+
+
 def reader_of(folder: Location) -> ReadWritten:
     """Reads the tables of a folder."""
 

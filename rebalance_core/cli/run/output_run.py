@@ -26,6 +26,7 @@ from rebalance_core.cli.run.run_record import (
     redact_arguments,
     redact_text,
     redact_values,
+    run_id_of,
     write_run,
 )
 from rebalance_core.cli.terminal import say
@@ -42,6 +43,10 @@ BESIDE_TABLES = {
     "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
+
+
+DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
+"""Keys and sections that decide which rows come of the same input."""
 
 
 def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
@@ -193,7 +198,16 @@ class OutputRun:
     def _record(
         self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
     ) -> RunRecord:
+        asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
+        asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
+        origin = outcome.origin
+        start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(
+            run_id=run_id_of(self.job, origin, redact_values(asked)) if error is None else None,
+            clusters=list(origin.clusters),
+            period_from_ms=origin.from_ms if start is None else start,
+            period_to_ms=origin.to_ms if end is None else end,
+            input_digests=origin.digests,
             status=status,
             exit_code=exit_code,
             job=self.job,

@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.checks.row_limits import Content, RowCounts
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.run.output_folder import OutputFolder
 from rebalance_core.contracts import CONTRACT_VERSION
@@ -42,6 +44,57 @@ class InputRecord:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What a run is about, whatever files held it: part of its id.
+
+    Attributes:
+        digests: of the rows of each input table that has any, without the column ``source``; of
+            a job that makes input tables, of these.
+        clusters: those that the rows name, sorted.
+        from_ms: the first event; None where there is none.
+        to_ms: the last.
+    """
+
+    digests: Mapping[str, str] = field(default_factory=dict)
+    clusters: Sequence[str] = ()
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+def origin_of(read: Mapping[str, RowCounts]) -> Origin:
+    """That of a job which reads tables."""
+    from rebalance_core.checks.digest import table_written  # needs numpy
+
+    whole = sum((counts.content for counts in read.values()), Content())
+    return Origin(
+        {
+            name: table_written(counts.rows, counts.content.hashes).digest
+            for name, counts in sorted(read.items())
+            if counts.rows
+        },
+        sorted(whole.clusters),
+        whole.first_ms,
+        whole.last_ms,
+    )
+
+
+RUN_ID_DIGITS = 32
+
+
+def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
+    """The same for every run that gives the same rows, and another for one that may not.
+
+    Args:
+        job: its name.
+        origin: of its input.
+        asked: the period, and the options and settings that decide what comes of the input.
+    """
+    content = [job, LIBRARY_VERSION, CONTRACT_VERSION, asdict(origin), asked]
+    text = json.dumps(content, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:RUN_ID_DIGITS]
+
+
+@dataclass(frozen=True)
 class TableRecord:
     """One output table; the digest does not depend on the order of rows or files."""
 
@@ -59,6 +112,7 @@ class Outcome:
     """What a run that came to its end puts into its record."""
 
     outputs: Mapping[str, TableRecord]
+    origin: Origin = Origin()
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
     files: Sequence[Mapping[str, Any]] = ()
@@ -86,7 +140,13 @@ def outcome_of(
     """
     return Outcome(
         outputs=table_records(written.tables),
-        inputs=[replace(record, rows=written.input_rows.get(record.table)) for record in inputs],
+        origin=origin_of(written.inputs),
+        inputs=[
+            replace(record, rows=written.inputs[record.table].rows)
+            if record.table in written.inputs
+            else record
+            for record in inputs
+        ],
         rejected=written.rejected,
         replayed_groups=None if replay_reasons is None else sum(replay_reasons.values()),
         replay_reasons=replay_reasons or {},
@@ -105,6 +165,15 @@ class RunRecord:
     config: Mapping[str, Any]
     started_at: str
     seconds: float
+    run_id: str | None = None
+    """See `run_id_of`; None of a run that failed."""
+    clusters: list[str] = field(default_factory=list)
+    period_from_ms: int | None = None
+    """``--from``, or the first event."""
+    period_to_ms: int | None = None
+    """``--to``, or the last event."""
+    input_digests: Mapping[str, str] = field(default_factory=dict)
+    """Of the rows of each input table, whatever files held them."""
     inputs: list[InputRecord] = field(default_factory=list)
     outputs: Mapping[str, TableRecord] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
