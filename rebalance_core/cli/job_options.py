@@ -1,11 +1,14 @@
 """The options of each job. What several jobs have is written once and has the same words in all."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import (
+    PROCESS,
     JobOptions,
     RowOptions,
+    database_name,
     file_format,
     flag,
     group_pattern,
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from rebalance_core.producers.model import ProducerModel
 
 FUTURES, ASSUMED = "futures", "what is assumed"
-EITHER = "input: either the folder or the tables one by one"
+EITHER = "input: either a folder, the tables one by one, or a database"
 OUTPUT = "where the tables go, a fresh folder; required"
 FORMAT = "json, csv or parquet; default: by suffix"
 MOST_SEEDS, LARGEST_SEED = 1_000, 2**63 - 1
@@ -36,8 +39,37 @@ LAST_FUTURE = 2**62
 FIRST_SEED = "number of the first seed; default 0"
 
 
-def _input(text: str = "a folder holding the tables by name; required") -> Any:
-    return option("DIR", text, required=True)
+def _input_or_database() -> Any:
+    return option("DIR", "a folder holding the tables by name; this or --input-tables is required")
+
+
+def _input_tables() -> Any:
+    return option(
+        "DB",
+        "on Spark: a database of a catalog that has the tables, CATALOG.DATABASE; default: none",
+        read=database_name, group=EITHER,
+    )  # fmt: skip
+
+
+def _where() -> Any:
+    return option(
+        "SQL", "only rows of --input-tables for which this holds; default: all", group=EITHER
+    )
+
+
+def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
+    """There is one input: a folder, or a database."""
+    folder, database = values["input"], values["input_tables"]
+    if (folder is None) == (database is None):
+        mistakes.insert(0, "one of --input DIR and --input-tables DB is needed, and not both")
+    _check_where(values, mistakes)
+
+
+def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
+    if values["where"] is not None and values["input_tables"] is None:
+        mistakes.append("--where chooses rows of --input-tables DB, which is not given")
+    if values["input_tables"] is not None and values["run_on"] == PROCESS:
+        mistakes.append("--input-tables is read by Spark; leave out --run-on process")
 
 
 def _input_format() -> Any:
@@ -63,8 +95,9 @@ class SimulateOptions(RowOptions):
     DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
 
     input: str | None = option(
-        "DIR", "a folder holding the tables by name; this or --events is required", group=EITHER
-    )
+        "DIR", "a folder holding the tables by name; this, --events or --input-tables is required",
+        group=EITHER,
+    )  # fmt: skip
     events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
     consumer_groups: str | None = option(
         "PATH", "settings of groups; default: as the events show them", group=EITHER
@@ -76,6 +109,8 @@ class SimulateOptions(RowOptions):
         "PATH", "commits over time; default: none is known", group=EITHER
     )
     input_format: str | None = option("FORMAT", FORMAT, read=file_format, group=EITHER)
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", "where the ledger goes, a fresh folder; required", required=True)
     engine: str = option(
         "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",
@@ -100,8 +135,14 @@ class SimulateOptions(RowOptions):
         if values["input"] is not None and given:
             names = ", ".join("--" + name.replace("_", "-") for name in given)
             mistakes.append(f"--input and {names} exclude each other: the folder names all tables")
-        if values["input"] is None and values["events"] is None:
-            mistakes.insert(0, "the input is missing: --input DIR, or at least --events PATH")
+        if values["input_tables"] is not None and (values["input"] is not None or given):
+            mistakes.append("--input-tables excludes --input and tables one by one")
+        elif values["input_tables"] is values["input"] is values["events"] is None:
+            text = (
+                "the input is missing: --input DIR, or at least --events PATH, or --input-tables DB"
+            )
+            mistakes.insert(0, text)
+        _check_where(values, mistakes)
         start, end = values["from_ms"], values["to_ms"]
         if start is not None and end is not None and end <= start:
             mistakes.append(f"--to {end} is not after --from {start}")
@@ -243,8 +284,10 @@ class PlanOptions(RowOptions):
 
     DECIDING: ClassVar = ("variants", "group")
 
-    input: str = _input()
+    input: str | None = _input_or_database()
     input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", OUTPUT, required=True)
     scenario: tuple[str, ...] = option(
         "FILE",
@@ -273,6 +316,7 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
+        _check_input(values, mistakes)
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
         wrong_seed = any(m.startswith("--seed ") for m in mistakes)
         if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
@@ -332,8 +376,10 @@ class PropagateOptions(RowOptions):
         "concurrent_heartbeat",
     )
 
-    input: str = _input()
+    input: str | None = _input_or_database()
     input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", OUTPUT, required=True)
     group: str | None = _group()
     seeds: int = option(
@@ -370,6 +416,11 @@ class PropagateOptions(RowOptions):
         "have not",
         group=ASSUMED,
     )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input."""
+        _check_input(values, mistakes)
 
 
 # producers
@@ -428,6 +479,33 @@ class ProducersOptions(RowOptions):
                 values["model"] = read_model(file)
             except UsageError as error:
                 mistakes += str(error).splitlines()
+
+
+# publish
+
+
+def _prefix(text: str) -> str:
+    """Reads the beginning of tables' names."""
+    if not re.fullmatch(r"\w+", text, re.ASCII):
+        raise ValueError("letters, digits and _ only, e.g. ledger_")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishOptions(JobOptions):
+    """The options of `publish`."""
+
+    MEANINGLESS: ClassVar = ("overwrite", "break_lock", "run_on")
+
+    run: str = option("DIR", "what a finished job wrote; required", required=True)
+    to: str = option(
+        "DB", "the database: CATALOG.DATABASE, or DATABASE of Spark's own catalog; required",
+        required=True, read=database_name,
+    )  # fmt: skip
+    prefix: str = option(
+        "TEXT", "what the names of the tables begin with, e.g. ledger_; default: nothing",
+        default="", read=_prefix,
+    )  # fmt: skip
 
 
 # explain

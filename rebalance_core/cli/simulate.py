@@ -103,6 +103,8 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
     Raises:
         InputRefused: a path that is not there, or a folder without the required table.
     """
+    if options.input_tables is not None:
+        return {}
     if options.input is not None:
         return tables_of(options.input, options.input_format)
     inputs = {}
@@ -132,7 +134,9 @@ def _dry_run(
         "engine": options.engine,
         "config": settings.as_dict(),
     }
-    shown = inputs or dict.fromkeys(report.forecast.counts, redact_text(options.input or ""))
+    shown = inputs or dict.fromkeys(
+        report.forecast.counts, redact_text(options.input or options.input_tables or "")
+    )
     lines = [*DRY_RUN, *report.input_lines(shown)]
     lines += output_lines(options.output, tuple(LEDGER_TABLES))
     lines += ["", f"engine  {options.engine}", "", "settings"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,9 @@ from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.locations import unknown_names
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
-from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, Table
+from rebalance_core.contracts.paths import is_local, local_path
+from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.contracts.table import (
     ISSUES_TYPE,
     RAW,
@@ -27,8 +31,10 @@ from rebalance_core.contracts.table import (
     rows_of_arrow,
 )
 from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.written_tables import GroupName, ReadWritten, batches_of_file
 from rebalance_core.process.written_tables import reader_of as reader_here
+from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.storage.place import Place, is_here, object_store
 
 # Rows of frames on the driver.
@@ -203,6 +209,35 @@ def _data_type(sql_type: str) -> types.DataType:
 
 
 # Tables that a job of ours wrote, as frames; from an object store through pyarrow.
+
+
+def run_record(session: SparkSession, folder: str) -> dict[str, Any]:
+    """The ``_run.json`` of a folder that holds a result this version can read.
+
+    Raises:
+        InputRefused: There is none, the run failed, or its contract is newer than this library's
+            or older than the one before.
+    """
+    try:
+        text = _record_text(session, folder)
+        record = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
+    foreign = record is not None and not isinstance(record, dict)
+    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
+    assert isinstance(record, dict)
+    return record
+
+
+def _record_text(session: SparkSession, folder: str) -> str | None:
+    if is_local(folder):
+        record = local_path(unquote(folder) if folder.startswith("file:") else folder) / RUN_NAME
+        return record.read_text("utf-8") if record.is_file() else None
+    place = object_store(folder)
+    if place is not None:
+        return (place / RUN_NAME).read_text()
+    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
+    return HadoopFolder(folder, session).read_text(RUN_NAME)
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:

@@ -22,7 +22,7 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, where an input is not local or the output is not
+    Spark: under spark-submit, with --master, where an input is not local or in a catalog, or the output is not
     reached without Spark, or the input is larger than ``limits.process_bytes``.
 
     Args:
@@ -45,7 +45,8 @@ def run_on_of(
         place_of(beyond[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
-    if under_spark_submit() or options.master is not None or remote or beyond:
+    of_catalog = getattr(options, "input_tables", None) is not None
+    if under_spark_submit() or options.master is not None or remote or beyond or of_catalog:
         return SPARK
     return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
 
