@@ -121,7 +121,9 @@ def _dry_run(
         "output": options.output,
         "tables": list(WRITTEN),
     }
-    shown = inputs or dict.fromkeys(forecast.rows.counts, options.input)
+    shown = inputs or dict.fromkeys(
+        forecast.rows.counts, options.input or options.input_tables or ""
+    )
     lines = [*DRY_RUN, *report.input_lines(shown)]
     if forecast.facts:
         changes, groups = forecast.facts["changes"], forecast.facts["groups"]

@@ -18,23 +18,17 @@ def run(options: PublishOptions) -> JobReport:
     settings_of(options)  # a wrong one is told, as by every job
     from rebalance_core.spark import catalogs
 
+    location, session = spark_location(options.run), None
     if is_here(options.run):
-        # what is no result is told before Spark starts
-        record = read_run(folder_here(options.run))
-        run_id, tables = catalogs.publishable(record, options.run)
-        say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
-        if options.dry_run:
-            return _report(
-                options, run_id, {name: record["outputs"][name]["rows"] for name in tables}
-            )
-    from rebalance_core.cli.run.session import open_session
-
-    session = open_session("rebalance publish", master=options.master, show_spark=options.debug)
-    location = spark_location(options.run)
-    if options.dry_run:
+        record = read_run(folder_here(options.run))  # what is no result is told before Spark starts
+    else:
+        session = _session(options)
         record = catalogs.run_record(session, location)
-        run_id, tables = catalogs.publishable(record, options.run)
+    run_id, tables = catalogs.publishable(record, options.run)
+    if options.dry_run:
         return _report(options, run_id, {name: record["outputs"][name]["rows"] for name in tables})
+    say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
+    session = session or _session(options)
     if catalogs.is_forgotten(session, options.to):
         warn(
             f"{options.to} is in Spark's own catalog, which forgets its tables when this session "
@@ -42,6 +36,12 @@ def run(options: PublishOptions) -> JobReport:
         )
     published = catalogs.publish(session, location, options.to, options.prefix)
     return _report(options, published.run_id, published.tables)
+
+
+def _session(options: PublishOptions) -> Any:
+    from rebalance_core.cli.run.session import open_session
+
+    return open_session("rebalance publish", master=options.master, show_spark=options.debug)
 
 
 def _report(options: PublishOptions, run_id: str, rows: Mapping[str, int]) -> JobReport:

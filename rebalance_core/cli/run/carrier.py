@@ -22,8 +22,9 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, where an input is not local or in a catalog, or the output is not
-    reached without Spark, or the input is larger than ``limits.process_bytes``.
+    Spark: under spark-submit, with --master, for tables of a catalog, where an input is not local
+    or the output is not reached without Spark, or the input is larger than
+    ``limits.process_bytes``.
 
     Args:
         options: of the run; its ``run_on`` and ``master``.

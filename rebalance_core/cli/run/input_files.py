@@ -65,17 +65,17 @@ def tables_in(
 
 
 def tables_of(
-    location: str,
+    location: str | None,
     input_format: str | None = None,
     tables: Iterable[str] = tuple(INPUT_TABLES),
     required: Iterable[str] = _REQUIRED,
 ) -> dict[str, str]:
-    """Path by table of a local folder; empty for a remote one, which the reader lists.
+    """Path by table of a local folder; empty for what the reader lists, or for no folder.
 
     Raises:
         InputRefused: as `tables_in`.
     """
-    if not is_local(location):
+    if location is None or not is_local(location):
         return {}
     found = tables_in(local_path(location), input_format, tables, required)
     return {table: str(path) for table, path in found.items()}

@@ -115,9 +115,9 @@ class OnSpark(Carrier):
         if _TABLE_NAME.fullmatch(output) and is_catalog(self.session, output.partition(".")[0]):
             database = output.rpartition(".")[0]
             raise UsageError(
-                f"--output {output} is a folder, and would be one on this driver's disk: write to a "
-                f"folder, then `rebalance publish --run FOLDER --to {database}`; for a folder of "
-                f"that name ./{output}"
+                f"--output {output} would be a folder on the driver's disk, not a table: name a "
+                f"folder, then `rebalance publish --run FOLDER --to {database}`; a folder of that "
+                f"name is ./{output}"
             )
 
 
