@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,11 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import conform, conformed_schema, refuse_missing_columns
 from rebalance_core.checks.lines import UTF8, lines_of_file, not_blank, number_lines, open_unpacked
 from rebalance_core.checks.locations import (
+    data_files,
     format_of_table,
     hidden,
-    local_files,
-    local_tables,
     not_found,
+    tables_at,
     unknown_names,
 )
 from rebalance_core.checks.parquet_rows import ParquetTable
@@ -26,7 +25,7 @@ from rebalance_core.checks.text_rows import Lines, csv_rows, header_names, json_
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import Location, Place
+from rebalance_core.storage.place import Location, Place, place_of
 
 # One table read from its files.
 
@@ -45,7 +44,7 @@ def read_table(
         InputRefused: nothing is there, columns are missing or a file cannot be read.
         UsageError: the format is unknown.
     """
-    files = local_files(path)
+    files = data_files(path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
         return conformed_schema(table).empty_table(), []
@@ -102,7 +101,7 @@ def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
 
 def _first_line(files: Sequence[str]) -> str | None:
     """The first line of the largest file that has one: Spark's tasks begin with it."""
-    by_size = sorted(files, key=os.path.getsize, reverse=True)
+    by_size = sorted(files, key=lambda file: place_of(file).size(), reverse=True)
     for file in by_size:
         with open_unpacked(file) as opened:
             for batch in lines_of_file(file, opened):
@@ -144,20 +143,20 @@ def read_input_tables(
     part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
 
     Args:
-        folder: a local folder.
-        paths: local files, folders of part files or patterns, by name of the table.
+        folder: one that is reached from here.
+        paths: files, folders of part files or, of local ones, patterns, by name of the table.
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 
     Raises:
-        InputRefused: a path does not exist or is not local, a required table is not there or lacks
+        InputRefused: a path does not exist, a required table is not there or lacks
             columns, a file cannot be read.
         UsageError: the format is unknown.
     """
-    locations = local_tables(str(folder), INPUT_TABLES) if folder is not None else {}
+    locations = tables_at(str(folder), INPUT_TABLES) if folder is not None else {}
     locations |= {name: str(path) for name, path in paths.items()}
     for table in INPUT_TABLES.values():
         if table.required and table.name not in locations:
-            files = () if folder is None else local_files(str(folder))
+            files = () if folder is None else data_files(str(folder))
             raise InputRefused(not_found(table, folder, files))
     read = {n: read_table(INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
     return InputTables(

@@ -10,7 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.storage.access import refusal
+from rebalance_core.storage.place import Place, place_of
 
 _MOST_NAMES = 20
 _PATTERN_SIGNS = "*?[{"
@@ -70,6 +73,43 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
 def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) -> list[str]:
     """The names, sorted, that are no columns."""
     return sorted(set(names) - set(table.column_names) - set(technical))
+
+
+def data_files(location: str) -> list[str]:
+    """Paths, or URLs in a store, of the data files under a location, sorted; see `local_files`.
+
+    Raises:
+        InputRefused: nothing is there, or it may not be read.
+        StoreFailed: the store does not answer.
+        UsageError: the location is not reached without Spark.
+    """
+    return local_files(location) if is_local(location) else [*map(str, _stored_files(location))]
+
+
+def _stored_files(location: str) -> list[Place]:
+    place = place_of(location)
+    try:
+        found = place.files() if place.is_folder() else [place] if place.exists() else []
+    except OSError as error:
+        raise refusal(error, f"{location} cannot be read", InputRefused) from error
+    if not found:
+        raise InputRefused(f"{location} does not exist")
+    below = len(place.url) + 1
+    return [file for file in found if not any(map(hidden, file.url[below:].split("/")))]
+
+
+def tables_at(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The path or URL of every table that lies right in the folder; see `local_tables`.
+
+    Raises:
+        InputRefused: a table is there twice, or the folder may not be read.
+        StoreFailed: the store does not answer.
+    """
+    if is_local(folder):
+        return local_tables(folder, names)
+    files = data_files(folder)
+    found = {name: entries_of(files, folder, name) for name in names}
+    return {name: entry for name, entry in found.items() if entry is not None}
 
 
 def local_files(location: str) -> list[str]:

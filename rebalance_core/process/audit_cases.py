@@ -22,7 +22,7 @@ from rebalance_core.checks.input_tables import (
     stored_input_tables,
     stored_table,
 )
-from rebalance_core.checks.locations import local_tables
+from rebalance_core.checks.locations import tables_at
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.checks.row_limits import RowCounts
@@ -69,12 +69,12 @@ class Observed:
 
 
 def read_observed(folder: str) -> Observed:
-    """The tables that lie by name in the local folder, as `read_input_tables` reads its own.
+    """The tables that lie by name in the folder, as `read_input_tables` reads its own.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
-    locations = local_tables(folder, READ_TABLES)
+    locations = tables_at(folder, READ_TABLES)
     return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
 
 

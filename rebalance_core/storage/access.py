@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from urllib.parse import urlsplit
 
 from rebalance_core.contracts.paths import without_user
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import RebalanceError, StoreFailed, UsageError
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -177,12 +177,44 @@ _DENIED = {
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
-_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE")
+_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT")
+_THROTTLING = ("SLOW_DOWN", "THROTTLING", "REQUEST_LIMIT_EXCEEDED", "BANDWIDTH_LIMIT_EXCEEDED")
+_OWN_ERRORS = ("SERVICE_UNAVAILABLE", "INTERNAL_FAILURE")
+_THROTTLES = re.compile(r"\b(429|SlowDown)\b|reduce your request rate", re.IGNORECASE)
+_FAILS = re.compile(r"\b5\d\d\b")
 
 
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
     """True for what pyarrow raises where an S3 store refused or did not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
+
+
+def store_failed(error: BaseException) -> bool:
+    """True where an S3 store is at fault, and neither who asks nor what is asked for."""
+    answer = _ANSWER.search(str(error)) if is_of_store(error) else None
+    if answer is None:
+        return False
+    code = answer["code"] in (*_NETWORK, *_THROTTLING, *_OWN_ERRORS)
+    return code or _throttles(answer) or _FAILS.search(answer["status"]) is not None
+
+
+def _throttles(answer: re.Match[str]) -> bool:
+    text = f"{answer['status']} {answer['text']}"
+    return answer["code"] in _THROTTLING or _THROTTLES.search(text) is not None
+
+
+def refusal(
+    error: OSError, what: str, refused: type[RebalanceError] = UsageError
+) -> RebalanceError:
+    """What a file system said, as an error of ours: `StoreFailed` where `store_failed`.
+
+    Args:
+        error: of the file system.
+        what: the beginning of the message, e.g. ``--output x cannot be written``.
+        refused: the class where the store is not at fault.
+    """
+    kind = StoreFailed if store_failed(error) else refused
+    return kind(f"{what}: {reason_of(error)}")
 
 
 def is_full(error: BaseException) -> TypeGuard[OSError]:
@@ -202,9 +234,14 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
         known = any(environment.get(name) for name in _KEYS)
         hint = "" if known else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
         return f"access to bucket {answer['bucket']} is denied ({code}){hint}"
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    store = endpoint or "Amazon S3"
+    if _throttles(answer):
+        return f"the store throttles ({store}: {text}); try again later"
     if code in _NETWORK:
-        endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-        return f"{endpoint or 'Amazon S3'} does not answer ({text}); see AWS_ENDPOINT_URL"
+        return f"{store} does not answer ({text}); see AWS_ENDPOINT_URL"
+    if store_failed(error):
+        return f"{store} has an error of its own ({code}{answer['status']}: {text}); try again"
     if "301" in answer["status"]:
         return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
     return f"{code}{answer['status']}: {text}"

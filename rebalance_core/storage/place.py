@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rebalance_core.contracts.paths import is_local, local_path, without_user
 from rebalance_core.model.errors import UsageError
@@ -83,6 +83,22 @@ class Place:
         found = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
         return [self / path[below:] for path in found]
+
+    def size(self) -> int:
+        """Bytes of a file, or of all files in a folder; 0 if there is none."""
+        info = self._info()
+        return int(info.size) if info.is_file else sum(size for _, size in self.sizes())
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Path below this folder and bytes of every file in it, sorted."""
+        below = len(self.path.rstrip("/")) + 1
+        files = [info for info in self._entries(recursive=True) if info.is_file]
+        return sorted((info.path[below:], int(info.size)) for info in files)
+
+    def open(self) -> BinaryIO:
+        """A file's bytes as they are, whatever its suffix says, to be read in order."""
+        opened = self.file_system.open_input_stream(self.path, compression=None)
+        return cast("BinaryIO", opened)
 
     def read_text(self) -> str | None:
         """A small file's text; None if it is not there."""

@@ -134,12 +134,12 @@ def test_dynamic_overwriting_of_the_session_stays_its_own(
 def test_what_cannot_be_published(
     spark: SparkSession, run: Path, database: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputRefused, match="holds no _run.json"):
+    with pytest.raises(InputRefused, match=r"holds no _run\.json"):
         publish(spark, str(tmp_path), database)
     record = json.loads((run / "_run.json").read_text())
     (tmp_path / "_run.json").write_text(json.dumps(record | {"run_id": None}))
     with pytest.raises(
-        InputRefused, match="has no run_id: it was written by .*; run the job again"
+        InputRefused, match=r"has no run_id: it was written by .*; run the job again"
     ):
         publish(spark, str(tmp_path), database)
     for to, prefix in ((database, "a-b"), ("a b", ""), ("nowhere.db", "")):

@@ -113,5 +113,5 @@ def test_nobody_answers(
     with closed_port() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         words = ["--input", str(TABLES), "--output", f"{bucket}/run", "--run-on", "spark"]
-        assert main("simulate", words) == 2
+        assert main("simulate", words) == 6
         assert f"{endpoint} does not answer" in capsys.readouterr().err

@@ -5,12 +5,9 @@ from typing import Any
 
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.input_files import local_bytes
+from rebalance_core.cli.run.input_files import bytes_at
 from rebalance_core.cli.run.jvm import under_spark_submit
-from rebalance_core.cli.run.run_record import redact_text
 from rebalance_core.cli.settings import Settings
-from rebalance_core.contracts.paths import is_local
-from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.place import is_reached, place_of
 
 
@@ -36,12 +33,10 @@ def run_on_of(
         UsageError: --run-on process, and something is not reached; an address is wrong.
     """
     given = [place for place in places if place is not None]
-    remote = [place for place in given if not is_local(place)]
+    remote = [place for place in given if not is_reached(place)]
     beyond = [place for place in others if place is not None and not is_reached(place)]
     if options.run_on == PROCESS and remote:
-        raise UsageError(
-            f"--run-on process reads local files only; {redact_text(remote[0])} is not"
-        )
+        place_of(remote[0])  # says why
     if options.run_on == PROCESS and beyond:
         place_of(beyond[0])  # says why
     if options.run_on != AUTO:
@@ -49,7 +44,11 @@ def run_on_of(
     of_catalog = getattr(options, "input_tables", None) is not None
     if under_spark_submit() or options.master is not None or remote or beyond or of_catalog:
         return SPARK
-    return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
+    try:
+        size = sum(map(bytes_at, given))
+    except OSError:
+        return SPARK  # which may have other keys for the store
+    return SPARK if size > settings.limits.process_bytes else PROCESS
 
 
 def carrier_of(

@@ -18,6 +18,7 @@ from rebalance_core.contracts.paths import (
     wrong_head,
 )
 from rebalance_core.model.errors import InputRefused, did_you_mean
+from rebalance_core.storage.place import is_reached, place_of
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
@@ -168,6 +169,9 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
         files = _local_files(path)
+    elif session is None and is_reached(location):
+        place = place_of(location)
+        files = place.sizes() or [("", place.size())]
     elif session is not None:
         from rebalance_core.spark.hadoop_folder import remote_files  # needs pyspark
 
@@ -186,8 +190,14 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
     )
 
 
-def local_bytes(location: str) -> int:
-    """Size of a local file, of all files of a folder, or of what a pattern matches."""
+def bytes_at(location: str) -> int:
+    """Size of a file, of all files of a folder, or of what a local pattern matches.
+
+    Raises:
+        OSError: the store does not let it be known.
+    """
+    if not is_local(location):
+        return place_of(location).size()
     return sum(size for _, size in _local_files(local_path(location)))
 
 

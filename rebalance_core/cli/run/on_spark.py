@@ -98,11 +98,13 @@ class OnSpark(Carrier):
         return InputTables.read(self.session, remote, **paths, input_format=form)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Fingerprints of the inputs; those of a remote folder are listed."""
+        """Fingerprints of the inputs; tables of a database have none."""
         if self._database() is not None:
-            paths = self.input_tables(inputs).paths
-            return [InputRecord(table, name) for table, name in paths.items()]
-        return super().records(inputs or self.input_tables(inputs).paths)
+            return [InputRecord(*each) for each in self._all(inputs).items()]
+        return super().records(inputs)
+
+    def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
+        return inputs or self.input_tables(inputs).paths
 
     def _database(self) -> str | None:
         """The database that the input is in, if it is in one."""

@@ -36,8 +36,8 @@ from rebalance_core.contracts.run_record import (
     STATUS_FAILED,
     STATUS_OK,
 )
-from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.storage.access import reason_of
+from rebalance_core.model.errors import OutputExists
+from rebalance_core.storage.access import reason_of, refusal
 
 BESIDE_TABLES = {
     "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")
@@ -49,13 +49,14 @@ DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "pla
 """Keys and sections that decide which rows come of the same input."""
 
 
-def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
+def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | None) -> None:
     """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
 
     Args:
         folder: the output folder; it may not exist.
         overwrite: an earlier result may be replaced.
-        left_by_dead_run: a lock proves that what lies there is a dead run's.
+        dead: the run whose lock proves that what lies there is a dead run's. If it surely is, its
+            half-written tables are in nobody's way.
     """
     ours = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
@@ -69,13 +70,13 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
                 f"{run.get('started_at', 'unknown time')}; --overwrite replaces it, or name "
                 "another --output"
             )
-    elif not left_by_dead_run:
+    elif dead is None:
         some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
             f"{folder.location} is not empty and holds no {RUN_NAME} of ours ({some}): it is never "
             "overwritten; name another --output"
         )
-    elif not overwrite:
+    elif not overwrite and not dead.is_surely_dead():
         raise OutputExists(
             f"{folder.location} holds tables that a dead run left; --break-lock together with "
             "--overwrite removes them"
@@ -90,7 +91,7 @@ def output_errors(location: str) -> Iterator[None]:
     except FileExistsError as error:
         raise OutputExists(f"--output {location} is a file") from error
     except OSError as error:
-        raise UsageError(f"--output {location} cannot be written: {reason_of(error)}") from error
+        raise refusal(error, f"--output {location} cannot be written") from error
 
 
 class OutputRun:
@@ -137,7 +138,7 @@ class OutputRun:
                 check_output(
                     self.folder,
                     overwrite=self._options.overwrite,
-                    left_by_dead_run=self.broken is not None,
+                    dead=self.broken,
                 )
         except BaseException:
             with suppress(OSError, OutputExists):  # the first error says more

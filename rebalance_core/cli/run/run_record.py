@@ -19,7 +19,7 @@ from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.paths import without_user
 from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.access import reason_of
+from rebalance_core.storage.access import refusal
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
     try:
         record = find_run(folder)
     except OSError as error:
-        raise InputRefused(f"{folder.location} cannot be read: {reason_of(error)}") from error
+        raise refusal(error, f"{folder.location} cannot be read", InputRefused) from error
     refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record
