@@ -89,7 +89,7 @@ def data_files(location: str) -> list[str]:
 def _stored_files(location: str) -> list[Place]:
     place = place_of(location)
     try:
-        found = place.files() if place.is_folder() else [place] if place.exists() else []
+        found = place.files() or ([place] if place.exists() else [])
     except OSError as error:
         raise refusal(error, f"{location} cannot be read", InputRefused) from error
     if not found:

@@ -180,7 +180,8 @@ _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_T
 _NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT")
 _THROTTLING = ("SLOW_DOWN", "THROTTLING", "REQUEST_LIMIT_EXCEEDED", "BANDWIDTH_LIMIT_EXCEEDED")
 _OWN_ERRORS = ("SERVICE_UNAVAILABLE", "INTERNAL_FAILURE")
-_THROTTLES = re.compile(r"\b(429|SlowDown)\b|reduce your request rate", re.IGNORECASE)
+# S3 answers a HEAD request, which has no body, with 503 where it would say SlowDown.
+_THROTTLES = re.compile(r"\b(429|503|SlowDown)\b|reduce your request rate", re.IGNORECASE)
 _FAILS = re.compile(r"\b5\d\d\b")
 
 

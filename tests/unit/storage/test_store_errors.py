@@ -57,7 +57,8 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
         (
             answer("INTERNAL_FAILURE", "We encountered an internal error"),
             {},
-            "Amazon S3 has an error of its own (INTERNAL_FAILURE: We encountered an internal error)",
+            "Amazon S3 has an error of its own (INTERNAL_FAILURE: We encountered an internal "
+            "error); try again",
         ),
         (
             answer("UNKNOWN (HTTP status 301)", "No response body.", "HeadObject"),

@@ -223,5 +223,6 @@ def test_a_signal_while_a_lock_is_broken_leaves_that_lock(
     run = OutputRun(LocalFolder(str(tmp_path)), "simulate", options, {}, (), "process")
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
-    assert json.loads((tmp_path / LOCK_NAME).read_text()) == json.loads(before)
+    after = json.loads((tmp_path / LOCK_NAME).read_text())
+    assert after == json.loads(before) | {"process": None}
     assert [path.name for path in tmp_path.iterdir()] == [LOCK_NAME]
