@@ -71,7 +71,7 @@ def database_tables(
     where: str | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> dict[str, DataFrame]:
-    """Those of the tables that are in the database, by name; lazy.
+    """Those of the tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
 
     Args:
         session: Any session.
@@ -90,14 +90,17 @@ def database_tables(
     except AnalysisException as error:
         raise UsageError(f"{database} cannot be read: {_first_line(error)}") from error
     if where is None:
-        return frames
+        return {name: frame.drop(*_OF_THE_RUN) for name, frame in frames.items()}
     narrowed = {name: _narrowed(frame, where) for name, frame in frames.items()}
     whole = [name for name, frame in narrowed.items() if frame is None]
     if len(whole) == len(frames):
         raise UsageError(f"where {where}: no table of {database} has all of its columns")
     if whole and warn is not None:
         warn(f"where {where}: read whole, for want of its columns: {', '.join(whole)}")
-    return {n: frames[n] if frame is None else frame for n, frame in narrowed.items()}
+    return {
+        name: (frames[name] if frame is None else frame).drop(*_OF_THE_RUN)
+        for name, frame in narrowed.items()
+    }
 
 
 def _narrowed(frame: DataFrame, where: str) -> DataFrame | None:
