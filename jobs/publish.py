@@ -1,4 +1,4 @@
-"""spark-submit --py-files dist/rebalance_core.zip jobs/publish.py --run DIR --to CATALOG.DATABASE."""
+"""spark-submit --py-files dist/rebalance_core.zip jobs/publish.py --run DIR --to DATABASE."""
 
 import sys
 
