@@ -507,6 +507,12 @@ class PublishOptions(JobOptions):
         default="", read=_prefix,
     )  # fmt: skip
 
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Say that tables of a catalog are Spark's."""
+        if values["run_on"] == PROCESS:
+            mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
+
 
 # explain
 

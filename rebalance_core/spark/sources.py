@@ -231,8 +231,11 @@ def run_record(session: SparkSession, folder: str) -> dict[str, Any]:
 
 def _record_text(session: SparkSession, folder: str) -> str | None:
     if is_local(folder):
-        record = local_path(unquote(folder) if folder.startswith("file:") else folder) / RUN_NAME
-        return record.read_text("utf-8") if record.is_file() else None
+        # a file: URI is one of Spark's, which are encoded, or of ours, which are not
+        for path in (local_path(folder), local_path(unquote(folder))):
+            if (path / RUN_NAME).is_file():
+                return (path / RUN_NAME).read_text("utf-8")
+        return None
     place = object_store(folder)
     if place is not None:
         return (place / RUN_NAME).read_text()
