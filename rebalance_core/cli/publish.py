@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PublishOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.printed import DRY_RUN, numbers
 from rebalance_core.cli.run.output_folder import folder_here, spark_location
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.settings import settings_of
-from rebalance_core.cli.terminal import joined, say, warn
 from rebalance_core.storage.place import is_here
 
 
@@ -27,10 +26,10 @@ def run(options: PublishOptions) -> JobReport:
     run_id, tables = catalogs.publishable(record, options.run)
     if options.dry_run:
         return _report(options, run_id, {name: record["outputs"][name]["rows"] for name in tables})
-    say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
+    terminal.say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
     session = session or _session(options)
     if catalogs.is_forgotten(session, options.to):
-        warn(
+        terminal.warn(
             f"{options.to} is in Spark's own catalog, which forgets its tables when this session "
             "ends: set spark.sql.catalogImplementation=hive, or name a catalog"
         )
@@ -54,5 +53,5 @@ def _report(options: PublishOptions, run_id: str, rows: Mapping[str, int]) -> Jo
         "rows": dict(rows),
     }
     title = f"Run {run_id} of {options.run} in {options.to}"
-    lines = [*(DRY_RUN if options.dry_run else ()), title, "", *numbers(rows)]
-    return JobReport(joined(lines), facts)
+    lines = [*(terminal.DRY_RUN if options.dry_run else ()), title, "", *terminal.numbers(rows)]
+    return JobReport(terminal.joined(lines), facts)

@@ -15,7 +15,7 @@ from rebalance_core.contracts import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
-from rebalance_core.contracts.run_record import RUNS
+from rebalance_core.contracts.published import RUNS
 
 SECTIONS = (
     ("Input tables", INPUT_TABLES),

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.run_record import RUN_COLUMNS, RUN_NAME, RUNS
+from rebalance_core.contracts.paths import RUN_NAME
+from rebalance_core.contracts.published import RUN_COLUMNS, RUNS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark.sources import read_written, run_record
 

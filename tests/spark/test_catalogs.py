@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.cli.main import main
-from rebalance_core.contracts.run_record import RUN_COLUMNS
+from rebalance_core.contracts.published import RUN_COLUMNS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark import InputTables, Ledger, publish, simulate
 from tests.recordings.tables import DATA
