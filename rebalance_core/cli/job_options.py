@@ -59,9 +59,11 @@ def _where() -> Any:
 
 def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
     """There is one input: a folder, or a database."""
-    folder, database = values["input"], values["input_tables"]
-    if (folder is None) == (database is None):
-        mistakes.insert(0, "one of --input DIR and --input-tables DB is needed, and not both")
+    given = [name for name in ("input", "input_tables") if values[name] is not None]
+    if not given:
+        mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+    elif len(given) > 1:
+        mistakes.append("--input and --input-tables exclude each other")
     _check_where(values, mistakes)
 
 

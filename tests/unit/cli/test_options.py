@@ -55,10 +55,10 @@ def test_values_are_read() -> None:
             ("simulate", "--input-tables", "a.b", "--output", "x", "--run-on", "process"),
             "--input-tables is read by Spark",
         ),
-        (("plan", "--output", "x"), "one of --input DIR and --input-tables DB is needed"),
+        (("plan", "--output", "x"), "--input DIR is missing, or --input-tables DB"),
         (
             ("propagate", "--input", "x", "--input-tables", "a.b", "--output", "x"),
-            "one of --input DIR and --input-tables DB is needed, and not both",
+            "--input and --input-tables exclude each other",
         ),
         (("publish", "--to", "cat.db"), "--run DIR is missing"),
         (("publish", "--run", "x"), "--to DB is missing"),
