@@ -15,14 +15,14 @@ from rebalance_core.storage.place import is_here
 def run(options: PublishOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings_of(options)  # a wrong one is told, as by every job
-    from rebalance_core.spark import catalogs
+    from rebalance_core.spark import catalogs, sources
 
     location, session = spark_location(options.run), None
     if is_here(options.run):
         record = read_run(folder_here(options.run))  # what is no result is told before Spark starts
     else:
         session = _session(options)
-        record = catalogs.run_record(session, location)
+        record = sources.run_record(session, location)
     run_id, tables = catalogs.publishable(record, options.run)
     if options.dry_run:
         return _report(options, run_id, {name: record["outputs"][name]["rows"] for name in tables})

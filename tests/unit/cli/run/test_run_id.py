@@ -91,7 +91,7 @@ def test_what_decides_the_rows_is_part_of_it(tmp_path: Path) -> None:
     for file, count in (("a.toml", 1), ("b.toml", 1), ("b.toml", 2)):
         (tmp_path / file).write_text(SCENARIO.format(count=count))
         plan = ("plan", "--input", TABLES, "--scenario", tmp_path / file)
-        plans.append(record_of(tmp_path, *plan)["run_id"])  # type: ignore[arg-type]
+        plans.append(record_of(tmp_path, *plan)["run_id"])
     assert plans[0] == plans[1] != plans[2]
 
 
