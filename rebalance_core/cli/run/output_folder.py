@@ -292,8 +292,10 @@ class LockHolder:
         """True if this very system had its process, and has it no more: a retry may go on."""
         if self.host != socket.gethostname() or self.process is None:
             return False
-        system, _, _ = self.process.rpartition(" ")
-        return system == _system() and _process(self.pid) != self.process
+        if self.process.rpartition(" ")[0] != _system():
+            return False
+        now = _process(self.pid)  # None also where it is another user's, and hidden
+        return now != self.process if now is not None else not _process_lives(self.pid)
 
 
 def read_lock(folder: OutputFolder) -> LockHolder | None:
@@ -464,15 +466,13 @@ def _now() -> str:
 
 
 def _process(pid: int) -> str | None:
-    """Which process has the number: the system, and when it started; None: none, or not known."""
+    """Which process has the number: the system, and when it started; None: it is not shown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     state, *numbers = stat.rpartition(")")[2].split()
-    if state in _GONE:
-        return None
-    return f"{_system()} {numbers[_START_TICKS]}"
+    return f"{_system()} {'ended' if state in _GONE else numbers[_START_TICKS]}"
 
 
 @cache
