@@ -253,17 +253,17 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
     return Checked(
         {table.name: good},
         _rejected(table, rows, issues, bad),
-        {table.name: RowCounts(len(rows), int(bad.sum()), _content(table, rows))},
+        {table.name: RowCounts(len(rows), int(bad.sum()), _content(table, rows, good))},
     )
 
 
-def _content(table: Table, rows: pa.Table) -> Content:
-    """Of all the rows, the bad ones too, wherever they come from."""
+def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
+    """Of all the rows, the bad ones too, wherever they come from; times are of the good ones."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
     if "event_ms" in table.column_names:
-        first, last = pc.min_max(rows.column("event_ms")).as_py().values()
+        first, last = pc.min_max(good.column("event_ms")).as_py().values()
     return Content(hashes, frozenset(clusters), first, last)
 
 

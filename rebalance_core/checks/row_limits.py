@@ -18,7 +18,7 @@ class Content:
     Attributes:
         hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).
         clusters: those that the rows name.
-        first_ms: of the events, the first; None of other tables, or where there is none.
+        first_ms: of the good events, the first; None of other tables, or where there is none.
         last_ms: the last.
     """
 

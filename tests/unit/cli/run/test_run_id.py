@@ -74,6 +74,18 @@ def test_other_rows_are_another_run(tmp_path: Path, events: list[str]) -> None:
     assert len(ids) == 4
 
 
+def test_a_bad_row_is_part_of_it_but_its_time_is_not_of_the_period(
+    tmp_path: Path, events: list[str]
+) -> None:
+    expected = record_of(tmp_path, "simulate", "--input", tmp_path / "in")
+    bad = json.loads(events[0]) | {"event_ms": 5, "event_type": "NOTHING"}
+    text = "\n".join([*events, json.dumps(bad)])
+    (tmp_path / "in" / "cluster_events.jsonl").write_text(text)
+    record = record_of(tmp_path, "simulate", "--input", tmp_path / "in")
+    assert record["run_id"] != expected["run_id"]
+    assert record["period_from_ms"] == expected["period_from_ms"]
+
+
 def test_what_decides_the_rows_is_part_of_it(tmp_path: Path) -> None:
     words: list[tuple[object, ...]] = [
         (),
