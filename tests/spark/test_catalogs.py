@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ USING = os.environ.get("TEST_USING", "USING parquet")
 """Where, and as what, `scripts/test_catalogs.py` has these tests make their tables."""
 
 
+SMALL = ("epochs", "diffs", "group_metrics", "rejected")
+PAGE = Path(__file__).resolve().parents[2] / "docs/reading-results.md"
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished simulation."""
@@ -34,11 +39,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small_run(run: Path) -> Path:
-    """The same, of three tables; one has no row."""
+    """The same, of four tables; one has no row."""
     folder = run.parent / "small"
     shutil.copytree(run, folder)
     record = json.loads((folder / "_run.json").read_text())
-    record["outputs"] = {name: record["outputs"][name] for name in ("epochs", "diffs", "rejected")}
+    record["outputs"] = {name: record["outputs"][name] for name in SMALL}
     (folder / "_run.json").write_text(json.dumps(record))
     return folder
 
@@ -102,6 +107,13 @@ def test_several_runs_lie_beside_each_other(
     for run_id, folder in zip(ids, (small_run, other), strict=True):
         found = of_run(spark, f"{database}.ledger_diffs", run_id).drop(*OF_THE_RUN)
         same_rows(found, Ledger.read(spark, str(folder)).diffs)
+
+
+def test_the_sql_of_the_page(spark: SparkSession, small_run: Path, database: str) -> None:
+    (sql,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    publish(spark, str(small_run), database)
+    (row,) = spark.sql(sql.replace("lake.rebalance", database)).collect()
+    assert (row.consumer_group, row.moved) == ("order-service", 26)
 
 
 def test_columns_evolve(spark: SparkSession, small_run: Path, database: str) -> None:
