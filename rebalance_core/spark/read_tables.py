@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.lines import UTF8, not_blank, number_lines
+from rebalance_core.checks.lines import UTF8, as_text, not_blank, number_lines
 from rebalance_core.checks.locations import (
     entries_of,
     format_of_table,
@@ -34,6 +34,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.older_sparks import context_of, is_condition
 from rebalance_core.spark.sources import (
     Batches,
     Read,
@@ -158,15 +159,14 @@ def csv_source(
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
-    """The lines of text files.
+    """The lines of text files, as octets.
 
     ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
     stands is not known to the task that reads it.
     """
     text = spark.read.option("recursiveFileLookup", True).text(path)
     return text.select(
-        sf.make_valid_utf8("value").alias(RAW),
-        sf.is_valid_utf8("value").alias(UTF8),
+        sf.col("value").cast("BINARY").alias("value"),
         sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
     )
 
@@ -179,12 +179,17 @@ def _reading(parse: Parse, header: str | None = None) -> Read:
     """
 
     def read(batches: Batches) -> Iterator[ReadRows]:
-        for numbered in number_lines(batches, header):
+        for numbered in number_lines(map(_texts, batches), header):
             batch = numbered.filter(not_blank(numbered[RAW]))
             if batch.num_rows:
                 yield parse(Lines(batch[RAW], batch[SOURCE], batch[UTF8]))
 
     return read
+
+
+def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    raw, utf8 = as_text(batch["value"])
+    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, UTF8])
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,14 +289,14 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
         return sorted(unquote(uri) for uri in listing.inputFiles())
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
+        if is_condition(error, "PATH_NOT_FOUND"):
             raise InputRefused(f"{path} does not exist") from error
         raise
 
 
 def _is_here(spark: SparkSession, path: str) -> bool:
     """True for a path that means the same to this process and to Spark."""
-    of_driver = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    of_driver = path.startswith("file:") and context_of(spark) is not None
     return of_driver and "%" not in path
 
 

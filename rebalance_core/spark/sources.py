@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.locations import unknown_names
+from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import (
@@ -29,6 +30,7 @@ from rebalance_core.contracts.table import (
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.process.written_tables import GroupName, ReadWritten, batches_of_file
 from rebalance_core.process.written_tables import reader_of as reader_here
+from rebalance_core.spark.older_sparks import arrow_of, context_of
 from rebalance_core.storage.place import Place, is_here, object_store
 
 # Rows of frames on the driver.
@@ -43,7 +45,26 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     Raises:
         PySparkException: Not all of them came.
     """
-    return rows_of_arrow(frame.toArrow())
+    return rows_of_arrow(arrow_of(frame))
+
+
+def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
+    """Rows of the driver as a frame: they travel as one cell, to one task.
+
+    Args:
+        session: Any session.
+        rows: Few: all of them are one message to Spark.
+        ddl: Their columns.
+    """
+    cell = session.createDataFrame([(bytearray(pack(rows)),)], "chunk BINARY")
+    return cell.mapInArrow(unpacked, ddl)
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are packed in the only column."""
+    for batch in batches:
+        for chunk in batch.column(0):
+            yield from unpack(chunk.as_buffer()).to_batches()
 
 
 # How many tasks work gets: as many as there are cores, more where a task had too much to do.
@@ -55,7 +76,7 @@ _MOST_CORES = 1 << 16
 
 def cores_of(session: SparkSession) -> int:
     """The default parallelism of any session; under Spark Connect one small job."""
-    context = getattr(session, "sparkContext", None)
+    context = context_of(session)
     if context is not None:
         return int(context.defaultParallelism)
     # Connect has no context to ask, but divides a range among the cores.
@@ -229,7 +250,7 @@ def reader_of(session: SparkSession, folder: str) -> ReadWritten:
         rows = read_written(session, folder, table)
         for name, value in zip(GROUP, group or (), strict=False):
             rows = rows.where(sf.col(name) == value)
-        return rows.toArrow().cast(ALL_TABLES[table].arrow_schema())
+        return arrow_of(rows).cast(ALL_TABLES[table].arrow_schema())
 
     return read
 

@@ -24,7 +24,8 @@ from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.written_tables import batches_of_file
-from rebalance_core.spark.sources import read_written, rows_of
+from rebalance_core.spark.older_sparks import arrow_of, is_condition
+from rebalance_core.spark.sources import frame_of, read_written, rows_of
 from rebalance_core.storage.place import Location, Place, is_here, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
@@ -314,11 +315,11 @@ class _ThroughSpark:
         return [note for note, _ in notes]
 
     def add(self, table: str, rows: pa.Table) -> None:
-        self._write(table, self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl))
+        self._write(table, frame_of(self._session, rows, ALL_TABLES[table].plain_ddl))
         self._digests[table].add(rows)
 
     def rows_of(self, table: str) -> pa.Table:
-        rows = read_written(self._session, self._folder, table).toArrow()
+        rows = arrow_of(read_written(self._session, self._folder, table))
         return rows.cast(ALL_TABLES[table].arrow_schema())
 
     def finish(self) -> dict[str, TableWritten]:
@@ -329,7 +330,7 @@ class _ThroughSpark:
         try:
             rows.write.mode("errorifexists").parquet(target)
         except AnalysisException as error:
-            if error.getCondition() == "PATH_ALREADY_EXISTS":
+            if is_condition(error, "PATH_ALREADY_EXISTS"):
                 raise OutputExists(f"{target} exists already; write into a fresh folder") from error
             raise
 

@@ -6,7 +6,7 @@ from typing import Any
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import local_bytes
-from rebalance_core.cli.run.jvm import under_spark_submit
+from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
 from rebalance_core.cli.run.run_record import redact_text
 from rebalance_core.cli.settings import Settings
 from rebalance_core.contracts.paths import is_local
@@ -22,8 +22,8 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, where an input is not local or the output is not
-    reached without Spark, or the input is larger than ``limits.process_bytes``.
+    Spark: under spark-submit, with --master or SPARK_REMOTE, where an input is not local or the
+    output is not reached without Spark, or the input is larger than ``limits.process_bytes``.
 
     Args:
         options: of the run; its ``run_on`` and ``master``.
@@ -45,7 +45,8 @@ def run_on_of(
         place_of(beyond[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
-    if under_spark_submit() or options.master is not None or remote or beyond:
+    started_for_it = under_spark_submit() or options.master or connect_address(None)
+    if started_for_it or remote or beyond:
         return SPARK
     return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
 

@@ -256,3 +256,14 @@ def _cause(text: str) -> tuple[str, str | None]:
 def under_spark_submit() -> bool:
     """True if the JVM is there already, with its own configuration and output."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def connect_address(master: str | None) -> str | None:
+    """The address of the Connect server that a job runs on; None: its Spark is no other's.
+
+    Args:
+        master: of the options; SPARK_REMOTE is asked where it is None.
+    """
+    if master is None and not under_spark_submit():
+        return os.environ.get("SPARK_REMOTE") or None
+    return master if master is not None and master.startswith("sc://") else None

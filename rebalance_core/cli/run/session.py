@@ -6,11 +6,18 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
-
-from rebalance_core.cli.run.jvm import jvm_output, require_java_home, under_spark_submit
+from rebalance_core.cli.run.jvm import (
+    connect_address,
+    jvm_output,
+    require_java_home,
+    under_spark_submit,
+)
 from rebalance_core.cli.run.run_record import python_version
+from rebalance_core.spark import SparkSession
+from rebalance_core.spark.older_sparks import context_of, refuse_too_old
+from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -69,12 +76,17 @@ def open_session(
 
     Args:
         app_name: shown in Spark's UI and history.
-        master: Spark master; None leaves it to spark-submit and the configuration.
+        master: Spark master, or the address of a Connect server; None leaves it to spark-submit,
+            SPARK_REMOTE and the configuration.
         settings: further Spark settings of this run.
         show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
         rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; what an operator has in
             SPARK_SUBMIT_OPTS or in Spark's configuration wins over it.
     """
+    address = connect_address(master)
+    if address is not None:
+        return _connected(address, {**RESULT_SETTINGS, **(settings or {})})
+    os.environ.pop("SPARK_REMOTE", None)  # it would win over the master
     active = SparkSession.getActiveSession()
     if active is None:
         prepare_environment(master)
@@ -91,12 +103,35 @@ def open_session(
             builder = builder.config(key, value)
         with nullcontext() if under_spark_submit() else jvm_output(shown=show_spark):
             session = builder.getOrCreate()
+        refuse_too_old(session.version)
         # A JVM that exits with its executors still there reports them as failures.
         atexit.register(_stop, session)
         return session
     for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
         active.conf.set(key, value)
     return active
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A new session of a Connect server, whose workers get this package.
+
+    Raises:
+        ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
+        UsageError: the server is too old.
+    """
+    import google.rpc  # noqa: F401  # pyspark names them one by one, and not always on one line
+    import grpc_status  # noqa: F401
+
+    session = SparkSession.builder.remote(address).getOrCreate()
+    atexit.register(_stop, session)
+    refuse_too_old(session.version)
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    with TemporaryDirectory() as folder:
+        package = Path(folder) / "rebalance_core.zip"
+        write_package(package)
+        session.addArtifacts(str(package), pyfile=True)
+    return session
 
 
 def _prefer_jvm_option(option: str) -> None:
@@ -114,9 +149,8 @@ def _stop(session: SparkSession) -> None:
 def versions(session: SparkSession) -> dict[str, str | None]:
     """Versions of Spark, Python and Java for the record of the run."""
     java = None
-    jvm = getattr(session, "_jvm", None)  # a Connect session has none
-    if jvm is not None:
-        java = str(jvm.System.getProperty("java.version"))
+    if context_of(session) is not None:
+        java = str(session._jvm.System.getProperty("java.version"))
     return {
         "spark": session.version,
         "python": python_version(),
