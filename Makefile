@@ -9,6 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 DEMO_INPUT ?= demo/join-leave/tables
 DEMO_COLLECTION ?= tests/recordings/data/nightly/collection
+SPARKS ?= 3.5 4.0 4.1 4.2 4.3
 VECTORS ?= $(wildcard tests/vectors/*)
 
 BIN := .venv/bin
@@ -18,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all oracle conformance fidelity mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-sparks oracle conformance fidelity mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
@@ -48,6 +49,9 @@ test-unit: setup ## Run the lane that needs no JVM (4 minutes)
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"
+
+test-sparks: setup ## Jobs, lines and Connect on other Sparks: make test-sparks SPARKS="3.5 4.3" (4 GB)
+	$(BIN)/python scripts/test_sparks.py $(SPARKS)
 
 oracle: setup ## Compare random cases with the released Java classes
 	$(BIN)/python -m pytest -m oracle

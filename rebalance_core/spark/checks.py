@@ -25,7 +25,7 @@ from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.spark.older_sparks import by_number
-from rebalance_core.spark.sources import Inputs, Source, cores_of, rows_of, unpacked
+from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 
 # What tasks do to check rows: each row alone, then the rows of each key together.
 #
@@ -264,7 +264,7 @@ def _checked_chunks(
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
-    tasks = cores_of(session) if keyed else 1
+    tasks = task_count_of(sources.values(), session) if keyed else 1
     buckets = max(_BUCKETS, tasks) if keyed else 1
     by_bucket = [
         source.frame.mapInArrow(

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
+try:
+    from py4j.protocol import Py4JJavaError
+except ModuleNotFoundError:  # pyspark-client, which has no JVM to speak to
+    JVM_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    JVM_ERRORS = (Py4JJavaError,)
+
 OLDEST = (3, 5)
 SUPPORTED = "3.5 to 4.3"
 

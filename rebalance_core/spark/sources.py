@@ -90,6 +90,16 @@ def task_count(rows: int, session: SparkSession) -> int:
     return max(cores_of(session), -(-rows // ROWS_PER_TASK))
 
 
+def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
+    """Tasks for rows that nobody has counted; with a frame's, as many as Spark's own shuffles."""
+    about = [source.about_rows for source in sources]
+    tasks = task_count(sum(rows or 0 for rows in about), session)
+    of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
+    if None in about and of_shuffles.isdecimal():  # some platforms say auto
+        return max(tasks, int(of_shuffles))
+    return tasks
+
+
 # A table before it is conformed: a frame, and what a task makes of its batches; tables of earlier
 # jobs.
 
@@ -112,12 +122,14 @@ class Source:
         frame: What is read: lines of text, columns of any types, or numbers of shares of files.
         read: What a task makes of it.
         extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
+        about_rows: How many, by the size of its files; None: nobody knows before they are read.
     """
 
     table: Table
     frame: DataFrame
     read: Read
     extras: list[str] | None
+    about_rows: int | None = None
 
     @cached_property
     def conformed(self) -> DataFrame:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.paths import SHARE_IT
 from rebalance_core.contracts.run_record import ATTEMPTS
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
@@ -151,8 +152,7 @@ class TaskFiles:
                 list(pool.map(lambda move: move[0].move_to(move[1]), moves))
         except FileNotFoundError as error:
             raise UsageError(
-                f"the executors wrote to {self._folder} on hosts of their own; name an --output "
-                "that all of them and the driver share"
+                f"the executors wrote to {self._folder} on hosts of their own: {SHARE_IT}"
             ) from error
 
     def __enter__(self) -> Self:
