@@ -61,6 +61,14 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
+def require_connect() -> None:
+    """Raise `ModuleNotFoundError` where a Connect client lacks a package.
+
+    pyspark's own words differ by version, and name one package at a time.
+    """
+    import grpc_status  # noqa: F401
+
+
 def context_of(session: SparkSession) -> SparkContext | None:
     """The session's context; None under Spark Connect, which has none."""
     try:

@@ -367,8 +367,9 @@ def _nothing(spark: SparkSession, table: Table) -> Source:
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> Source:
-    lines = rows_of(spark.read.option("recursiveFileLookup", True).text(path).limit(1))
-    header = lines[0]["value"].lstrip("\ufeff") if lines else ""
+    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
+    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
+    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
     names = header_names(path, header)
     if not lines:
         return _nothing(spark, table)

@@ -16,7 +16,7 @@ from rebalance_core.cli.run.jvm import (
 )
 from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.older_sparks import context_of, refuse_too_old
+from rebalance_core.spark.older_sparks import context_of, refuse_too_old, require_connect
 from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -119,9 +119,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
         ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
         UsageError: the server is too old.
     """
-    import google.rpc  # noqa: F401  # pyspark names them one by one, and not always on one line
-    import grpc_status  # noqa: F401
-
+    require_connect()
     session = SparkSession.builder.remote(address).getOrCreate()
     atexit.register(_stop, session)
     refuse_too_old(session.version)
