@@ -26,6 +26,8 @@ from tests.spark.test_simulate import by_text
 
 TREE = Path(__file__).resolve().parents[2]
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+JAR_OF_3_5 = "org.apache.spark:spark-connect_2.12:3.5.7"
+"""Not of every 3.5 there is; it serves all of them."""
 START_SECONDS = 120
 STOP_SECONDS = 60
 RECORDING = "join-leave"
@@ -69,8 +71,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     }  # fmt: skip
     command = [Path(pyspark.__file__).parent / "bin" / "spark-submit", "--master", "local[2]"]
     command += [word for item in settings.items() for word in ("--conf", "=".join(item))]
-    if pyspark.__version__.startswith("3."):  # from 4.0 on the jar comes with pyspark
-        command += ["--packages", f"org.apache.spark:spark-connect_2.12:{pyspark.__version__}"]
+    if pyspark.__version__.startswith("3."):  # from 4.0 on it comes with pyspark
+        command += ["--packages", JAR_OF_3_5]
     environment = os.environ | {
         "JAVA_HOME": str(require_java_home()),
         "PYSPARK_PYTHON": str(bare_python(folder)),
