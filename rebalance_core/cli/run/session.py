@@ -2,11 +2,13 @@
 
 import atexit
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from rebalance_core.cli.run.jvm import (
     connect_address,
@@ -15,6 +17,7 @@ from rebalance_core.cli.run.jvm import (
     under_spark_submit,
 )
 from rebalance_core.cli.run.run_record import python_version
+from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.older_sparks import context_of, refuse_too_old, require_connect
 from rebalance_core.storage.package_zip import write_package
@@ -44,6 +47,13 @@ JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
 """For a JVM that moves packed rows between tasks and computes none: to compile its code as well as
 the JVM can takes longer than a job that plans two stages lives.
 """
+
+
+CONNECT_PORT = 15002
+"""Of Spark Connect, where an address has none."""
+ANSWER_SECONDS = 10.0
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that gRPC looks at."""
 
 
 def prepare_environment(master: str | None) -> None:
@@ -85,7 +95,10 @@ def open_session(
     """
     address = connect_address(master)
     if address is not None:
-        return _connected(address, {**RESULT_SETTINGS, **(settings or {})})
+        if not address.startswith("sc:"):
+            prepare_environment(address)  # SPARK_REMOTE=local: a server of this process's own
+        with jvm_output(shown=show_spark) if address.startswith("local") else nullcontext():
+            return _connected(address, {**RESULT_SETTINGS, **(settings or {})})
     os.environ.pop("SPARK_REMOTE", None)  # it would win over the master
     active = SparkSession.getActiveSession()
     if active is None:
@@ -117,12 +130,13 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
 
     Raises:
         ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
-        UsageError: the server is too old.
+        UsageError: nothing answers there, or the server is too old.
     """
     require_connect()
+    refuse_no_answer(address)
     session = SparkSession.builder.remote(address).getOrCreate()
-    atexit.register(_stop, session)
     refuse_too_old(session.version)
+    atexit.register(_stop, session)
     for key, value in settings.items():
         session.conf.set(key, value)
     with TemporaryDirectory() as folder:
@@ -130,6 +144,21 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
         write_package(package)
         session.addArtifacts(str(package), pyfile=True)
     return session
+
+
+def refuse_no_answer(address: str) -> None:
+    """Raise `UsageError` unless a Connect server is there: its client would try for ten minutes.
+
+    Behind a proxy it is not asked.
+    """
+    place = urlsplit(address)
+    if place.scheme != "sc" or any(name in os.environ for name in _PROXIES):
+        return
+    try:
+        with socket.create_connection((place.hostname, place.port or CONNECT_PORT), ANSWER_SECONDS):
+            return
+    except (OSError, ValueError) as error:  # no such port
+        raise UsageError(f"--master {address} does not answer: {error}") from error
 
 
 def _prefer_jvm_option(option: str) -> None:
