@@ -97,7 +97,7 @@ def test_a_line_that_is_not_utf8_is_unparsable(spark: SparkSession, tmp_path: Pa
 
 def test_a_header_that_is_not_utf8_names_a_column_more(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
-    path.write_bytes(b"cluster,event_ms,event_type,\xff\nc,1,CONSUMER_JOIN,x\n")
+    path.write_bytes(b"cluster,event_ms,sequence,event_type,\xff\nc,1,1,CONSUMER_JOIN,x\n")
     (row,) = read_events(spark, path)
     assert (row.cluster, issues_of(row)) == ("c", [])
 
