@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.lines import as_text
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
+from rebalance_core.checks.text_rows import as_text
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
