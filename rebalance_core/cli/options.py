@@ -230,7 +230,8 @@ class JobOptions:
     )  # fmt: skip
     run_on: str = option(
         "WHERE",
-        "|".join(RUN_ON) + "; default auto: Spark for large inputs, and under spark-submit",
+        "|".join(RUN_ON) + "; default auto: Spark for large inputs, under spark-submit "
+        "and with SPARK_REMOTE",
         default=AUTO, read=one_of(RUN_ON), group=EVERY_JOB,
     )  # fmt: skip
 

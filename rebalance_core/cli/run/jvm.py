@@ -196,6 +196,7 @@ _HINTS = (
         "files to a local folder",
     ),
     ("FileNotFoundError", ExitCode.USAGE, SHARE_IT),
+    ("CONNECT_URL_NOT_SET", ExitCode.USAGE, "name the server: --master sc://HOST:PORT"),
     ("UnknownHostException", ExitCode.USAGE, "no such host: check the address"),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
     (
@@ -229,7 +230,7 @@ def is_spark_failure(error: BaseException) -> bool:
 def explain_spark_failure(error: BaseException) -> Failure:
     """The cause on one line, with a hint where one is known."""
     text = _whole(error)
-    line, raised = _cause(text)
+    line, raised = _of_python(str(error)) or (_of_the_jvm(text), None)
     kind = getattr(errors, raised or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.RebalanceError):
         return Failure(line, "", kind.exit_code)  # a worker refused on purpose
@@ -252,23 +253,30 @@ def _whole(error: BaseException) -> str:
     return "\n".join([str(error), *(trace for trace in traces if isinstance(trace, str))])
 
 
-def _cause(text: str) -> tuple[str, str | None]:
-    """Last line of the last Python traceback, else the first line that says something, and the
-    last cause of the JVM's.
-    """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any(line.startswith("Traceback (most recent call last)") for line in lines):
-        for line in reversed(lines):
-            match = _PYTHON_CAUSE.match(line)
-            # "org.apache.spark.SparkException: …" repeats the traceback that follows it
-            if match and not line.startswith(("org.", "java.", "Caused by", "py4j.")):
-                return f"{match[1]}: {match[2]}".rstrip(": "), match[1]
+def _of_python(text: str) -> tuple[str, str] | None:
+    """Last line of the last Python traceback, and the name of what was raised."""
+    lines = _lines(text)
+    if not any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return None
+    for line in reversed(lines):
+        match = _PYTHON_CAUSE.match(line)
+        # "org.apache.spark.SparkException: …" repeats the traceback that follows it
+        if match and not line.startswith(("org.", "java.", "Caused by", "py4j.")):
+            return f"{match[1]}: {match[2]}".rstrip(": "), match[1]
+    return None
+
+
+def _of_the_jvm(text: str) -> str:
+    """The first line that says something, and the last cause."""
+    lines = _lines(text)
     said = (line.lstrip(": ") for line in lines if not line.startswith(_CALLING))
     first = next(said, "Spark gave no message")
     causes = [line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY)]
-    if not causes or causes[-1] in first:
-        return first, None
-    return f"{first}; caused by {causes[-1]}", None
+    return first if not causes or causes[-1] in first else f"{first}; caused by {causes[-1]}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def under_spark_submit() -> bool:
