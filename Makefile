@@ -9,6 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 DEMO_INPUT ?= demo/join-leave/tables
 DEMO_COLLECTION ?= tests/recordings/data/nightly/collection
+SPARKS ?= 3.5 4.0 4.1 4.2 4.3
 VECTORS ?= $(wildcard tests/vectors/*)
 
 BIN := .venv/bin
@@ -18,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs oracle conformance fidelity mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks oracle conformance fidelity mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
@@ -51,6 +52,9 @@ test-all: setup ## Run every test but the oracle, the slow ones too
 
 test-catalogs: setup ## Publish into Parquet, Delta and Iceberg tables, with their real jars (1 GB)
 	$(BIN)/python scripts/test_catalogs.py $(CATALOGS)
+
+test-sparks: setup ## Jobs, lines and Connect on other Sparks: make test-sparks SPARKS="3.5 4.3" (4 GB)
+	$(BIN)/python scripts/test_sparks.py $(SPARKS)
 
 oracle: setup ## Compare random cases with the released Java classes
 	$(BIN)/python -m pytest -m oracle

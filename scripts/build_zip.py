@@ -1,37 +1,14 @@
-"""Write the package as a zip for ``spark-submit --py-files``; same tree, same bytes.
-
-A wheel is not importable on executors, a zip is. In cluster deploy mode only the entry script and
-this zip travel, so it holds the command line and the defaults too.
-"""
+"""Write the package as a zip for ``spark-submit --py-files``; same tree, same bytes."""
 
 import sys
-import zipfile
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent / "rebalance_core"
-EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-
-def build(target: Path) -> int:
-    """Write `target`; the number of files in it."""
-    files = sorted(
-        path
-        for path in PACKAGE.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
-    )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in files:
-            name = path.relative_to(PACKAGE.parent).as_posix()
-            entry = zipfile.ZipInfo(name, EPOCH_OF_ZIP)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, path.read_bytes())
-    return len(files)
-
+from rebalance_core.storage.package_zip import write_package  # of this tree
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: build_zip.py TARGET.zip")
-    count = build(Path(sys.argv[1]))
+    count = write_package(Path(sys.argv[1]))
     print(f"{sys.argv[1]}: {count} files")

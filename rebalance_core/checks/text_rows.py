@@ -102,7 +102,7 @@ def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
     """All lines in blocks, with the ``split`` that `number_lines` expects.
 
     Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
-    start is no part of the text. What is not UTF-8 is replaced as Spark's ``make_valid_utf8`` does.
+    start is no part of the text. What is not UTF-8 is replaced (`as_text`).
     """
     rest, mark = b"", _BOM
     while True:
@@ -126,12 +126,13 @@ def _lines(name: str, data: bytes) -> pa.RecordBatch:
         ends = np.append(ends, len(data))
     offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\n", b""))]
-    raw, utf8 = _as_text(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
+    raw, utf8 = as_text(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
     split = pa.repeat(f"{quote(name)}@0", len(raw))
     return pa.RecordBatch.from_arrays([split, raw, utf8], ["split", RAW, UTF8])
 
 
-def _as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
+def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Octets of lines as text, with U+FFFD for what is not UTF-8, and which were UTF-8."""
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
     except pa.ArrowInvalid:

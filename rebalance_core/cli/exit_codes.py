@@ -12,6 +12,8 @@ _EXTRAS = {
     "pyarrow": "process",
     "pandas": "spark",
     "py4j": "spark",
+    "grpc_status": "connect",
+    "google": "connect",
     "pyspark": "spark",
     "jinja2": "report",
     "matplotlib": "plots",

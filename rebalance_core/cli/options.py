@@ -191,7 +191,10 @@ def mounted_folder(text: str) -> str:
 def spark_master(text: str) -> str:
     """Reads a Spark master; Spark would say what is wrong after it has started."""
     if not (_LOCAL.fullmatch(text) or _REMOTE.fullmatch(text)):
-        raise ValueError("expected local, local[N], local[*], spark://HOST:PORT, yarn or k8s://URL")
+        raise ValueError(
+            "expected local, local[N], local[*], spark://HOST:PORT, sc://HOST:PORT, yarn or "
+            "k8s://URL"
+        )
     return text
 
 
@@ -230,12 +233,15 @@ class JobOptions:
         "whole stack traces, and what Spark prints; default: one line", group=EVERY_JOB
     )
     master: str | None = option(
-        "URL", "Spark master, e.g. local[4]; default: Spark's own configuration",
+        "URL",
+        "Spark master, e.g. local[4], or Connect server, sc://HOST; default: SPARK_REMOTE, else "
+        "Spark's own configuration",
         read=spark_master, group=EVERY_JOB,
     )  # fmt: skip
     run_on: str = option(
         "WHERE",
-        "|".join(RUN_ON) + "; default auto: Spark for large inputs, and under spark-submit",
+        "|".join(RUN_ON) + "; default auto: Spark for large inputs, under spark-submit "
+        "and with SPARK_REMOTE",
         default=AUTO, read=one_of(RUN_ON), group=EVERY_JOB,
     )  # fmt: skip
 

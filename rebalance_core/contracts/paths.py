@@ -14,6 +14,11 @@ from rebalance_core.model.errors import InputRefused
 
 # Paths and URIs: which of them are of this machine.
 
+SHARE_IT = (
+    "a local folder must be one that this host, the executors and a Connect server share; else "
+    "name a store"
+)
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _USER = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
@@ -75,8 +80,8 @@ CODECS = {
 MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 """First bytes: RFC 1952; bzip2. Hadoop reads an empty .gz, and a .bz2 that is none, as no rows."""
 
-# Spark's error condition FAILED_READ_FILE, whatever its sub-condition.
-_FILE = re.compile(r"FAILED_READ_FILE.*?reading file (?P<uri>\S+?)\.(?:\s|$)")
+# Spark's error condition FAILED_READ_FILE, whatever its sub-condition; 3.5 has no name for it.
+_FILE = re.compile(r"Encountered error while reading file (?P<uri>\S+?)\.(?:\s|$)")
 _CAUSE = re.compile(
     r"^\s*Caused by: (?:[\w$]+\.)*(?P<kind>[\w$]+)(?:: (?P<said>.*))?$", re.MULTILINE
 )

@@ -24,7 +24,8 @@ from rebalance_core.checks.row_limits import Complaint, Content, RowCounts
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.spark.sources import Inputs, Source, cores_of, rows_of
+from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 
 # What tasks do to check rows: each row alone, then the rows of each key together.
 #
@@ -176,13 +177,6 @@ def used_ddl(name: str) -> str:
     return f"{ALL_TABLES[name].plain_ddl}, {SOURCE} STRING, {RAW} STRING"
 
 
-def unpacked(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The rows that are packed in the only column."""
-    for batch in batches:
-        for chunk in batch.column(0):
-            yield from unpack(chunk.as_buffer()).to_batches()
-
-
 def unknown_names(texts: Iterable[str]) -> set[str]:
     """The names that `RowTask` found to be no columns."""
     return {name for text in texts for name in json.loads(text)}
@@ -271,7 +265,7 @@ def _checked_chunks(
     """Rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
-    tasks = cores_of(session) if keyed else 1
+    tasks = task_count_of(sources.values(), session) if keyed else 1
     buckets = max(_BUCKETS, tasks) if keyed else 1
     by_bucket = [
         source.frame.mapInArrow(
@@ -279,10 +273,9 @@ def _checked_chunks(
         )
         for name, source in sources.items()
     ]
-    rows = reduce(DataFrame.unionAll, by_bucket)
+    rows = reduce(lambda one, other: one.unionAll(other), by_bucket)
     if keyed:
-        number = sf.pmod(sf.col("bucket"), sf.lit(tasks))
-        rows = rows.repartitionById(tasks, number).sortWithinPartitions("bucket")
+        rows = by_number(rows, tasks, "bucket").sortWithinPartitions("bucket")
     return rows.mapInArrow(_plain(KeyTask(stats_of)), CHECKED_DDL)
 
 
@@ -368,7 +361,7 @@ def _counted(checked: CheckedFrames, told: Mapping[str, list[str]]) -> CheckCoun
 def complaints(rejected: DataFrame) -> list[Complaint]:
     """The issues of rows of ``rejected``, by table and code, the most frequent first; one job."""
     issue = sf.explode("issues").alias("issue")
-    line = sf.regexp_extract("source", r"[:@](\d+)$", 1).try_cast("BIGINT")
+    line = sf.expr(r"try_cast(regexp_extract(source, r'[:@](\d+)$', 1) AS BIGINT)")
     file = sf.regexp_replace("source", r"[:@]\d+$", "")
     rows = rejected.select("table_name", file.alias("file"), line.alias("line"), "source", issue)
     first = sf.min(sf.struct("file", "line", "source", "issue.message")).alias("first")

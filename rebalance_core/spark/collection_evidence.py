@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
+from rebalance_core.checks.text_rows import as_text
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
@@ -180,7 +181,7 @@ def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFram
     reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(
-        sf.make_valid_utf8("value").alias("line"),
+        sf.col("value").cast("BINARY").alias("line"),
         sf.col("_metadata.file_path").alias("path"),
         sf.col("_metadata.file_block_start").alias("start"),
     )
@@ -201,7 +202,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
     """Evidence of splits of logs; the lines of one are consecutive and in order.
 
     Args:
-        batches: columns line, path and start (byte at which the split begins).
+        batches: columns line (octets), path and start (byte at which the split begins).
         readers: of the files.
     """
     split: tuple[str, int] | None = None
@@ -217,7 +218,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
                 if reader is not None:
                     yield reader.stats
                 split, reader, done = here, readers.of(here[0]), 0
-            lines = batch["line"].slice(begin, end - begin).cast(pa.string())
+            lines, _ = as_text(batch["line"].slice(begin, end - begin))
             reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
             yield from _read_block(reader, lines, here[1], done)
             done += len(lines)

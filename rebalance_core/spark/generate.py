@@ -36,7 +36,7 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
     """
     frames = {
         name: reduce(
-            DataFrame.unionByName,
+            lambda one, other: one.unionByName(other),
             [_frame(spark, plan, INPUT_TABLES[name], part, partitions) for part in parts],
         )
         for name, parts in PARTS.items()

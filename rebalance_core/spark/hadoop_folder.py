@@ -5,6 +5,12 @@ conditional writes may let both pass. The lock is read back after it is made for
 """
 
 from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.errors import AnalysisException
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.spark.older_sparks import arrow_of, context_of, is_condition
 
 
 class HadoopFolder:
@@ -12,8 +18,14 @@ class HadoopFolder:
 
     def __init__(self, location: str, session: Any) -> None:
         self.location = location.rstrip("/")
-        self._jvm = session.sparkContext._jvm
-        configuration = session.sparkContext._jsc.hadoopConfiguration()
+        context = context_of(session)
+        if context is None:
+            raise UsageError(
+                f"{self.location} is reached through Hadoop in a driver of one's own, and Spark "
+                "Connect gives none; name a folder that this host and the executors share, or s3://"
+            )
+        self._jvm = context._jvm
+        configuration = context._jsc.hadoopConfiguration()
         self._files = self._path().getFileSystem(configuration)
 
     def table_location(self, name: str) -> str:
@@ -74,8 +86,11 @@ class HadoopFolder:
 
 def remote_files(location: str, session: Any) -> list[tuple[str, int]] | None:
     """Path and size of every file under a location that Spark's Hadoop knows; None: none such."""
-    path = session.sparkContext._jvm.org.apache.hadoop.fs.Path(location)
-    files = path.getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+    context = context_of(session)
+    if context is None:
+        return _listed(location, session)
+    path = context._jvm.org.apache.hadoop.fs.Path(location)
+    files = path.getFileSystem(context._jsc.hadoopConfiguration())
     if not files.exists(path):
         return None
     entries = files.listFiles(path, True)
@@ -84,3 +99,15 @@ def remote_files(location: str, session: Any) -> list[tuple[str, int]] | None:
         entry = entries.next()
         found.append((str(entry.getPath().toUri().getPath()), int(entry.getLen())))
     return found
+
+
+def _listed(location: str, session: Any) -> list[tuple[str, int]] | None:
+    """The same by Spark's reader, which passes over hidden files and reads none."""
+    files = session.read.format("binaryFile").option("recursiveFileLookup", True)
+    try:
+        rows = arrow_of(files.load(location).select("path", "length")).to_pylist()
+    except AnalysisException as error:
+        if is_condition(error, "PATH_NOT_FOUND"):
+            return None
+        raise
+    return [(urlsplit(row["path"]).path, row["length"]) for row in rows]

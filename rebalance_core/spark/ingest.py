@@ -45,8 +45,9 @@ from rebalance_core.spark.collection_evidence import (
     evidence_of_buckets,
     long_lines,
 )
+from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
-from rebalance_core.spark.sources import cores_of, rows_of
+from rebalance_core.spark.sources import cores_of, frame_of, rows_of
 from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
 
 # What tasks make of evidence: rows on groups and topics, then tables in their final form.
@@ -200,14 +201,12 @@ def ingest(
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
         assembling = Assembling(context, buckets, frozenset(whole), shifts)
-        of_keys = (
-            evidence.where(sf.col("bucket") != DRIVER)
-            .repartitionById(buckets, sf.col("bucket"))
-            .mapInArrow(assembling, ROUTED_DDL)
-        )
+        of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
-        rows = of_keys.unionAll(spark.createDataFrame(of_driver, ROUTED_DDL))
-        yield IngestedRows(rows.repartitionById(buckets, sf.col("bucket")), tuple(stats))
+        rows = of_keys.mapInArrow(assembling, ROUTED_DDL).unionAll(
+            frame_of(spark, of_driver, ROUTED_DDL)
+        )
+        yield IngestedRows(by_number(rows, buckets, "bucket"), tuple(stats))
     finally:
         evidence.unpersist()
 

@@ -50,6 +50,7 @@ from rebalance_core.spark.checks import (
     complaints,
 )
 from rebalance_core.spark.ledger import RejectedWork, rejected_rows, row_forecast
+from rebalance_core.spark.older_sparks import arrow_of
 from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import read_written, rows_of, task_count
@@ -167,7 +168,7 @@ def run_plan(
         refuse_no_group(options.group, counted.stats(Interests))
         if before_writing is not None:
             before_writing({name: count.rows for name, count in counts.items()})
-        rates = None if queue_rates is None else last_rates(queue_rates.toArrow())
+        rates = None if queue_rates is None else last_rates(arrow_of(queue_rates))
         routed = _routed(session, checked, counted, variants, options, rates)
         with task_tables(session, output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
             rejected = _write_rejected(tables, routed, options)

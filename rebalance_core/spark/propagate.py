@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
@@ -49,6 +48,7 @@ from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import cores_of
@@ -227,7 +227,7 @@ def propagate_and_write(
                 before_writing()
             playing = Playing(checked.groups, options, checked.tasks)
             played = checked.routed.mapInArrow(playing, ROUTED_DDL)
-            played = played.repartitionById(checked.tasks, sf.col("bucket"))
+            played = by_number(played, checked.tasks, "bucket")
             facts = PropagationFacts()
             with task_tables(session, output, WRITTEN) as tables:
                 looked.kept.write(tables, [REJECTED.name])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -26,6 +26,7 @@ from rebalance_core.checks.text_rows import (
     UTF8,
     Lines,
     ReadRows,
+    as_text,
     csv_rows,
     header_names,
     json_rows,
@@ -39,10 +40,12 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     Table,
 )
-from rebalance_core.contracts.paths import unreadable_file
+from rebalance_core.contracts.paths import CODECS, SHARE_IT, is_local, local_path, unreadable_file
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables
+from rebalance_core.spark.hadoop_folder import remote_files
+from rebalance_core.spark.older_sparks import JVM_ERRORS, context_of, is_condition
 from rebalance_core.spark.sources import (
     Batches,
     Read,
@@ -167,15 +170,14 @@ def csv_source(
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
-    """The lines of text files.
+    """The lines of text files, as octets.
 
     ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
     stands is not known to the task that reads it.
     """
     text = spark.read.option("recursiveFileLookup", True).text(path)
     return text.select(
-        sf.make_valid_utf8("value").alias(RAW),
-        sf.is_valid_utf8("value").alias(UTF8),
+        sf.col("value").cast("BINARY").alias("value"),
         sf.concat_ws("@", "_metadata.file_path", "_metadata.file_block_start").alias("split"),
     )
 
@@ -188,12 +190,17 @@ def _reading(parse: Parse, header: str | None = None) -> Read:
     """
 
     def read(batches: Batches) -> Iterator[ReadRows]:
-        for numbered in number_lines(batches, header):
+        for numbered in number_lines(map(_texts, batches), header):
             batch = numbered.filter(not_blank(numbered[RAW]))
             if batch.num_rows:
                 yield parse(Lines(batch[RAW], batch[SOURCE], batch[UTF8]))
 
     return read
+
+
+def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    raw, utf8 = as_text(batch["value"])
+    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, UTF8])
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,31 +333,30 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
         return sorted(unquote(uri) for uri in listing.inputFiles())
     except AnalysisException as error:
-        if error.getCondition() == "PATH_NOT_FOUND":
-            raise InputRefused(f"{path} does not exist") from error
+        if is_condition(error, "PATH_NOT_FOUND"):
+            here = is_local(path) and local_path(path).exists()
+            where = f" where Spark runs; {SHARE_IT}" if here else ""
+            raise InputRefused(f"{path} does not exist{where}") from error
         raise
 
 
 def _is_here(spark: SparkSession, path: str) -> bool:
     """True for a path that means the same to this process and to Spark."""
-    of_driver = path.startswith("file:") and getattr(spark, "sparkContext", None) is not None
+    of_driver = path.startswith("file:") and context_of(spark) is not None
     return of_driver and "%" not in path
 
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
     """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
-    locations: dict[str, str] = {}
-    for name in names:
-        try:
-            files = _files(spark, f"{folder.rstrip('/')}/{name}*")
-        except InputRefused:
-            continue
-        entry = entries_of(files, folder, name)
-        if entry is not None:
-            locations[name] = entry
-    if not locations:
+    wanted = tuple(names)
+    try:
+        # one listing: a name that is not there is an error, whose trace a Connect server prints
+        files = _files(spark, f"{folder.rstrip('/')}/{{{','.join(wanted)}}}*")
+    except InputRefused:
         _files(spark, folder)  # refuses a folder that does not exist
-    return locations
+        return {}
+    found = {name: entries_of(files, folder, name) for name in wanted}
+    return {name: entry for name, entry in found.items() if entry is not None}
 
 
 def read_table(
@@ -361,13 +367,14 @@ def read_table(
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
         return _nothing(spark, table)
+    about = _about_rows(spark, path, kind)
     if kind == "parquet" and _is_here(spark, path):
-        return parquet_source(spark, table, path, [f.removeprefix("file://") for f in files])
+        local = [file.removeprefix("file://") for file in files]
+        return replace(parquet_source(spark, table, path, local), about_rows=about)
     try:
-        return {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind](
-            spark, table, path
-        )
-    except (PySparkException, Py4JJavaError) as error:
+        read = {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind]
+        return replace(read(spark, table, path), about_rows=about)
+    except (PySparkException, *JVM_ERRORS) as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
         if damage is not None:
             raise InputRefused(damage) from error
@@ -378,13 +385,34 @@ def read_table(
         ) from error
 
 
+_BYTES_OF_ROW = {"json": 200, "csv": 100, "parquet": 10}
+"""About, of generated fleets and of recordings; a ledger's files are not read here."""
+_UNPACKED = 10
+"""A text is so many times as large as its .gz, about."""
+
+
+def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
+    if is_local(path):
+        # a Connect server may have the folder elsewhere, and says so when it reads
+        there = local_path(path)
+        files = [there] if there.is_file() else there.rglob("*")
+        listed = [(file.name, file.stat().st_size) for file in files if file.is_file()]
+    else:
+        listed = remote_files(path, spark) or []
+    if not listed:
+        return None
+    packed = sum(size for file, size in listed if PurePath(file).suffix in CODECS)
+    return (sum(size for _, size in listed) + packed * (_UNPACKED - 1)) // _BYTES_OF_ROW[kind]
+
+
 def _nothing(spark: SparkSession, table: Table) -> Source:
     return source_of(table, spark.createDataFrame([], table.plain_ddl))
 
 
 def _csv(spark: SparkSession, table: Table, path: str) -> Source:
-    lines = rows_of(spark.read.option("recursiveFileLookup", True).text(path).limit(1))
-    header = lines[0]["value"].lstrip("\ufeff") if lines else ""
+    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
+    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
+    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
     names = header_names(path, header)
     if not lines:
         return _nothing(spark, table)

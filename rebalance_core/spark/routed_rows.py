@@ -8,11 +8,11 @@ from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark.checks import CheckedFrames
+from rebalance_core.spark.older_sparks import by_number
 
 REJECTED = "rejected"
 ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
@@ -65,7 +65,7 @@ def routed_rows(
     routed = chunks.mapInArrow(run, ROUTED_DDL)
     if more_rejected is not None:
         routed = routed.unionAll(_dealt(more_rejected, tasks))
-    return routed.repartitionById(tasks, sf.col("bucket"))
+    return by_number(routed, tasks, "bucket")
 
 
 def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.input_tables import unknown_names
+from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
 from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, Table
 from rebalance_core.contracts.paths import RUN_NAME, is_local, local_path, refuse_unreadable
@@ -34,6 +35,7 @@ from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_o
 from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.older_sparks import arrow_of, context_of
 from rebalance_core.storage.place import Place, is_here, object_store
 
 # Rows of frames on the driver.
@@ -48,7 +50,26 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     Raises:
         PySparkException: Not all of them came.
     """
-    return rows_of_arrow(frame.toArrow())
+    return rows_of_arrow(arrow_of(frame))
+
+
+def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
+    """Rows of the driver as a frame: they travel as one cell, to one task.
+
+    Args:
+        session: Any session.
+        rows: Few: all of them are one message to Spark.
+        ddl: Their columns.
+    """
+    cell = session.createDataFrame([(bytearray(pack(rows)),)], "chunk BINARY")
+    return cell.mapInArrow(unpacked, ddl)
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are packed in the only column."""
+    for batch in batches:
+        for chunk in batch.column(0):
+            yield from unpack(chunk.as_buffer()).to_batches()
 
 
 # How many tasks work gets: as many as there are cores, more where a task had too much to do.
@@ -60,7 +81,7 @@ _MOST_CORES = 1 << 16
 
 def cores_of(session: SparkSession) -> int:
     """The default parallelism of any session; under Spark Connect one small job."""
-    context = getattr(session, "sparkContext", None)
+    context = context_of(session)
     if context is not None:
         return int(context.defaultParallelism)
     # Connect has no context to ask, but divides a range among the cores.
@@ -72,6 +93,16 @@ def cores_of(session: SparkSession) -> int:
 def task_count(rows: int, session: SparkSession) -> int:
     """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
     return max(cores_of(session), -(-rows // ROWS_PER_TASK))
+
+
+def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
+    """Tasks for rows that nobody has counted; with a frame's, as many as Spark's own shuffles."""
+    about = [source.about_rows for source in sources]
+    tasks = task_count(sum(rows or 0 for rows in about), session)
+    of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
+    if None in about and of_shuffles.isdecimal():  # some platforms say auto
+        return max(tasks, int(of_shuffles))
+    return tasks
 
 
 # A table before it is conformed: a frame, and what a task makes of its batches; tables of earlier
@@ -96,12 +127,14 @@ class Source:
         frame: What is read: lines of text, columns of any types, or numbers of shares of files.
         read: What a task makes of it.
         extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
+        about_rows: How many, by the size of its files; None: nobody knows before they are read.
     """
 
     table: Table
     frame: DataFrame
     read: Read
     extras: list[str] | None
+    about_rows: int | None = None
 
     @cached_property
     def conformed(self) -> DataFrame:
@@ -275,7 +308,7 @@ def reader_of(session: SparkSession, folder: str) -> ReadWritten:
         rows = read_written(session, folder, table)
         for name, value in zip(GROUP, group or (), strict=False):
             rows = rows.where(sf.col(name) == value)
-        return rows.toArrow().cast(ALL_TABLES[table].arrow_schema())
+        return arrow_of(rows).cast(ALL_TABLES[table].arrow_schema())
 
     return read
 

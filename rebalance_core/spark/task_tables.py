@@ -20,10 +20,11 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.paths import ATTEMPTS
+from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.spark.sources import read_written, rows_of
+from rebalance_core.spark.older_sparks import arrow_of, is_condition
+from rebalance_core.spark.sources import frame_of, read_written, rows_of
 from rebalance_core.storage.place import Location, Place, is_here, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
@@ -149,8 +150,7 @@ class TaskFiles:
                 list(pool.map(lambda move: move[0].move_to(move[1]), moves))
         except FileNotFoundError as error:
             raise UsageError(
-                f"the executors wrote to {self._folder} on hosts of their own; name an --output "
-                "that all of them and the driver share"
+                f"the executors wrote to {self._folder} on hosts of their own: {SHARE_IT}"
             ) from error
 
     def __enter__(self) -> Self:
@@ -313,11 +313,11 @@ class _ThroughSpark:
         return [note for note, _ in notes]
 
     def add(self, table: str, rows: pa.Table) -> None:
-        self._write(table, self._session.createDataFrame(rows, ALL_TABLES[table].plain_ddl))
+        self._write(table, frame_of(self._session, rows, ALL_TABLES[table].plain_ddl))
         self._digests[table].add(rows)
 
     def rows_of(self, table: str) -> pa.Table:
-        rows = read_written(self._session, self._folder, table).toArrow()
+        rows = arrow_of(read_written(self._session, self._folder, table))
         return rows.cast(ALL_TABLES[table].arrow_schema())
 
     def finish(self) -> dict[str, TableWritten]:
@@ -328,7 +328,7 @@ class _ThroughSpark:
         try:
             rows.write.mode("errorifexists").parquet(target)
         except AnalysisException as error:
-            if error.getCondition() == "PATH_ALREADY_EXISTS":
+            if is_condition(error, "PATH_ALREADY_EXISTS"):
                 raise OutputExists(f"{target} exists already; write into a fresh folder") from error
             raise
 

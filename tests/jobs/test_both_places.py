@@ -10,7 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_core.cli.main import main
-from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, Table
+from rebalance_core.contracts import (
+    AUDITED_TABLES,
+    INGESTED_TABLES,
+    INPUT_TABLES,
+    LEDGER_TABLES,
+    PLAN_OUTPUT_TABLES,
+    REJECTED,
+    Table,
+)
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import propagate
 from tests.recordings.tables import DATA
@@ -21,8 +29,10 @@ TREE = Path(__file__).resolve().parents[2]
 PLACES = ("process", "spark")
 TABLES: dict[object, Mapping[str, Table]] = {
     "generate": INPUT_TABLES, "ingest": INGESTED_TABLES, "audit": AUDITED_TABLES,
+    "simulate": LEDGER_TABLES, "plan": {**PLAN_OUTPUT_TABLES, REJECTED.name: REJECTED},
 }  # fmt: skip
 """What a job writes."""
+PLANNED = ("--scenario", TREE / "conf/scenarios/add-consumers.toml", "--strategy", "league")
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
 TIMES = re.compile(
@@ -53,8 +63,14 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
         pytest.param(
             ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow
         ),
+        pytest.param(
+            ("simulate", "--input", TREE / "demo/join-leave/tables"), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ("plan", "--input", TREE / "demo/steady/tables", *PLANNED), marks=pytest.mark.slow
+        ),
     ],
-    ids=["generate", "ingest", "audit"],
+    ids=["generate", "ingest", "audit", "simulate", "plan"],
 )
 def test_a_job_leaves_the_same_and_keeps_nothing(
     session_of_the_run: SparkSession, words: tuple[object, ...], tmp_path: Path

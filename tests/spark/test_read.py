@@ -95,6 +95,13 @@ def test_a_line_that_is_not_utf8_is_unparsable(spark: SparkSession, tmp_path: Pa
     assert "\ufffd" in row["_raw"]
 
 
+def test_a_header_that_is_not_utf8_names_a_column_more(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_bytes(b"cluster,event_ms,sequence,event_type,\xff\nc,1,1,CONSUMER_JOIN,x\n")
+    (row,) = read_events(spark, path)
+    assert (row.cluster, issues_of(row)) == ("c", [])
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     BAD_TYPES,

@@ -1,10 +1,17 @@
 """How many tasks work gets, in every kind of session."""
 
+import gzip
+from pathlib import Path
 from typing import cast
 
+import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.spark.sources import ROWS_PER_TASK, cores_of, task_count
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.spark import sources
+from rebalance_core.spark.checks import quarantine
+from rebalance_core.spark.read_tables import read_table
+from rebalance_core.spark.sources import ROWS_PER_TASK, GivenTables, cores_of, task_count
 
 
 class WithoutContext:
@@ -24,3 +31,32 @@ def test_many_rows_get_more_tasks_than_cores(spark: SparkSession) -> None:
     cores = cores_of(spark)
     assert task_count(1, spark) == cores
     assert task_count(cores * ROWS_PER_TASK + 1, spark) == cores + 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_rows_are_checked_in_tasks_by_the_size_of_their_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    monkeypatch.setattr(sources, "ROWS_PER_TASK", 10)
+    size = 100 * 200  # a hundred rows, about
+    text = gzip.compress(bytes(size), 0)[: size // 10] if packed else b" " * size
+    path = tmp_path / ("e.jsonl.gz" if packed else "e.jsonl")
+    path.write_bytes(text)
+    source = read_table(spark, INPUT_TABLES["cluster_events"], f"file://{path}")
+    assert source.about_rows == 100
+    checked = quarantine(GivenTables({"cluster_events": source}))
+    assert checked.chunks.rdd.getNumPartitions() == 10
+
+
+def test_a_frame_of_unknown_size_has_the_tasks_of_a_shuffle(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = INPUT_TABLES["cluster_events"]
+    given = GivenTables(
+        {table.name: sources.source_of(table, spark.createDataFrame([], table.plain_ddl))}
+    )
+    spark.conf.set("spark.sql.shuffle.partitions", "5")
+    try:
+        assert quarantine(given).chunks.rdd.getNumPartitions() == 5
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")

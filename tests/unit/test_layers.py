@@ -40,12 +40,11 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),
     },
     {"process": ("numpy", "pyarrow")},
-    {"spark": ("numpy", "pandas", "py4j", "pyarrow", "pyspark")},
+    {"spark": ("google", "grpc_status", "numpy", "pandas", "py4j", "pyarrow", "pyspark")},
     {"cli": ("pyarrow",)},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 THIRD_PARTY = {name: set(roots) for layer in LAYERS for name, roots in layer.items()}
-SESSION = "rebalance_core/cli/run/session.py"  # the one file outside of spark/ with pyspark in it
 MOST_FILES = 25
 ONE_FILE_A_CASE = {"rebalance_core/audit/rules"}
 
@@ -105,9 +104,7 @@ def test_imports_go_one_way(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_package_imports_the_third_parties_it_names(path: Path) -> None:
     package = package_of(path)
-    allowed = set(THIRD_PARTY.get(package, set()))
-    if name_of(path) == SESSION:
-        allowed |= {"pyspark", "py4j"}
+    allowed = THIRD_PARTY.get(package, set())
     for module, _ in imports(path):
         root = module.partition(".")[0]
         if root not in sys.stdlib_module_names and root != PACKAGE.name:

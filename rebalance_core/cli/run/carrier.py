@@ -6,7 +6,7 @@ from typing import Any
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import bytes_at
-from rebalance_core.cli.run.jvm import under_spark_submit
+from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
 from rebalance_core.cli.settings import Settings
 from rebalance_core.storage.place import is_reached, place_of
 
@@ -19,8 +19,8 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, for tables of a catalog, where an input is not local
-    or the output is not reached without Spark, or the input is larger than
+    Spark: under spark-submit, with --master or SPARK_REMOTE, for tables of a catalog, where an
+    input is not local or the output is not reached without Spark, or the input is larger than
     ``limits.process_bytes``.
 
     Args:
@@ -41,8 +41,9 @@ def run_on_of(
         place_of(beyond[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
+    started_for_it = under_spark_submit() or options.master or connect_address(None)
     of_catalog = getattr(options, "input_tables", None) is not None
-    if under_spark_submit() or options.master is not None or remote or beyond or of_catalog:
+    if started_for_it or remote or beyond or of_catalog:
         return SPARK
     try:
         size = sum(map(bytes_at, given))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.contracts.paths import unreadable_file
+from rebalance_core.contracts.paths import SHARE_IT, unreadable_file
 from rebalance_core.model import errors
 from rebalance_core.model.errors import UsageError
 
@@ -169,8 +169,11 @@ def last_lines() -> list[str]:
 
 _PYTHON_CAUSE = re.compile(r"^(?:[\w]+\.)*(\w+(?:Error|Exception|Refused|Exists)): ?(.*)$")
 
+_CAUSED_BY = "Caused by: "
+_CALLING = "An error occurred while calling"
+
 _HINTS = (
-    ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, "check the input paths"),
+    ("PATH_NOT_FOUND", ExitCode.INPUT_REFUSED, f"check the input paths; {SHARE_IT}"),
     ("UNABLE_TO_INFER_SCHEMA", ExitCode.INPUT_REFUSED, "the input holds no file of that format"),
     ("OutOfMemoryError", ExitCode.BUG, "give more memory: spark.driver.memory, or more partitions"),
     # py4j's words for a JVM that no longer answers.
@@ -192,6 +195,8 @@ _HINTS = (
         "Spark lacks the connector of that store: add its jar (spark.jars.packages), or copy the "
         "files to a local folder",
     ),
+    ("FileNotFoundError", ExitCode.USAGE, SHARE_IT),
+    ("CONNECT_URL_NOT_SET", ExitCode.USAGE, "name the server: --master sc://HOST:PORT"),
     ("UnknownHostException", ExitCode.USAGE, "no such host: check the address"),
     ("PYTHON_VERSION_MISMATCH", ExitCode.USAGE, "set PYSPARK_PYTHON to this interpreter"),
     (
@@ -224,8 +229,8 @@ def is_spark_failure(error: BaseException) -> bool:
 
 def explain_spark_failure(error: BaseException) -> Failure:
     """The cause on one line, with a hint where one is known."""
-    text = str(error)
-    line, raised = _cause(text)
+    text = _whole(error)
+    line, raised = _of_python(str(error)) or (_of_the_jvm(text), None)
     kind = getattr(errors, raised or "", None)
     if isinstance(kind, type) and issubclass(kind, errors.RebalanceError):
         return Failure(line, "", kind.exit_code)  # a worker refused on purpose
@@ -238,21 +243,53 @@ def explain_spark_failure(error: BaseException) -> Failure:
     return Failure(line, "the whole of it: --debug", ExitCode.BUG)
 
 
-def _cause(text: str) -> tuple[str, str | None]:
-    """Last line of the last Python traceback, else the first line that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if any(line.startswith("Traceback (most recent call last)") for line in lines):
-        for line in reversed(lines):
-            match = _PYTHON_CAUSE.match(line)
-            # "org.apache.spark.SparkException: …" repeats the traceback that follows it
-            if match and not line.startswith(("org.", "java.", "Caused by", "py4j.")):
-                return f"{match[1]}: {match[2]}".rstrip(": "), match[1]
-    for line in lines:
-        if not line.startswith("An error occurred while calling"):
-            return line.lstrip(": "), None
-    return "Spark gave no message", None
+_OF_THE_JVM = ("_stackTrace", "_server_stacktrace", "_stacktrace")
+"""Where pyspark's exceptions have the trace that they do not show: of a JVM here, of Connect's."""
+
+
+def _whole(error: BaseException) -> str:
+    """The text of an error with its traces: causes stand in them alone."""
+    traces = (getattr(error, name, None) for name in _OF_THE_JVM)
+    return "\n".join([str(error), *(trace for trace in traces if isinstance(trace, str))])
+
+
+def _of_python(text: str) -> tuple[str, str] | None:
+    """Last line of the last Python traceback, and the name of what was raised."""
+    lines = _lines(text)
+    if not any(line.startswith("Traceback (most recent call last)") for line in lines):
+        return None
+    for line in reversed(lines):
+        match = _PYTHON_CAUSE.match(line)
+        # "org.apache.spark.SparkException: …" repeats the traceback that follows it
+        if match and not line.startswith(("org.", "java.", "Caused by", "py4j.")):
+            return f"{match[1]}: {match[2]}".rstrip(": "), match[1]
+    return None
+
+
+def _of_the_jvm(text: str) -> str:
+    """The first line that says something, and the last cause."""
+    lines = _lines(text)
+    said = (line.lstrip(": ") for line in lines if not line.startswith(_CALLING))
+    first = next(said, "Spark gave no message")
+    causes = [line.removeprefix(_CAUSED_BY) for line in lines if line.startswith(_CAUSED_BY)]
+    return first if not causes or causes[-1] in first else f"{first}; caused by {causes[-1]}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def under_spark_submit() -> bool:
     """True if the JVM is there already, with its own configuration and output."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def connect_address(master: str | None) -> str | None:
+    """The address of the Connect server that a job runs on; None: its Spark is no other's.
+
+    Args:
+        master: of the options; SPARK_REMOTE is asked where it is None.
+    """
+    if master is None and not under_spark_submit():
+        return os.environ.get("SPARK_REMOTE") or None
+    return master if master is not None and master.startswith("sc://") else None

@@ -17,6 +17,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.older_sparks import context_of
 from rebalance_core.storage.place import is_here
 
 LOOK_SECONDS = 5.0
@@ -130,14 +131,15 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
     """Tell of the session's tasks on stderr while the block runs; on a terminal Spark does.
 
     Args:
-        session: Not of Spark Connect.
+        session: Under Spark Connect nothing is told.
         every: Seconds between two looks.
     """
-    if sys.stderr.isatty():
+    context = None if sys.stderr.isatty() else context_of(session)
+    if context is None:
         yield
         return
     stop = threading.Event()
-    tracker = session.sparkContext.statusTracker()
+    tracker = context.statusTracker()
 
     def watch() -> None:
         # what goes wrong with Spark is for the run to tell

@@ -2,15 +2,25 @@
 
 import atexit
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
-from pyspark.sql import SparkSession
-
-from rebalance_core.cli.run.jvm import jvm_output, require_java_home, under_spark_submit
+from rebalance_core.cli.run.jvm import (
+    connect_address,
+    jvm_output,
+    require_java_home,
+    under_spark_submit,
+)
 from rebalance_core.cli.run.run_record import python_version
+from rebalance_core.model.errors import UsageError
+from rebalance_core.spark import SparkSession
+from rebalance_core.spark.older_sparks import context_of, refuse_too_old, require_connect
+from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
@@ -37,6 +47,13 @@ JVM_OF_TASKS = "-XX:TieredStopAtLevel=1"
 """For a JVM that moves packed rows between tasks and computes none: to compile its code as well as
 the JVM can takes longer than a job that plans two stages lives.
 """
+
+
+CONNECT_PORT = 15002
+"""Of Spark Connect, where an address has none."""
+ANSWER_SECONDS = 10.0
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that gRPC looks at."""
 
 
 def prepare_environment(master: str | None) -> None:
@@ -69,12 +86,20 @@ def open_session(
 
     Args:
         app_name: shown in Spark's UI and history.
-        master: Spark master; None leaves it to spark-submit and the configuration.
+        master: Spark master, or the address of a Connect server; None leaves it to spark-submit,
+            SPARK_REMOTE and the configuration.
         settings: further Spark settings of this run.
         show_spark: let a JVM that is started for it write to stderr; else see `jvm_output`.
         rows_in_jvm: False: Python computes all rows, see `JVM_OF_TASKS`; what an operator has in
             SPARK_SUBMIT_OPTS or in Spark's configuration wins over it.
     """
+    address = connect_address(master)
+    if address is not None:
+        if not address.startswith("sc:"):
+            prepare_environment(address)  # SPARK_REMOTE=local: a server of this process's own
+        with jvm_output(shown=show_spark) if address.startswith("local") else nullcontext():
+            return _connected(address, {**RESULT_SETTINGS, **(settings or {})})
+    os.environ.pop("SPARK_REMOTE", None)  # it would win over the master
     active = SparkSession.getActiveSession()
     if active is None:
         prepare_environment(master)
@@ -91,12 +116,49 @@ def open_session(
             builder = builder.config(key, value)
         with nullcontext() if under_spark_submit() else jvm_output(shown=show_spark):
             session = builder.getOrCreate()
+        refuse_too_old(session.version)
         # A JVM that exits with its executors still there reports them as failures.
         atexit.register(_stop, session)
         return session
     for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
         active.conf.set(key, value)
     return active
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A new session of a Connect server, whose workers get this package.
+
+    Raises:
+        ModuleNotFoundError: the packages of the extra ``connect`` are not installed.
+        UsageError: nothing answers there, or the server is too old.
+    """
+    require_connect()
+    refuse_no_answer(address)
+    session = SparkSession.builder.remote(address).getOrCreate()
+    refuse_too_old(session.version)
+    atexit.register(_stop, session)
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    with TemporaryDirectory() as folder:
+        package = Path(folder) / "rebalance_core.zip"
+        write_package(package)
+        session.addArtifacts(str(package), pyfile=True)
+    return session
+
+
+def refuse_no_answer(address: str) -> None:
+    """Raise `UsageError` unless a Connect server is there: its client would try for ten minutes.
+
+    Behind a proxy it is not asked.
+    """
+    place = urlsplit(address)
+    if place.scheme != "sc" or any(name in os.environ for name in _PROXIES):
+        return
+    try:
+        with socket.create_connection((place.hostname, place.port or CONNECT_PORT), ANSWER_SECONDS):
+            return
+    except (OSError, ValueError) as error:  # no such port
+        raise UsageError(f"--master {address} does not answer: {error}") from error
 
 
 def _prefer_jvm_option(option: str) -> None:
@@ -114,9 +176,8 @@ def _stop(session: SparkSession) -> None:
 def versions(session: SparkSession) -> dict[str, str | None]:
     """Versions of Spark, Python and Java for the record of the run."""
     java = None
-    jvm = getattr(session, "_jvm", None)  # a Connect session has none
-    if jvm is not None:
-        java = str(jvm.System.getProperty("java.version"))
+    if context_of(session) is not None:
+        java = str(session._jvm.System.getProperty("java.version"))
     return {
         "spark": session.version,
         "python": python_version(),

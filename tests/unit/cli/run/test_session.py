@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.run import on_spark, session
+from rebalance_core.cli.run.jvm import connect_address
 from rebalance_core.cli.settings import resolve_settings
+from rebalance_core.model.errors import UsageError
 
 
 def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,6 +21,41 @@ def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("SPARK_SUBMIT_OPTS")
     session._prefer_jvm_option("-XX:TieredStopAtLevel=1")
     assert os.environ["SPARK_SUBMIT_OPTS"] == "-XX:TieredStopAtLevel=1"
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [("sc://127.0.0.1:1", "refused"), ("sc://127.0.0.1:99999", "Port out of range")],
+)
+def test_a_server_that_does_not_answer_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, address: str, why: str
+) -> None:
+    for name in session._PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match=f"--master {address} does not answer: .*{why}"):
+        session.refuse_no_answer(address)
+
+
+@pytest.mark.parametrize(
+    ("master", "remote", "expected"),
+    [
+        ("sc://a", None, "sc://a"),
+        ("sc://a", "sc://b", "sc://a"),
+        (None, "sc://b", "sc://b"),
+        ("local[2]", "sc://b", None),
+        (None, "", None),
+        (None, None, None),
+    ],
+)
+def test_where_the_session_is(
+    monkeypatch: pytest.MonkeyPatch, master: str | None, remote: str | None, expected: str | None
+) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    if remote is not None:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    assert connect_address(master) == expected
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")  # spark-submit has a session of its own
+    assert connect_address(None) is None
 
 
 @pytest.mark.parametrize(

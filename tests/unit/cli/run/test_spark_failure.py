@@ -29,6 +29,12 @@ Caused by: java.io.IOException: stream
         ('No FileSystem for scheme "s3"', 'No FileSystem for scheme "s3"', 2),
         ("java.net.UnknownHostException: nn", "java.net.UnknownHostException: nn", 2),
         ("", "Spark gave no message", 1),
+        (
+            "Job aborted.\n\tat x\nCaused by: a.B: first\n\tat y\nCaused by: java.net.E: refused",
+            "Job aborted.; caused by java.net.E: refused",
+            1,
+        ),
+        ("FileNotFoundError: [Errno 2] No such file: '/x'", "FileNotFoundError: [Errno 2]", 2),
     ],
 )
 def test_the_one_line_that_matters(text: str, line: str, exit_code: int) -> None:
@@ -46,6 +52,21 @@ def test_what_the_operator_reads() -> None:
         "Spark failed: Error while sending or receiving",
         "  hint: the JVM died; was it killed for memory?",
     ]
+
+
+@pytest.mark.parametrize("where", ["_stackTrace", "_server_stacktrace"])
+def test_the_cause_stands_in_a_trace_that_pyspark_does_not_show(where: str) -> None:
+    error = Exception("[TASK_WRITE_FAILED] Task failed while writing rows to file:/x.")
+    setattr(error, where, "org.E: it\n\tat x\nCaused by: java.io.IOException: Disk quota exceeded")
+    failure = explain_spark_failure(error)
+    assert failure.line == f"{error}; caused by java.io.IOException: Disk quota exceeded"
+
+
+def test_a_file_that_no_condition_is_named_for() -> None:
+    """Spark 3.5: the cause is the exception below, the text of it alone."""
+    error = Exception("Encountered error while reading file file:///a.gz. Details:")
+    error._stackTrace = "\nCaused by: java.io.EOFException: Unexpected end of input"  # type: ignore[attr-defined]
+    assert str(explain_spark_failure(error)) == "/a.gz cannot be read: truncated gzip"
 
 
 def test_other_errors_are_not_sparks() -> None:

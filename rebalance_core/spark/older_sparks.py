@@ -1,0 +1,164 @@
+"""What older Sparks lack, so that all else is written once: 3.5 to 4.3 are one platform.
+
+What need not differ is written in words that all of them know. Here is what has to: a client of one
+version may be connected to a server of another, so what runs there goes by `version` of the
+session, not by the methods of its frames.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.model.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+try:
+    from py4j.protocol import Py4JJavaError
+except ModuleNotFoundError:  # pyspark-client, which has no JVM to speak to
+    JVM_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    JVM_ERRORS = (Py4JJavaError,)
+
+OLDEST = (3, 5)
+SUPPORTED = "3.5 to 4.3"
+
+_BY_ID = (4, 1)
+"""`DataFrame.repartitionById` is known from here on."""
+
+
+def refuse_too_old(version: str | None = None) -> None:
+    """Raise `UsageError` for a Spark below `OLDEST`.
+
+    Args:
+        version: Of a session; None: of the pyspark that is installed, which is not imported for it,
+            as one that is too old may not survive this Python.
+    """
+    found = version or _installed()
+    if found is not None and _numbers(found) < OLDEST:
+        where = "pyspark is" if version is None else "the session's Spark is"
+        raise UsageError(
+            f"{where} {found}, which is too old: valid is {SUPPORTED}; install one (pip install "
+            "'pyspark>=3.5,<4.4') or name a --master that is newer"
+        )
+
+
+def _installed() -> str | None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None  # the import says so
+    path = spec.origin.replace("__init__.py", "version.py")
+    found = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
+    return found and found[1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def require_connect() -> None:
+    """Raise `ModuleNotFoundError` where a Connect client lacks a package.
+
+    pyspark's own words differ by version, and name one package at a time.
+    """
+    import grpc_status  # noqa: F401
+
+
+def context_of(session: SparkSession) -> SparkContext | None:
+    """The session's context; None under Spark Connect, which has none."""
+    try:
+        return session.sparkContext
+    except (AttributeError, NotImplementedError):  # from 4.0 on, before
+        return None
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """All rows of a frame, which are known to be few: `DataFrame.toArrow` of 4.0 and later.
+
+    Raises:
+        PySparkException: Not all of them came.
+    """
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    import pyarrow as pa
+
+    old: Any = frame
+    if context_of(frame.sparkSession) is None:
+        client = old.sparkSession.client
+        return client.to_table(old._plan.to_proto(client))[0]
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    batches = old._collect_as_arrow()
+    return pa.Table.from_batches(
+        batches, batches[0].schema if batches else to_arrow_schema(frame.schema)
+    )
+
+
+def by_number(frame: DataFrame, tasks: int, column: str) -> DataFrame:
+    """Rows in the task that has their number, modulo how many there are.
+
+    `DataFrame.repartitionById` of 4.1 and later. Before, Spark divides by Murmur3 of a key: the key
+    of a task is the number that Murmur3 makes that task's.
+
+    Args:
+        frame: Any.
+        tasks: How many.
+        column: Of numbers from 0 on, INT.
+    """
+    from pyspark.sql import functions as sf
+
+    number = sf.pmod(sf.col(column), sf.lit(tasks))
+    if _numbers(frame.sparkSession.version) >= _BY_ID:
+        return frame.repartitionById(tasks, number)
+    keys = sf.array(*(sf.lit(key_of_task(task)) for task in range(tasks)))
+    return frame.repartition(tasks, sf.element_at(keys, number + 1))
+
+
+_BITS = 0xFFFFFFFF
+_SEED = 42
+"""Of Spark's HashPartitioning."""
+
+
+def key_of_task(task: int) -> int:
+    """The INT whose Murmur3 is this number, as Spark's ``hash`` has it (`Murmur3_x86_32.hashInt`).
+
+    Each step of Murmur3 on four octets can be undone.
+
+    >>> key_of_task(0), key_of_task(1)
+    (-1693959553, -1910889132)
+    """
+    mixed = _unshifted(task, 16)
+    mixed = _unshifted(mixed * pow(0xC2B2AE35, -1, 1 << 32) & _BITS, 13)
+    mixed = _unshifted(mixed * pow(0x85EBCA6B, -1, 1 << 32) & _BITS, 16)
+    mixed ^= 4  # the length in octets
+    mixed = (mixed - 0xE6546B64) * pow(5, -1, 1 << 32) & _BITS
+    key = _turned(mixed, 32 - 13) ^ _SEED
+    key = _turned(key * pow(0x1B873593, -1, 1 << 32) & _BITS, 32 - 15)
+    key = key * pow(0xCC9E2D51, -1, 1 << 32) & _BITS
+    return key - (1 << 32) if key >> 31 else key
+
+
+def _turned(number: int, bits: int) -> int:
+    return (number << bits | number >> (32 - bits)) & _BITS
+
+
+def _unshifted(number: int, bits: int) -> int:
+    """Undoes ``number ^ number >> bits``."""
+    result = number
+    for _ in range(32 // bits):
+        result = number ^ result >> bits
+    return result
+
+
+def is_condition(error: Exception, name: str) -> bool:
+    """True for an error of Spark of that condition.
+
+    `PySparkException.getCondition` is of 4.0 and later, and a Connect client of 3.5 knows none: it
+    stands in the text of all of them.
+    """
+    return f"[{name}]" in str(error)
