@@ -44,8 +44,25 @@ def file_findings(
     stating = {places.get(one.name) for one in stats if one.facts}
     for one in stats:
         findings += _of_file(one, stating=places.get(one.name) in stating)
-    findings += _silent_clients(stats, places, stating)
+    findings += [*_silent_clients(stats, places, stating), *_wrapped(collection)]
     return findings
+
+
+def _wrapped(collection: Collection) -> Iterator[Row]:
+    """Logs of which something was taken off, one finding for those that were kept alike."""
+    alike: dict[str, list[str]] = {}
+    for file in collection.files:
+        if file.wrapping:
+            alike.setdefault(str(file.wrapping), []).append(file.name)
+    for how, names in sorted(alike.items()):
+        shown = ", ".join(names[:LISTED])
+        yield finding(
+            "INGEST_WRAPPED",
+            f"{len(names)} log{'s' * (len(names) > 1)} ({names[0]}{' …' * (len(names) > 1)}): "
+            f"{how}; the lines are read as those inside.",
+            "Nothing: what is read is the same.",
+            evidence={"files": shown, "wrapping": how},
+        )
 
 
 def _silent_clients(

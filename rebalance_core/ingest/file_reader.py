@@ -50,6 +50,7 @@ from rebalance_core.ingest.parse.config_stores import (
     parse_topics_json,
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
 from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
@@ -352,8 +353,10 @@ class FileReader:
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)
             return
-        results = parser(text, name, **zone)
-        if PROPERTIES in text and self.file.arguments[0:1] == ("consumerStatus",):
+        of_admin = self.file.kind == ADMIN
+        answer = dashboard_answer(self.file.arguments[0], text, name) if of_admin else None
+        results = parser(text, name, **zone) if answer is None else answer
+        if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)

@@ -40,6 +40,7 @@ FINDING_IDS = {
     "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
+    "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
 }
 """What `ingest` may find, and what it means."""
 

@@ -196,7 +196,9 @@ def _broker_allocated(message: str) -> Fields:
 
 
 def _committed(message: str) -> Fields:
-    pieces = between(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
+    own = message[message.find("Group: ") :]
+    pieces = between(own, "Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
     queues = message_queues(pieces[2])
@@ -246,6 +248,7 @@ def _order_lock(message: str) -> Fields:
 TEMPLATES: tuple[Template, ...] = (
     ("committed", "[persistAll] Group: ", _committed),
     ("committed", "[persist] Group: ", _committed),
+    ("committed", "Group: ", _committed),
     ("allocated", "client " + _ALLOCATED, _allocated),
     ("allocated", _ALLOCATED, _allocated),
     ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
