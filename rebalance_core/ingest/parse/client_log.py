@@ -204,12 +204,12 @@ def _committed(message: str) -> Fields:
     queues = message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
     offset = -1 if text == "-1" else whole(text, _LONG_MAX)  # -1: nothing to commit yet
-    if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
+    if len(queues) != 1 or offset is None or not pieces[0]:
         return None
     topic, broker, queue_id = queues[0]
     return {
         "group": pieces[0],
-        "client_id": pieces[1],
+        "client_id": pieces[1] or None,
         "topic": topic,
         "broker": broker,
         "queue_id": queue_id,

@@ -17,13 +17,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
+from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator
 from rebalance_core.ingest.parse.log_lines import LEVELS, SERVER_ZONE, STACK_LINE
 
 FIRST_LINES = 50
 """Lines in which a wrapping is looked for."""
 MOST_CARRIERS = 4
-OWN, DATED, DATELESS = "", "dated", "dateless"
-"""Heads of the lines inside: RocketMQ's; another with a date; one without, or none at all."""
+OWN, DATED, DATELESS = "", "another logger's head", "heads without a date"
+OF_GO, OF_CPP = "a Go client's log", "a C++ client's log"
+"""Heads of the lines inside: RocketMQ's Java ones; another with a date; one without, or none at
+all; those of other clients."""
+HEADS = (OWN, DATED, OF_GO, OF_CPP, DATELESS)
 _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
@@ -98,7 +102,7 @@ def json_object(line: str) -> dict[str, Any] | None:
 def _json(line: str) -> Piece | None:
     """``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
     fields = json_object(line)
-    if fields is None:
+    if fields is None or GO.match(line):
         return None
     source = fields.get("_source")  # as Elasticsearch exports a document
     fields = source if isinstance(source, dict) else fields
@@ -159,7 +163,7 @@ class Wrapping:
 
     Attributes:
         carriers: names in `CARRIERS`, the outermost first.
-        head: of the lines inside: `OWN`, `DATED` or `DATELESS`.
+        head: of the lines inside: one of `OWN`, `DATED`, `DATELESS`, `OF_GO`, `OF_CPP`.
         local: heads that are dated name no zone.
     """
 
@@ -171,8 +175,7 @@ class Wrapping:
         return bool(self.carriers or self.head)
 
     def __str__(self) -> str:
-        heads = {DATED: "another logger's head", DATELESS: "heads without a date"}
-        return ", ".join([*self.carriers, *([heads[self.head]] if self.head else [])])
+        return ", ".join(filter(None, (*self.carriers, self.head)))
 
 
 def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
@@ -197,7 +200,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
         one_container(Counter(piece.name for piece in sample if piece.name))
     heads = Counter(_head(piece, client=client) for piece in sample)
     (head, times), *_ = sorted(
-        ((head, heads[head]) for head in (OWN, DATED, DATELESS)), key=lambda of: -of[1]
+        ((head, heads[head]) for head in HEADS), key=lambda of: -of[1]
     )
     if not times:
         return Wrapping(tuple(carriers))
@@ -242,6 +245,10 @@ def _head(piece: Piece, *, client: bool) -> str | None:
         return OWN
     if _DATED.match(piece.text):
         return DATED
+    if client and GO.match(piece.text):
+        return OF_GO
+    if client and CPP.match(piece.text):
+        return OF_CPP
     bare = piece.head or _BARE.match(piece.text.lstrip(" "))
     return DATELESS if piece.time and bare else None
 
@@ -264,6 +271,7 @@ class Unwrapper:
     _begun: dict[str, tuple[Piece, str]] = field(default_factory=dict)
     _names: Counter[str] = field(default_factory=Counter)
     _message: re.Pattern[str] = field(init=False)
+    _translator: Translator = field(default_factory=Translator)
 
     def __post_init__(self) -> None:
         words = "|".join(map(re.escape, sorted(set(self.words), key=len, reverse=True)))
@@ -314,12 +322,24 @@ class Unwrapper:
         date = _DATED.match(text)
         if date:
             return self._dated(text, date)
+        if style in (OF_GO, OF_CPP):
+            return self._translated(text)
         at = moment(piece.time) if style == DATELESS else None
         if at is None:
             return text
         if piece.head and not _BARE.match(text.lstrip(" ")):
             text = f"{piece.head} - {text}"
         return self._written(at, None, text, 0)
+
+    def _translated(self, text: str) -> str:
+        of_java = self._translator.line(text)
+        if of_java is None:
+            return text
+        seconds, _, fraction = of_java.time.partition(".")
+        if self.wrapping.head == OF_CPP:
+            return f"{seconds},{_millis(fraction)} INFO wrapped - {of_java.message}"
+        at = moment(of_java.time)
+        return text if at is None else f"{_gmt_8(at, millis=True)} INFO wrapped - {of_java.message}"
 
     def _dated(self, text: str, date: re.Match[str]) -> str:
         day, millis = date["day"].replace("/", "-"), _millis(date["fraction"])
@@ -337,9 +357,7 @@ class Unwrapper:
     def _written(self, at: datetime | None, local: str | None, text: str, begin: int) -> str:
         process, message = self._split(text, begin)
         if at is not None:
-            local_at = at.astimezone(SERVER_ZONE)
-            local = f"{local_at:%Y-%m-%d %H:%M:%S}"
-            local += f".{local_at.microsecond // 1000:03d}" if self.client else ""
+            local = _gmt_8(at, millis=self.client)
         return f"{local} INFO {f'[{process}] ' if process else ''}wrapped - {message}"
 
     def _split(self, text: str, begin: int) -> tuple[str, str]:
@@ -355,6 +373,11 @@ class Unwrapper:
         return process[1] if process else "", text[min(ends, default=begin) :].lstrip()
 
 
+def _gmt_8(at: datetime, *, millis: bool) -> str:
+    local = at.astimezone(SERVER_ZONE)
+    return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{local.microsecond // 1000:03d}" if millis else "")
+
+
 def _millis(fraction: str | None) -> str:
     """A line without them counts from the end of its second: so much was so by then."""
     return f"{fraction:0<3}"[:3] if fraction else "999"
@@ -366,6 +389,8 @@ _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 
 def moment(text: str) -> datetime | None:
     """The moment of a carrier's time: RFC 3339 with its zone, or an epoch time; else None.
+
+    One in whole seconds counts from their end, as `_millis`.
 
     >>> moment("2026-11-21T03:28:55.123456789Z"), moment("1795231735135")
     (datetime.datetime(2026, 11, 21, 3, 28, 55, 123456, tzinfo=datetime.timezone.utc), \
@@ -382,4 +407,6 @@ datetime.datetime(2026, 11, 21, 3, 28, 55, 135000, tzinfo=datetime.timezone.utc)
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
+    if "." not in text and "," not in text:
+        at = at.replace(microsecond=999_000)
     return at.astimezone(UTC) if at.tzinfo else None
