@@ -462,6 +462,22 @@ CLIENT_LOG = (
         details=("address", LOG_FOLDER, PROCESS_ID),
     ),
     LogFact(
+        "no_broker", CLIENT, CLUSTER, "",
+        "topic, broker_name, queue_id: a Go client's routes have no address of the queue's broker",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_BROKER_ADDRESS",
+                "a Go client did not pull a queue, as its routes had no address of the broker: "
+                "log; its line names no group or client; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
         "pull_refused", CLIENT, CLUSTER, "",
         "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
         thinning=ONE_A_MINUTE,

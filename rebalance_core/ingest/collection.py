@@ -23,7 +23,7 @@ from rebalance_core.ingest.collection_settings import (
 )
 from rebalance_core.ingest.fact import Unread, Unreadable
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
-from rebalance_core.ingest.parse.wrapped_lines import DATED, Unwrapper, Wrapping, wrapping_of
+from rebalance_core.ingest.parse.wrapped_lines import UNWRAPPED, Unwrapper, Wrapping, wrapping_of
 from rebalance_core.model.errors import InputRefused
 
 # What a file of a collection is, by its path alone (layout: docs/ingest.md).
@@ -108,7 +108,7 @@ class CollectedFile:
     arguments: tuple[str, ...] = ()
     newest: bool = False
     turn: int = 0
-    wrapping: Wrapping = Wrapping()
+    wrapping: Wrapping = UNWRAPPED
 
     @property
     def is_log(self) -> bool:
@@ -393,6 +393,12 @@ def open_collection(folder: Path) -> Collection:
         if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
             continue
         entry = _identified(root, name, seen, begins)
+        if isinstance(entry, CollectedFile) and _lacks_zone(entry, settings):
+            why = (
+                "has heads of another logger, whose times name no zone: name it in collection.toml "
+                f'under [time_zones], as "{name}" = "Asia/Shanghai"'
+            )
+            entry = _refuse(name, "NO_TIME_ZONE", why)
         if isinstance(entry, CollectedFile):
             files.append(entry)
         elif entry is not None:
@@ -406,6 +412,12 @@ def open_collection(folder: Path) -> Collection:
     proxies = {*folders, *settings.proxies}
     files = [asked_at(file, proxies) for file in with_newest(files)]
     return Collection(root, settings, with_turns(files, begins), tuple(refused))
+
+
+def _lacks_zone(file: CollectedFile, settings: CollectionSettings) -> bool:
+    """A server's log in local time that nothing places: all that it says would be off."""
+    of_server = file.is_log and file.kind != CLIENT_LOG
+    return of_server and file.wrapping.local and settings.zone_of(file.name) is None
 
 
 def _names(root: Path, refused: list[Unread]) -> Iterator[str]:

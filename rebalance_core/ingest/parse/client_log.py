@@ -10,6 +10,7 @@ from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse.go_and_cpp_logs import NO_BROKER
 from rebalance_core.ingest.parse.java_text import (
     _LONG_MAX,
     between,
@@ -138,7 +139,17 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
     return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
 
 
+def _no_broker(message: str) -> Fields:
+    """Of a Go client, as `Translator` writes it."""
+    queues = message_queues(message)
+    if len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
 TROUBLE_TEMPLATES: tuple[Template, ...] = (
+    ("no_broker", NO_BROKER, _no_broker),
     ("not_in_member_list", _NOT_LISTED, _not_listed),
     ("pull_expired", _EXPIRED, _pull_expired),
     ("allocation_failed", _THREW, _threw),

@@ -157,4 +157,6 @@ def _queue_of(fields: Mapping[str, Any]) -> str:
 
 def _listed(value: object) -> list[str]:
     """Go prints a list as ``[a b]``; JSON has it as one."""
-    return list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
+    return (
+        list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
+    )

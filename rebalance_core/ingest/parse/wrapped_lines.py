@@ -109,7 +109,9 @@ def _json(line: str) -> Piece | None:
     key = next((key for key in _MESSAGES if isinstance(fields.get(key), str)), None)
     if key is None:
         return None
-    stamp = next((fields[key] for key in _TIMES if isinstance(fields.get(key), str | int | float)), "")
+    stamp = next(
+        (fields[key] for key in _TIMES if isinstance(fields.get(key), str | int | float)), ""
+    )
     text, stream = fields[key], fields.get("stream")
     of_docker = key == "log" and isinstance(stream, str)
     return Piece(
@@ -178,6 +180,10 @@ class Wrapping:
         return ", ".join(filter(None, (*self.carriers, self.head)))
 
 
+UNWRAPPED = Wrapping()
+"""RocketMQ's own lines, in nothing."""
+
+
 def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
     """The wrapping of a log, by its first lines.
 
@@ -199,9 +205,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
         sample = [_inside(outer, piece) if piece else outer for outer, piece in inner]
         one_container(Counter(piece.name for piece in sample if piece.name))
     heads = Counter(_head(piece, client=client) for piece in sample)
-    (head, times), *_ = sorted(
-        ((head, heads[head]) for head in HEADS), key=lambda of: -of[1]
-    )
+    (head, times), *_ = sorted(((head, heads[head]) for head in HEADS), key=lambda of: -of[1])
     if not times:
         return Wrapping(tuple(carriers))
     dates = [_DATED.match(piece.text) for piece in sample]
@@ -214,7 +218,9 @@ def _carries(name: str, sample: Sequence[Piece], known: Sequence[str]) -> bool:
     if name in known:
         return False
     within = [CARRIERS[name](piece.text) is not None for piece in sample]
-    decides = [one or not _STACK.match(piece.text) for one, piece in zip(within, sample, strict=True)]
+    decides = [
+        one or not _STACK.match(piece.text) for one, piece in zip(within, sample, strict=True)
+    ]
     return 2 * sum(within) > sum(decides)
 
 
