@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rebalance_core.audit.case import Row
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.case import Finding, Row, Rule, listed, plural
 from rebalance_core.model.times import ROUTE_POLL_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 
