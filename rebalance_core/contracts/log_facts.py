@@ -188,6 +188,19 @@ BROKER_LOG = (
         ),
     ),
     LogFact(
+        "subscription_not_latest", BROKER, GROUP, "group",
+        "group: a pull was refused, as the member's subscription is newer than the broker's",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "SUBSCRIPTION_NOT_LATEST",
+                "pulls were refused until a heartbeat brought the member's newer subscription",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
         "group_not_known", BROKER, GROUP, "group",
         "group: a pull was refused, CODE 24; no member of the group is registered",
         thinning=ONE_A_SECOND,
