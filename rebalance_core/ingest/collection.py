@@ -300,7 +300,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
     """
     if file.wrapping:
         unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
-        lines = [own for line in lines for own, _, _ in unwrapper.lines(line, file.name)]
+        lines = (own for line in tuple(lines) for own, _, _ in unwrapper.lines(line, file.name))
     return next((found[0] for line in lines if (found := _TIME.match(line))), "")
 
 
