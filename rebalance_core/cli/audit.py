@@ -33,7 +33,8 @@ from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
 from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run, table_records

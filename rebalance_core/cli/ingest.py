@@ -10,7 +10,8 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Outcome, table_records
 from rebalance_core.cli.settings import Settings, assumptions, settings_of

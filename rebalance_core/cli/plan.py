@@ -13,7 +13,8 @@ from rebalance_core.cli.plan_summary import (
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of

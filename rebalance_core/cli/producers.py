@@ -8,7 +8,8 @@ from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.cli.job_options import ProducersOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of

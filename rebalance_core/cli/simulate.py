@@ -10,7 +10,8 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.carrier import Carrier, carrier_of
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of

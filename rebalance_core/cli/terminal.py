@@ -4,19 +4,23 @@ places.
 Results alone go to stdout.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.options import PROCESS, SPARK
-from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
+
+if TYPE_CHECKING:
+    from rebalance_core.engine.options import RowForecast
 
 # What the operator reads while a job runs; results alone go to stdout.
 

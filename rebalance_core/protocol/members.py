@@ -1,7 +1,6 @@
-"""What members do by their type and settings, and how long they need to do it (rocketmq.md
-§6.4, §13).
+"""What members do by their type and settings, and how long they need to do it.
 
-Windows are upper bounds in milliseconds from the event to the last member's pass.
+Windows (rocketmq.md §6.4, §13) are upper bounds in ms from the event to the last member's pass.
 Notifications that get lost are not in these bounds.
 """
 

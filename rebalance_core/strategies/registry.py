@@ -13,6 +13,7 @@ from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
+from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
 from rebalance_core.strategies.machine_room import (
     DEFAULT_ROOM_SEPARATOR,
     NEARBY,
@@ -142,6 +143,16 @@ def _consistent_hash(params: Params, version: Version) -> AllocationStrategy:
     )
 
 
+def _go_consistent_hash(params: Params, version: Version) -> AllocationStrategy:
+    if "virtual_nodes" not in params:
+        raise UsageError("GO_CONSISTENT_HASH needs virtual_nodes: Go's constructor has no default")
+    return GoConsistentHash(whole_number("virtual_nodes", params["virtual_nodes"]))
+
+
+def _go_machine_room(params: Params, version: Version) -> AllocationStrategy:
+    return GoMachineRoom(optional_names("consumer_idcs", params.get("consumer_idcs")) or ())
+
+
 def _pop(params: Params, version: Version) -> AllocationStrategy:
     inner = text("inner", params.get("inner", "AVG"))
     if inner not in BROKER_STRATEGIES:
@@ -161,6 +172,8 @@ _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tu
     "CONFIG": (_config, ("config",)),
     "MACHINE_ROOM": (_machine_room, ("consumer_idcs",)),
     "CONSISTENT_HASH": (_consistent_hash, ("virtual_nodes", "platform_charset")),
+    "GO_CONSISTENT_HASH": (_go_consistent_hash, ("virtual_nodes",)),
+    "GO_MACHINE_ROOM": (_go_machine_room, ("consumer_idcs",)),
     "POP": (_pop, ("inner", "pop_share_queue_num")),
 }
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.carrier import Carrier
+from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spark_location
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
