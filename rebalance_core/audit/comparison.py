@@ -57,6 +57,7 @@ from rebalance_core.audit.subscriptions import (
     assigned_members,
     is_proxied,
     reach,
+    reads_static_topic,
     strategy_is_known,
 )
 from rebalance_core.model.events import BROKER_DOWN
@@ -75,6 +76,7 @@ from rebalance_core.model.verdicts import (
     REASONS,
     SHARED,
     STALE_DUMP,
+    STATIC_TOPIC,
     STRATEGY,
     SUBSCRIPTION,
     SYSTEM,
@@ -130,8 +132,12 @@ def _judged(case: GroupCase) -> ComparisonResult:
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
+    if result.verdict == DIFFERS and _may_assign(case):
+        return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
     found: Iterable[Unheld] = ()
-    if not _depends_on_missing(case):  # what such a broker lacks may be a change
+    if result.reason != STATIC_TOPIC and not _depends_on_missing(
+        case
+    ):  # what such a broker lacks may be a change
         until_ms = _logged_until(case)
         found = unheld(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
@@ -139,8 +145,20 @@ def _judged(case: GroupCase) -> ComparisonResult:
     return replace(result, unheld=tuple(found), untold=silent)
 
 
+def _may_assign(case: GroupCase) -> bool:
+    """True if every member may read what its application assigns, and no log tells of any."""
+    unsure = [
+        set(row["evidence"]["clients"].split(", "))
+        for row in case.rows("findings")
+        if row["rule_id"] == "INGEST_MAY_ASSIGN"
+    ]
+    return bool(unsure) and {row["client_id"] for row in case.members} <= set().union(*unsure)
+
+
 def _unpredictable(case: GroupCase) -> str | None:
     """Why nobody can say who should own what; None: the ledger does."""
+    if reads_static_topic(case):
+        return STATIC_TOPIC
     if not strategy_is_known(case):
         return STRATEGY
     if not all_known(case.members):

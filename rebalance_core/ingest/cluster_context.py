@@ -202,6 +202,7 @@ class ClusterContext:
         proxies: what files tell of each.
         resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
+        static_topics: topics whose queues a route maps onto those of brokers, with its source.
     """
 
     cluster: str
@@ -228,6 +229,7 @@ class ClusterContext:
     rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    static_topics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -390,6 +392,7 @@ def cluster_context(
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
         modes_at_end(pieces, replicas, end_ms),
         _resets(pieces),
+        {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
@@ -27,7 +27,15 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
 )
 from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
-from rebalance_core.ingest.fact import WRONG_FILE, Fact, Unread, Unreadable, looks_like, unread
+from rebalance_core.ingest.fact import (
+    WRONG_FILE,
+    Fact,
+    Unread,
+    Unreadable,
+    looks_like,
+    storable,
+    unread,
+)
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
@@ -42,6 +50,7 @@ from rebalance_core.ingest.parse.config_stores import (
     parse_topics_json,
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
 from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
@@ -81,6 +90,7 @@ from rebalance_core.ingest.parse.server_logs import (
     parse_namesrv_line,
     parse_proxy_line,
 )
+from rebalance_core.ingest.parse.wrapped_lines import Unwrapper
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
 
@@ -249,6 +259,7 @@ class FileReader:
     line: int = field(init=False, default=FOREIGN)
     """What the last line is: FOREIGN, HEADED or STACK."""
     _clock: Clock | ClientClock = field(init=False)
+    _unwrapper: Unwrapper | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -256,18 +267,49 @@ class FileReader:
             self._clock = ClientClock(Clock(zone_named(self.zone)))
         else:
             self._clock = ProxyClock() if self.file.kind == PROXY_LOG else ServerClock()
+        self._unwrapper = None
+        if self.file.wrapping:
+            zone, of_client = Clock(zone_named(self.zone)), self.file.kind == CLIENT_LOG
+            words = WORDS[self.file.kind]
+            self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
         """What one line of the log states; blank lines are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
+
+        Raises:
+            Unreadable: the line is of another container than those before.
         """
+        if self._unwrapper is None:
+            text = text.removesuffix("\r")
+            return self._read_own(text, text, source, position)
+        return self._read_inner(self._unwrapper.lines(text, source), position)
+
+    def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
+        """What lines state that a carrier broke and the file does not end."""
+        return self._read_inner(self._unwrapper.rest() if self._unwrapper else (), position)
+
+    def _read_inner(
+        self, lines: Iterable[tuple[str, str, str]], position: int
+    ) -> Iterator[Evidence | Unread]:
+        for own, text, source in lines:
+            yield from self._read_own(own, text, source, position)
+
+    def _read_own(
+        self, text: str, raw: str, source: str, position: int
+    ) -> Iterator[Evidence | Unread]:
+        """What a line with RocketMQ's head states; `raw`: as it stands in the file."""
         if not text or text.isspace():
             return
-        text = text.removesuffix("\r")
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
+        if raw != text:
+            results = tuple(
+                replace(piece, raw=storable(raw)) if isinstance(piece, Unread) else piece
+                for piece in results
+            )
         self.stats.lines += 1
-        self.note_first_line(text)
+        self.note_first_line(raw)
         if (
             results
             and self.file.kind == CLIENT_LOG
@@ -276,7 +318,7 @@ class FileReader:
             self.stats.local_times += 1
         if results and BROKEN_TEXT.search(text):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
-            results = (unread(source, text, broken),)
+            results = (unread(source, raw, broken),)
         refused = any(isinstance(piece, Unread) for piece in results)
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
@@ -309,8 +351,10 @@ class FileReader:
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)
             return
-        results = parser(text, name, **zone)
-        if PROPERTIES in text and self.file.arguments[0:1] == ("consumerStatus",):
+        of_admin = self.file.kind == ADMIN
+        answer = dashboard_answer(self.file.arguments[0], text, name) if of_admin else None
+        results = parser(text, name, **zone) if answer is None else answer
+        if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)

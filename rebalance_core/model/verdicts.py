@@ -54,6 +54,7 @@ ASSIGNED: Final = "ASSIGNED"
 STALE_DUMP: Final = "STALE_DUMP"
 LOG_ENDED: Final = "LOG_ENDED"
 STRATEGY: Final = "STRATEGY"
+STATIC_TOPIC: Final = "STATIC_TOPIC"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
@@ -67,6 +68,8 @@ REASONS = {
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
     LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
     STRATEGY: "the group's strategy or its parameters are not known",
+    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
+    "brokers, which is not modelled",
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
