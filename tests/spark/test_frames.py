@@ -1,5 +1,7 @@
 """What `assert_same_rows` overlooks, and what it does not."""
 
+from typing import Any
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -7,7 +9,7 @@ from pyspark.sql import functions as sf
 from tests.spark.frames import assert_same_rows, frame_of
 
 DDL = "a INT, b ARRAY<STRUCT<c: STRING, d: ARRAY<BIGINT>>>, e DOUBLE"
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"a": 1, "b": [("x", [1, None])], "e": float("nan")},
     {"a": None, "b": None, "e": 0.5},
     {"a": 1, "b": [], "e": None},
@@ -39,7 +41,7 @@ def test_order_and_nullability_do_not_count(spark: SparkSession) -> None:
         (ROWS, DDL.replace("c:", "k:")),
     ],
 )
-def test_all_else_counts(spark: SparkSession, rows: list[dict[str, object]], ddl: str) -> None:
+def test_all_else_counts(spark: SparkSession, rows: list[dict[str, Any]], ddl: str) -> None:
     frames: list[DataFrame] = [frame_of(spark, ROWS, DDL), frame_of(spark, rows, ddl)]
     for found, expected in (frames, frames[::-1]):
         with pytest.raises(Exception, match=r"(?s).+") as raised:
