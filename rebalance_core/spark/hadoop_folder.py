@@ -24,7 +24,7 @@ class HadoopFolder:
                 f"{self.location} is reached through Hadoop in a driver of one's own, and Spark "
                 "Connect gives none; name a folder that this host and the executors share, or s3://"
             )
-        self._jvm = context._jvm
+        self._jvm: Any = context._jvm
         configuration = context._jsc.hadoopConfiguration()
         self._files = self._path().getFileSystem(configuration)
 
@@ -89,7 +89,8 @@ def remote_files(location: str, session: Any) -> list[tuple[str, int]] | None:
     context = context_of(session)
     if context is None:
         return _listed(location, session)
-    path = context._jvm.org.apache.hadoop.fs.Path(location)
+    jvm: Any = context._jvm
+    path = jvm.org.apache.hadoop.fs.Path(location)
     files = path.getFileSystem(context._jsc.hadoopConfiguration())
     if not files.exists(path):
         return None

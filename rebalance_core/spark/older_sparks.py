@@ -8,6 +8,7 @@ session, not by the methods of its frames.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ def require_connect() -> None:
 
     pyspark's own words differ by version, and name one package at a time.
     """
-    import grpc_status  # noqa: F401
+    for name in ("google.rpc", "grpc_status"):
+        import_module(name)
 
 
 def context_of(session: SparkSession) -> SparkContext | None:

@@ -359,6 +359,9 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     return {name: entry for name, entry in found.items() if entry is not None}
 
 
+_OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
+
+
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
@@ -374,7 +377,7 @@ def read_table(
     try:
         read = {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind]
         return replace(read(spark, table, path), about_rows=about)
-    except (PySparkException, *JVM_ERRORS) as error:
+    except _OF_SPARK as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
         if damage is not None:
             raise InputRefused(damage) from error

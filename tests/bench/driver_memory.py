@@ -6,6 +6,7 @@ takes. Each size has a process of its own, which merges the notes and deals the 
 `spark.ledger` does; memory is the most that it held, less what it held before.
 """
 
+import os
 import pickle
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def merged(path: Path, groups: int) -> tuple[float, float]:
 
 
 def mib(name: str) -> float:
-    return int(_status("self")[name].split()[0]) / 1024
+    return int(_status(os.getpid())[name].split()[0]) / 1024
 
 
 def main(words: list[str]) -> None:
@@ -102,8 +103,8 @@ def main(words: list[str]) -> None:
                 for task in range(groups // FLEET):
                     for note in renamed(notes, task):
                         pickle.dump(note, file)
-            again = [sys.executable, "-m", "tests.bench.driver_memory", "merge", path, str(groups)]
-            subprocess.run(again, check=True)
+            words = ["tests.bench.driver_memory", "merge", str(path), str(groups)]
+            subprocess.run([sys.executable, "-m", *words], check=True)
 
 
 if __name__ == "__main__":

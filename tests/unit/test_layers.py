@@ -40,7 +40,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),
     },
     {"process": ("numpy", "pyarrow")},
-    {"spark": ("google", "grpc_status", "numpy", "pandas", "py4j", "pyarrow", "pyspark")},
+    {"spark": ("numpy", "pandas", "py4j", "pyarrow", "pyspark")},
     {"cli": ("pyarrow",)},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

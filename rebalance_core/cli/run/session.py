@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlsplit
 
 from rebalance_core.cli.run.jvm import (
@@ -177,7 +178,8 @@ def versions(session: SparkSession) -> dict[str, str | None]:
     """Versions of Spark, Python and Java for the record of the run."""
     java = None
     if context_of(session) is not None:
-        java = str(session._jvm.System.getProperty("java.version"))
+        jvm: Any = session._jvm
+        java = str(jvm.System.getProperty("java.version"))
     return {
         "spark": session.version,
         "python": python_version(),
