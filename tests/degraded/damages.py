@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from tests.degraded.files import Files, dump_ms, host_of
+from tests.recordings.wrappings import FORMS, LOG, wrapped_files
 
 HEAD = re.compile(rb"(?m)^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 FORMAT = "%Y-%m-%d %H:%M:%S"
@@ -19,6 +20,8 @@ MESSAGE = re.compile(rb"^[^A-Za-z]*(?:INFO|WARN|ERROR|DEBUG)\S* .*? - ")
 WORDS = re.compile(rb"[A-Za-z][A-Za-z' _-]*")
 SHIFTS_S = (1, -1, 5, -5, 60, -60, 8 * 3600, -8 * 3600)
 SHARES = (0.01, 0.05, 0.1, 0.3)
+
+SETTINGS = "collection.toml"
 
 Draw = random.Random
 NOTHING = ""
@@ -197,6 +200,21 @@ def shuffled(files: Files, rng: Draw) -> str:
     return _named(logs)
 
 
+def wrapped(files: Files, rng: Draw) -> str:
+    """Logs as containers, collectors and loggers write them: all in one form, or a host's."""
+    logs = sorted(path for path in files.logs() if LOG.fullmatch(path))
+    if not logs:
+        return NOTHING
+    form, host = rng.choice(sorted(FORMS)), host_of(rng.choice(logs))
+    one_host = rng.random() < 0.3
+    chosen = [path for path in logs if not one_host or host_of(path) == host]
+    before = {path: files.text(path) for path in (*chosen, SETTINGS) if path in files.kept}
+    for path, text in wrapped_files(before, form).items():
+        if text != before[path]:
+            files.put(path, text)
+    return f"{form}, {_named(chosen)}"
+
+
 def _seconds(text: bytes) -> list[bytes]:
     """The lines of a log by second, in order; what has no head belongs to the line before."""
     parts: list[list[bytes]] = [[]]
@@ -243,5 +261,5 @@ DAMAGES: dict[str, Callable[[Files, Draw], str]] = {
 }
 """Take something away, or make it wrong."""
 
-HARMLESS: dict[str, Callable[[Files, Draw], str]] = {"shuffled": shuffled}
+HARMLESS: dict[str, Callable[[Files, Draw], str]] = {"shuffled": shuffled, "wrapped": wrapped}
 """Change the form alone."""
