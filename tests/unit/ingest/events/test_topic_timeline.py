@@ -264,3 +264,41 @@ def test_a_later_route_that_has_the_topic_brings_it_back() -> None:
     assert [r["event_type"] for r in events if r["broker_name"] == "a"] == [
         "TOPIC_CONFIG", "TOPIC_DELETED", "TOPIC_CONFIG"
     ]  # fmt: skip
+
+
+def without(*stores: tuple[str, int, str]) -> ClusterContext:
+    return replace(CONTEXT, topic_stores=stores)
+
+
+def test_a_store_that_lacks_the_topic_dates_its_end() -> None:
+    pieces = [said(5, "topic_created", **FOUR), stored(100, 4)]
+    context = without(("a", 200_000, "a/topics.json"))
+    tables = topic_tables("T", pieces, context)
+    assert [(r["event_type"], r["event_ms"]) for r in tables["cluster_events"]] == [
+        ("TOPIC_CONFIG", 5_500),
+        ("TOPIC_DELETED", 200_000),
+    ]
+    (found,) = tables["findings"]
+    assert found["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+    assert (found["first_ms"], found["last_ms"]) == (100_000, 200_000)
+
+
+@pytest.mark.parametrize(
+    "store", [("a", 104_000, "x"), ("b", 200_000, "x"), ("a", 100_000, "a:100"), ("a", 4_000, "x")]
+)
+def test_a_store_that_may_be_older_or_is_another_brokers_ends_nothing(
+    store: tuple[str, int, str],
+) -> None:
+    pieces = [said(5, "topic_created", **FOUR), stored(100, 4)]
+    events = topic_tables("T", pieces, without(store))["cluster_events"]
+    assert [row["event_type"] for row in events] == ["TOPIC_CONFIG"]
+
+
+def test_a_topic_that_a_later_store_has_again_was_made_anew() -> None:
+    pieces = [stored(100, 4), stored(300, 8)]
+    events = topic_tables("T", pieces, without(("a", 200_000, "x")))["cluster_events"]
+    assert [row["event_type"] for row in events] == [
+        "TOPIC_CONFIG",
+        "TOPIC_DELETED",
+        "TOPIC_CONFIG",
+    ]
