@@ -8,16 +8,19 @@ from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+from tests.degraded.damages import DAMAGES, HARMLESS
 from tests.degraded.trials import Trial, run_trial, table
 
 
-def _trials(seeds: range, subject: str | None, workers: int) -> Iterator[Trial]:
+def _trials(seeds: range, workers: int, **chosen: Any) -> Iterator[Trial]:
+    run_one = partial(run_trial, **chosen)
     if workers == 1:
-        yield from (run_trial(seed, subject) for seed in seeds)
+        yield from map(run_one, seeds)
         return
     with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(partial(run_trial, subject=subject), seeds, chunksize=4)
+        yield from pool.imap_unordered(run_one, seeds, chunksize=4)
 
 
 def run() -> int:
@@ -26,12 +29,13 @@ def run() -> int:
     parser.add_argument("--trials", type=int, default=60, help="how many; seeds count up")
     parser.add_argument("--seed", type=int, default=1, help="of the first; one trial replays it")
     parser.add_argument("--subject", help="this recording or case only, in place of the drawn one")
+    parser.add_argument("--kind", choices=sorted(DAMAGES | HARMLESS), help="this damage only")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="a file that gets every trial as a line more")
     chosen = parser.parse_args()
     done = []
     seeds = range(chosen.seed, chosen.seed + chosen.trials)
-    for trial in _trials(seeds, chosen.subject, chosen.workers):
+    for trial in _trials(seeds, chosen.workers, subject=chosen.subject, kind=chosen.kind):
         done.append(trial)
         if trial.wrong:
             print(trial.told(), flush=True)

@@ -55,8 +55,14 @@ class Trial:
         return "\n".join([head, *(f"    {kind}: {text}" for kind, text in self.wrong)])
 
 
-def run_trial(seed: int, subject: str | None = None) -> Trial:
-    """Damage a collection and judge what the audit says of it."""
+def run_trial(seed: int, subject: str | None = None, kind: str | None = None) -> Trial:
+    """Damage a collection and judge what the audit says of it.
+
+    Args:
+        seed: draws what is damaged and how.
+        subject: the recording or case; None: drawn.
+        kind: of damage, once; None: drawn.
+    """
     begun = time.process_time()
     rng = random.Random(f"degraded {seed}")
     cases = rng.random() < CASES
@@ -64,13 +70,14 @@ def run_trial(seed: int, subject: str | None = None) -> Trial:
     files = Files.of(subject or drawn)
     kinds, did = [], []
     harmless = rng.random() < FORM_ALONE
-    for _ in range(1 if harmless or rng.random() >= SECOND_DAMAGE else 2):
-        kind = rng.choice(sorted(HARMLESS if harmless else DAMAGES))
-        said = (HARMLESS | DAMAGES)[kind](files, rng)
+    twice = not harmless and rng.random() < SECOND_DAMAGE
+    drawn_kinds = [rng.choice(sorted(HARMLESS if harmless else DAMAGES)) for _ in range(1 + twice)]
+    for drawn_kind in drawn_kinds if kind is None else [kind]:
+        did_kind, said = drawn_kind, (HARMLESS | DAMAGES)[drawn_kind](files, rng)
         if not said:
-            kind, said = "files dropped", files_dropped(files, rng)
-        kinds.append(kind)
-        did.append(f"{kind}: {said}")
+            did_kind, said = "files dropped", files_dropped(files, rng)
+        kinds.append(did_kind)
+        did.append(f"{did_kind}: {said}")
     trial = Trial(seed, files.name, tuple(kinds), did)
     _judge(trial, files, judge.audit(files))
     trial.seconds = time.process_time() - begun
