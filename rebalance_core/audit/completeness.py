@@ -11,6 +11,7 @@ from typing import Any
 from rebalance_core.audit.case import AuditRun, Row
 from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.ingest.fact import shown
+from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, LOG_ENDED, NO_DUMP, STALE_DUMP
@@ -153,7 +154,8 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
     for row in rows:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
-        like = details["looks_like"], "" if details["lines"] == "0" else "read"
+        cut = CUT_OFF in details["why"]
+        like = details["looks_like"], "cut" if cut else "" if details["lines"] == "0" else "read"
         alike.setdefault((details["what"], place, *like), []).append(row)
     for (what, place, looks_like, read), files in sorted(alike.items()):
         details = files[0]["details"]
@@ -163,10 +165,14 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
         else:
             subject = f"{plural(len(files), 'file')} of {what} ({names})"
         how = "cannot be read"
-        if details["understood"] != "0":
+        if read == "cut":
+            how = "is cut off" if len(files) == 1 else "are cut off"
+        elif details["understood"] != "0":
             how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
         it = "it" if len(files) == 1 else "the first"
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
+        if read == "cut":
+            why = f": {it} {details['why'].removeprefix(CUT_OFF.partition(': ')[0] + ': it ')}"
         evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
         yield _incomplete(
             f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",

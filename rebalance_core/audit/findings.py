@@ -257,15 +257,21 @@ class ClusterRows:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
         dumps: the newest dump by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        coverage: what its files can tell of.
     """
 
     facts: list[Row] = field(default_factory=list)
     dumps: list[Row] = field(default_factory=list)
     broker_events: list[Row] = field(default_factory=list)
+    coverage: list[Row] = field(default_factory=list)
 
 
 def cluster_rows(
-    spans: Iterable[Row], facts: Iterable[Row], dumps: Iterable[Row], broker_events: Iterable[Row]
+    spans: Iterable[Row],
+    facts: Iterable[Row],
+    dumps: Iterable[Row],
+    broker_events: Iterable[Row],
+    coverage: Iterable[Row] = (),
 ) -> dict[str, ClusterRows]:
     """The rows by cluster.
 
@@ -274,6 +280,7 @@ def cluster_rows(
         facts: observed facts of `completeness.CLUSTER_KINDS`.
         dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
         broker_events: `BROKER_EVENT_COLUMNS` of clusters that have a span.
+        coverage: rows of the table.
     """
     clusters = {
         row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
@@ -286,6 +293,8 @@ def cluster_rows(
         clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
     for row in broker_events:
         clusters[row["cluster"]].broker_events.append(row)
+    for row in coverage:
+        clusters.setdefault(row["cluster"], ClusterRows()).coverage.append(row)
     return clusters
 
 

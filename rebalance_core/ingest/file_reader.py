@@ -27,7 +27,15 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
 )
 from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
-from rebalance_core.ingest.fact import WRONG_FILE, Fact, Unread, Unreadable, looks_like, unread
+from rebalance_core.ingest.fact import (
+    UNPARSABLE_DOCUMENT,
+    WRONG_FILE,
+    Fact,
+    Unread,
+    Unreadable,
+    looks_like,
+    unread,
+)
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
@@ -153,6 +161,7 @@ _STACK = re.compile(STACK_LINE)
 FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
+MINUTE_CHARACTERS = len("yyyy-MM-dd HH:mm")
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -204,6 +213,22 @@ class FileStats:
     """The same, the most."""
     shift_ms: int = 0
     """What was added to the times of a file that is off by a zone."""
+    first_line_at: str = ""
+    """The time of a log's first line with a head, as `last_line`."""
+    minutes: dict[str, int] = field(default_factory=dict)
+    """Of a log the lines with a head in each minute, as it is written there."""
+    local_heads: bool = False
+    """A log of a client has lines with the time of its host's zone."""
+    cut_off: str = ""
+    """Why a document is not whole; empty: nothing shows that it is not."""
+
+    def count_head(self, text: str) -> None:
+        """Count one line with a head, by the text of its time."""
+        at = text[:SECOND_CHARACTERS]
+        self.last_line = max(self.last_line, at)
+        self.first_line_at = min(self.first_line_at or at, at)
+        self.minutes[at[:MINUTE_CHARACTERS]] = self.minutes.get(at[:MINUTE_CHARACTERS], 0) + 1
+        self.local_heads |= text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
 
     def count_gap(self, gap_ms: int) -> None:
         """Count one epoch time beside a local one."""
@@ -280,7 +305,7 @@ class FileReader:
         refused = any(isinstance(piece, Unread) for piece in results)
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
-            self.stats.last_line = max(self.stats.last_line, text[:SECOND_CHARACTERS])
+            self.stats.count_head(text)
         stack = STACK if _STACK.match(text) else FOREIGN
         self.line = FOREIGN if refused else HEADED if headed else stack
         self.stats.count_line(self.line)
@@ -316,6 +341,10 @@ class FileReader:
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
         self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
+        self.stats.cut_off = next(
+            (p.message for p in results if isinstance(p, Unread) and p.code == UNPARSABLE_DOCUMENT),
+            "",
+        )
         if self.file.kind == ADMIN:
             self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)

@@ -26,6 +26,7 @@ from rebalance_core.ingest.collection import (
     open_collection,
 )
 from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
+from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread, Unreadable, file_of
 from rebalance_core.ingest.file_findings import file_findings
@@ -98,6 +99,7 @@ def read_collection(
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
+    tables["coverage"] = coverage_rows(collection, stats, assumed, context)
     whole = whole_refusals(stats)
     refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
@@ -220,9 +222,14 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total.below = total.below if part.below is None else part.below
         for code, times in part.codes.items():
             total.codes[code] = total.codes.get(code, 0) + times
-        for name in ("first_line", "looks_like", "why"):
+        for name in ("first_line", "looks_like", "why", "cut_off"):
             setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
+        begins = [one.first_line_at for one in (total, part) if one.first_line_at]
+        total.first_line_at = min(begins, default="")
+        total.local_heads |= part.local_heads
+        for minute, lines in part.minutes.items():
+            total.minutes[minute] = total.minutes.get(minute, 0) + lines
         for gap in (part.gap_low, part.gap_high):
             if gap is not None:
                 total.count_gap(gap)
@@ -273,6 +280,10 @@ _NOT_RECORDED = (
     "gap_low",
     "gap_high",
     "shift_ms",
+    "first_line_at",
+    "minutes",
+    "local_heads",
+    "cut_off",
 )
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
 

@@ -57,19 +57,21 @@ class AuditResult:
         verdicts: one a group.
         runs: the audit runs by cluster.
         incomplete: clusters of which something was not collected.
+        coverage: what the files of the clusters can tell of; None: nothing says so.
     """
 
     findings: list[Row]
     verdicts: list[Row]
     runs: Mapping[str, AuditRun]
     incomplete: frozenset[str] = frozenset()
+    coverage: pa.Table | None = None
 
     def counts(self) -> list[Count]:
         """Findings by rule, severity and acceptance, in this order."""
         return count_findings(self.findings)
 
     def tables(self, findings_per_rule: int) -> dict[str, pa.Table]:
-        """Both tables as they are written.
+        """The tables as they are written, with ``coverage``.
 
         Args:
             findings_per_rule: of each rule the worst findings are kept, open ones first.
@@ -78,10 +80,11 @@ class AuditResult:
             "findings": capped(self.findings, findings_per_rule),
             "group_verdicts": self.verdicts,
         }
-        return {
+        tables = {
             name: pa.Table.from_batches([batch_of_rows(AUDITED_TABLES[name], found)])
             for name, found in rows.items()
         }
+        return tables if self.coverage is None else tables | {"coverage": self.coverage}
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_f
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
@@ -196,6 +197,7 @@ def ingest(
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
         tables["findings"] += zone_findings(collection, shifts)
+        tables["coverage"] = coverage_rows(collection, stats, assumed, context)
         whole = whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
