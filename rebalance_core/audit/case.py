@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rebalance_core.audit.coverage import Coverage
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import (
@@ -42,6 +43,8 @@ class AuditRun:
             the tables are of no collection, and what they do not have was not committed.
         log_ends: when the broker.log of each broker that is up ends, where one was collected.
         overloads: by broker, from when to when it dropped events of its connections.
+        down: brokers that are down at the end.
+        coverage: of which times the brokers' logs tell.
     """
 
     start_ms: int
@@ -54,6 +57,8 @@ class AuditRun:
     offsets_ms: Mapping[str, int] | None = None
     log_ends: Mapping[str, int] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    coverage: Coverage = field(default_factory=Coverage)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,15 @@ from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, LOG_ENDED, NO_DUMP, STALE_DUMP
+from rebalance_core.model.verdicts import (
+    ERROR,
+    INFO,
+    LOG_BEGINS,
+    LOG_ENDED,
+    NO_DUMP,
+    NOT_COVERED,
+    STALE_DUMP,
+)
 
 # What is missing of a collection, as findings: incomplete is never green.
 
@@ -38,6 +46,24 @@ COLLECTION_INCOMPLETE = Rule(
     "Find out why the file was not copied or the command failed; collect again.",
     about=BROKER,
 )
+
+
+COVERAGE_UNKNOWN = Rule(
+    "COVERAGE_UNKNOWN",
+    INFO,
+    "The tables have no coverage, as an older ingest wrote none: of which times the files tell is "
+    "not known, so all of them count as whole.",
+    "coverage",
+    "Ingest the collection again.",
+)
+
+
+def no_coverage() -> Finding:
+    """The finding on tables without coverage."""
+    return Finding(
+        "The tables have no coverage: of which times the files tell is not known, and all count "
+        "as whole."
+    )
 
 
 def missing_brokers(
@@ -241,7 +267,9 @@ def old_collection(run: AuditRun, not_before_ms: int | None) -> Iterator[Finding
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
     STALE_DUMP: "without a recent dump of who holds its queues",
+    LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
     LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    NOT_COVERED: "of whose members or owners part was not looked at",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -251,7 +279,7 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     """The finding for the groups of which something is missing.
 
     Args:
-        reason: `NO_DUMP`, `STALE_DUMP`, `LOG_ENDED` or `UNASKED`.
+        reason: a key of `_WORDS`.
         count: how many groups.
         names: the first of them.
     """
@@ -292,8 +320,6 @@ CLUSTER_KINDS = (
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach; BROKER_STARTED: one for each start."""
-LOG_SILENT_MS = MINUTE_MS
-"""A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
 def audit_run_of(
@@ -356,6 +382,7 @@ def audit_run_of(
         offsets_ms=offsets if collected else None,
         log_ends=log_ends,
         overloads=overloads,
+        down=down,
     )
     return run, findings
 

@@ -16,11 +16,15 @@ from rebalance_core.audit.comparison import (
 )
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
+    COVERAGE_UNKNOWN,
     UNASKED,
     audit_run_of,
     incomplete_groups,
+    no_coverage,
 )
+from rebalance_core.audit.coverage import coverage_of
 from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.finding import LISTED, Finding, Rule
 from rebalance_core.audit.known_issues import (
     Acceptance,
@@ -50,8 +54,10 @@ from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
     ERROR,
+    LOG_BEGINS,
     LOG_ENDED,
     NO_DUMP,
+    NOT_COVERED,
     STALE_DUMP,
     SYSTEM,
     UNKNOWN,
@@ -68,6 +74,7 @@ RULE_FAILED = Rule(
 
 ALL_RULES: tuple[Rule, ...] = (
     COLLECTION_INCOMPLETE,
+    COVERAGE_UNKNOWN,
     *COMPARISON_RULES.values(),
     *RULES,
     NAME_SERVERS_DIFFER,
@@ -109,6 +116,7 @@ def run_cluster_rules(
     broker_events: Iterable[Mapping[str, Any]],
     stale_hours: float,
     not_before_ms: int | None = None,
+    coverage: Iterable[Mapping[str, Any]] = (),
 ) -> tuple[AuditRun, list[Row]]:
     """The audit run's view of the cluster, and the findings on the cluster as a whole.
 
@@ -118,6 +126,7 @@ def run_cluster_rules(
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
+        coverage: what the files can tell of.
     """
     facts, given = list(facts), list(broker_events)
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
@@ -128,7 +137,14 @@ def run_cluster_rules(
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
-    run = replace(run, masters=masters)
+    folders = {
+        row["broker_name"]: row["details"]["folders"].split(", ")
+        for row in facts
+        if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
+    }
+    run = replace(run, masters=masters, coverage=coverage_of(coverage, folders))
+    if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
+        rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
 
@@ -143,14 +159,17 @@ def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: in
     """
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE_DUMP, LOG_ENDED, UNASKED)
-        if reason in unknown and (compared or reason in (LOG_ENDED, UNASKED))
+        for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
+        if reason in unknown and (compared or reason not in (NO_DUMP, STALE_DUMP))
     ]
+
+
+MISSING_REASONS = (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED)
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP, LOG_ENDED):
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
@@ -177,8 +196,12 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        known = result.reason == SYSTEM
-        return result, [] if known else list(comparison_findings(case, result))
+        if result.reason == SYSTEM:
+            return result, []
+        found = comparison_findings(case, result)
+        return result, [
+            (rule, one) for rule, each in found for one in without_evidence(rule, case, [each])
+        ]
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
             _failed("The comparison", case, error)
@@ -189,7 +212,7 @@ def _by_rule(rule: Rule, case: GroupCase) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in rule.find(case)]
+        return [(rule, one) for one in without_evidence(rule, case, rule.find(case))]
     except Exception as error:  # as above
         return [_failed(rule.rule_id, case, error)]
 
@@ -349,7 +372,12 @@ def cluster_findings(
     brokers: set[str | None] = set()
     for cluster, known in clusters.items():
         runs[cluster], found = run_cluster_rules(
-            known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
+            known.facts,
+            known.dumps,
+            known.broker_events,
+            stale_hours,
+            not_before_ms,
+            known.coverage,
         )
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
         findings += [{"cluster": cluster} | row for row in found]

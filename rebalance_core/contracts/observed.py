@@ -129,7 +129,8 @@ _OTHER_KINDS = (
         "one output of mqadmin on a group, topic or broker (client_id: the file of that "
         "client): command, rows, rejected (lines not understood), error (empty: none was "
         "printed), proxy (where one was asked), queues_told (of a client's consumerStatus: false "
-        "where it ends before its queues or among them)",
+        "where it ends before its queues or among them), cut_off (true where the output ends too "
+        "early)",
         MOMENTS,
     ),
     FactKind(

@@ -79,7 +79,8 @@ def coverage_rows(
         refused = identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
             note = f"{refused.name}: {piece.message}"
-            _merge(rows, _row(_host(refused), _Stretch(refused.written_ms, refused.written_ms, note)))
+            stretch = _Stretch(refused.written_ms, refused.written_ms, note)
+            _merge(rows, _row(_host(refused), stretch))
     return list(rows.values())
 
 

@@ -127,6 +127,8 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
+    if v.get("cut_off"):
+        details["cut_off"] = True
     if v.get("queues_told") is not None:
         details["queues_told"] = v["queues_told"]
     broker, proxy = _asked(piece)

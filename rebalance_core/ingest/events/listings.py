@@ -204,7 +204,7 @@ def listed_tables(
     dumps: dict[tuple[str, int, str], list[Evidence]] = {}
     for piece in of_logged_brokers(pieces, context):
         at_ms = context.time_of(piece)
-        if context.log_had_ended(piece.place, at_ms):
+        if context.log_had_ended(piece.place, at_ms) and not piece.values.get("partial"):
             dumps.setdefault((piece.place, at_ms, file_of(piece.source)), []).append(piece)
     for (place, at_ms, _), members in dumps.items():
         listed: dict[str, list[dict[str, object]]] = {}

@@ -37,7 +37,8 @@ CONNECTION_KINDS = {
     "member": (
         "a connection of the group at the broker asked: client_id, client_addr, language, version, "
         "and of the group there subscriptions (pairs of topic and expression), consume_type, "
-        "message_model, consume_from_where (None: the output ends before it)"
+        "message_model, consume_from_where (None: the output ends before it), partial (only there, "
+        "and true, where the output is cut off: others may be members, too)"
     ),
     "group_connection": (
         "the group at the broker asked: members (connections listed), subscriptions, consume_type, "
@@ -114,7 +115,11 @@ class _ConnectionTable:
         if not self._section:
             return []
         group = {"subscriptions": tuple(self._subscriptions), **self._group}
+        if self.lacks_end:
+            group |= {"partial": True}
         members = [Fact("member", None, row | group, where) for row, where in self._members]
+        if self.lacks_end:
+            return members
         count = {"members": len(members)}
         return [*members, Fact("group_connection", None, count | group, source)]
 

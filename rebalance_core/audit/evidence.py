@@ -1,0 +1,194 @@
+"""Which evidence each rule needs beside what it is seen by, and what is said without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.coverage import Gap
+from rebalance_core.audit.dumps import broker_answers, fresh, is_system_group, subscribed_topics
+from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.model.queue import retry_topic
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+
+BROKER, ADMIN = "BROKER", "ADMIN"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The evidence without which what a rule finds proves nothing.
+
+    Attributes:
+        roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
+            topics; ADMIN, what these brokers answer to consumerConnection.
+        before_ms: how long before the finding begins they have to tell of.
+    """
+
+    roles: tuple[str, ...] = ()
+    before_ms: int = 0
+
+
+ITSELF = Needs()
+"""The line or dump that it is seen by says it all."""
+MEMBERS = Needs((BROKER, ADMIN))
+"""Who the members are: of one that holds at the end a list of them is enough."""
+EVENTS = Needs((BROKER,))
+"""What happened meanwhile."""
+CAUSES = Needs((BROKER,), PERSISTENT_MS)
+"""Whatever may explain it: an event as long before as its effects last."""
+
+RULE_NEEDS = {
+    **dict.fromkeys(
+        (
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
+            "MEMBER_SUSPENDED", "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
+            "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
+            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP", "CONFIG_OVERLAP",
+            "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD", "READ_ONLY_BROKER_COUNTED",
+            "READ_MORE_THAN_WRITTEN", "TOPIC_GONE", "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
+            "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
+            "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
+            "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
+        ),
+        MEMBERS,
+    ),
+    **dict.fromkeys(
+        (
+            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "EXPIRED_WHILE_ALIVE", "TRANSIENT_OWNERSHIP",
+            "START_SKIPPED", "START_REPLAYED", "START_FAILED", "RUNNING_NOT_LISTED",
+            "GROUP_CAME_BACK",
+        ),
+        EVENTS,
+    ),
+    **dict.fromkeys(
+        (
+            "REBALANCE_STORM", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST", "OFFSET_ROLLBACK",
+            "OFFSETS_FELL_BACK", "LOCK_WAIT", "INCONSISTENT_TAGS", "POP_ORDER_BLOCKED",
+            "MEMBER_LISTS_DIFFER", "QUEUES_NOT_READ", "MEMBERS_MULTIPLIED",
+            "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK",
+            "OWNERSHIP_DIFFERS_DUPLICATE_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
+            "OWNERSHIP_DIFFERS_UNEXPLAINED",
+        ),
+        CAUSES,
+    ),
+}  # fmt: skip
+"""By rule; every other one is `ITSELF`."""
+
+
+def group_brokers(case: GroupCase) -> set[str]:
+    """The brokers of the group's topics; of a group without members those of all it knows."""
+    topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
+    rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
+    return {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+
+
+def newest_dump_ms(case: GroupCase) -> int | None:
+    """When the group's newest dump was made; None: it has none."""
+    return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
+
+
+def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
+    """What is missing of the evidence that a finding needs; None: nothing.
+
+    Args:
+        case: the group.
+        needs: of the rule.
+        first_ms: since when it is so; None: not known.
+        last_ms: until when; None: it holds at the end.
+    """
+    if not needs.roles or is_system_group(case.consumer_group):
+        return None
+    if ADMIN in needs.roles and last_ms is None:
+        return unlogged(case) or _members_gap(case)
+    return unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
+
+
+def unlogged(case: GroupCase) -> Gap | None:
+    """A member that came or went without a line: so may others, and other lines may be missing."""
+    rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
+    first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
+    if first is None:
+        return None
+    return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+
+
+UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
+
+
+def logs_gap(
+    case: GroupCase, first_ms: int | None, last_ms: int | None, before_ms: int = 0
+) -> Gap | None:
+    """A time between these, and before, of which a log of the group's brokers tells nothing."""
+    run = case.run
+    begin = run.start_ms if first_ms is None else first_ms - before_ms
+    end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+    gaps = (
+        run.coverage.gap(broker, begin, end, down=broker in run.down)
+        for broker in sorted(group_brokers(case))
+    )
+    return next((gap for gap in gaps if gap is not None), None)
+
+
+def _members_gap(case: GroupCase) -> Gap | None:
+    """A broker that neither listed the members nor has a log that tells of all of them."""
+    if case.members and all(map(is_proxied, case.members)):
+        return None
+    answers = fresh(case, broker_answers(case), "observed_ms")
+    answered = {row["asked_broker"] for row in answers}
+    end = newest_dump_ms(case)
+    for broker in sorted(group_brokers(case) - answered - case.run.down):
+        gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
+        if gap is not None:
+            return gap
+    return None
+
+
+def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings; those that lack evidence are for information, with the reason."""
+    needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
+    for finding in found:
+        severity = finding.severity or rule.severity
+        gap = None if severity == INFO else gap_of(case, needs, finding.first_ms, finding.last_ms)
+        yield finding if gap is None else _hedged(finding, gap)
+
+
+def _hedged(finding: Finding, gap: Gap) -> Finding:
+    why = gap_text(gap)
+    return replace(
+        finding,
+        severity=INFO,
+        summary=f"{finding.summary.removesuffix('.')}; not sure: {why}.",
+        evidence={**finding.evidence, "not_covered": gap.reason, "why": why},
+        remedy=settled_by(gap),
+    )
+
+
+def gap_text(gap: Gap) -> str:
+    """The gap in words."""
+    if not gap.broker_name:
+        return "members came or went that no line of a log shows"
+    log = f"the broker.log of {gap.broker_name}"
+    if gap.reason == LOG_BEGINS and gap.to_ms is not None:
+        return f"{log} that was collected begins at {utc(gap.to_ms)}"
+    if gap.reason == LOG_ENDED and gap.from_ms is not None:
+        return f"{log} that was collected ends at {utc(gap.from_ms)}"
+    if gap.from_ms is not None and gap.to_ms is not None:
+        return f"{log} has nothing from {utc(gap.from_ms)} to {utc(gap.to_ms)}"
+    return f"{log} was not collected"
+
+
+def settled_by(gap: Gap) -> str:
+    """The one file that would settle it."""
+    if not gap.broker_name:
+        return "Collect broker.log of every broker, with all rotated files, and dump again."
+    if gap.reason == LOG_ENDED:
+        return f"Copy the broker.log of {gap.broker_name} after the dumps, up to its last line."
+    if gap.reason == LOG_BEGINS:
+        return (
+            f"Copy the older files of the broker.log of {gap.broker_name} (otherdays/), too, or "
+            f"dump consumerConnection -b {gap.broker_name}."
+        )
+    return f"Copy the broker.log of {gap.broker_name}, with all rotated files (otherdays/)."
