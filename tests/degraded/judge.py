@@ -338,9 +338,19 @@ def touched(files: Files, group: str) -> bool:
 
 
 def planted(files: Files, audited: Audited, faults: dict[str, str]) -> Iterator[tuple[str, bool]]:
-    """(group, whether its fault is named at its severity) of those whose evidence is left."""
+    """(group, whether its fault is named at its severity) of those whose own evidence is left.
+
+    That is every line of a log that names the group or a member, and every dump and store that
+    names them or its topics.
+    """
     before = whole(files.name).findings
     for group, rule in faults.items():
-        if not touched(files, group):
-            named = audited.findings.get(group, {}).get(rule, 0)
-            yield group, named >= before[group][rule]
+        words = _words(files.name)[group]
+        named = {word for word in words if word == group.encode() or b"@" in word}
+        if not any(
+            word in text
+            for path, text in files.taken
+            for word in (named if ".log" in path else words)
+        ):
+            severity = audited.findings.get(group, {}).get(rule, 0)
+            yield group, severity >= before[group][rule]
