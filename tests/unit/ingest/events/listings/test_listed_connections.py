@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,6 @@ def test_whose_line_one_broker_dropped_came_when_the_other_logged_it() -> None:
         {"starts": {"a": ((10_000, "a:1"),), "b": ((140_000, "b:1"),)}},  # and then come again
     ],
 )
-def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str, object]) -> None:
+def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str, Any]) -> None:
     pieces = [connected(150, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
     assert dated(*pieces, context=replace(BOTH, **other)) == [("1@1", 10_000)]
