@@ -76,6 +76,12 @@ class Coverage:
         return None
 
 
+def name_servers_tell(rows: Iterable[Row], at_ms: int) -> bool:
+    """False if the logs of name servers end before that: a broker that was down may be back."""
+    ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
+    return not ends or max(ends) + LOG_SILENT_MS >= at_ms
+
+
 def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Coverage:
     """The coverage of one cluster.
 

@@ -139,9 +139,10 @@ def _members_gap(case: GroupCase) -> Gap | None:
     answers = fresh(case, broker_answers(case), "observed_ms")
     answered = {row["asked_broker"] for row in answers}
     end = newest_dump_ms(case)
-    for broker in sorted(group_brokers(case) - answered - case.run.down):
-        gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
-        if gap is not None:
+    for broker in sorted(group_brokers(case) - case.run.down):
+        begin = end or 0 if broker in answered else 0  # a list needs a log that tells when they go
+        gap = case.run.coverage.gap(broker, begin, end or 0, down=end is None or broker in answered)
+        if gap is not None and not (broker in answered and gap.reason == LOG_BEGINS):
             return gap
     return None
 

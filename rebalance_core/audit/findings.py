@@ -22,7 +22,7 @@ from rebalance_core.audit.completeness import (
     incomplete_groups,
     no_coverage,
 )
-from rebalance_core.audit.coverage import coverage_of
+from rebalance_core.audit.coverage import coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.finding import LISTED, Finding, Rule
@@ -130,7 +130,10 @@ def run_cluster_rules(
     """
     facts, given = list(facts), list(broker_events)
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
-    run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
+    dumps, coverage = list(dumps), list(coverage)
+    newest = max((row["last_ms"] for row in dumps), default=0)
+    down = down_brokers(events) if name_servers_tell(coverage, newest) else frozenset[str]()
+    run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]

@@ -16,7 +16,7 @@ from rebalance_core.ingest.broker_folders import (
     switched,
     without_graceful_stops,
 )
-from rebalance_core.ingest.collection import TOPICS
+from rebalance_core.ingest.collection import PROXIES, TOPICS
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
@@ -263,6 +263,13 @@ class ClusterContext:
     def tells_since(self, at_ms: int) -> bool:
         """True if whatever happened at any broker since then stands in a log that was collected."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
+
+    def starts_at(self, piece: Evidence) -> list[int]:
+        """When the broker or proxy in whose log the piece stands started, epoch ms."""
+        if piece.source.startswith(PROXIES):
+            place = PROXIES + piece.source.removeprefix(PROXIES).partition("/")[0]
+            return [at_ms for at_ms, _ in self.proxies.starts.get(place, ())]
+        return [at_ms for at_ms, _ in self.starts.get(piece.place, ())]
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
         """True while slaves alone answer for the broker."""
