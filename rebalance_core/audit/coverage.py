@@ -54,11 +54,12 @@ class Coverage:
     known: bool = False
 
     def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
-        """The first time between these two of which no log of the broker tells; None: there is none.
+        """The first time of which no log of the broker tells; None: there is none.
 
         Args:
             broker: its name.
-            from_ms: begin; to_ms: end.
+            from_ms: begin of the time asked for.
+            to_ms: its end.
             down: the broker is down at the end, so that its log may end.
         """
         if not self.known:

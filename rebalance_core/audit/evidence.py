@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.coverage import Gap
 from rebalance_core.audit.dumps import broker_answers, fresh, is_system_group, subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule
+from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.queue import retry_topic
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
@@ -46,9 +47,9 @@ RULE_NEEDS = {
             "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
             "MEMBER_SUSPENDED", "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
-            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP", "CONFIG_OVERLAP",
-            "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD", "READ_ONLY_BROKER_COUNTED",
-            "READ_MORE_THAN_WRITTEN", "TOPIC_GONE", "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
+            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
+            "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
+            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE", "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
             "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
             "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
             "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
@@ -70,7 +71,7 @@ RULE_NEEDS = {
             "MEMBER_LISTS_DIFFER", "QUEUES_NOT_READ", "MEMBERS_MULTIPLIED",
             "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK",
             "OWNERSHIP_DIFFERS_DUPLICATE_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
-            "OWNERSHIP_DIFFERS_UNEXPLAINED",
+            "OWNERSHIP_DIFFERS_UNEXPLAINED", "COMMITS_ABOVE_END",
         ),
         CAUSES,
     ),
@@ -193,3 +194,58 @@ def settled_by(gap: Gap) -> str:
             f"dump consumerConnection -b {gap.broker_name}."
         )
     return f"Copy the broker.log of {gap.broker_name}, with all rotated files (otherdays/)."
+
+
+# What was not looked at, in one sentence.
+
+LATE_MS = 5 * MINUTE_MS
+"""Logs that begin or end so much later than others are named."""
+_LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
+
+
+def not_looked_at(rows: Iterable[Row]) -> str:
+    """What the files of one cluster do not tell of, in one sentence; empty: that is not known.
+
+    >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
+    >>> row |= {"from_ms": 0, "to_ms": 60_000}
+    >>> not_looked_at([row, row | {"role": "CLIENT"}, row | {"role": "NAME_SERVER"}])
+    'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
+    """
+    rows = list(rows)
+    if not rows:
+        return ""
+    logs = [r for r in rows if r["kind"] == "broker_log" and r["from_ms"] is not None]
+    parts = []
+    if logs:
+        begins: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        for row in logs:
+            begins[row["host"]] = min(row["from_ms"], begins.get(row["host"], row["from_ms"]))
+            ends[row["host"]] = max(row["to_ms"], ends.get(row["host"], row["to_ms"]))
+        dumped = max((r["from_ms"] or 0 for r in rows if r["role"] == "ADMIN"), default=0)
+        last = max(dumped, *ends.values())
+        parts.append(
+            f"anything before {utc(min(begins.values()))} or after {utc(last)}"
+            + _edges(begins, ends, last)
+        )
+        parts += [f"{host} from {utc(one)} to {utc(other)}" for host, one, other in _holes(logs)]
+    parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
+    broken = [row for row in rows if not row["complete"]]
+    if broken:
+        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or not readable")
+    return f"Not looked at: {'; '.join(parts)}."
+
+
+def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:
+    """Brokers whose logs begin later, or end earlier, than the others'."""
+    first_ms = min(begins.values())
+    late = [f"{h} before {utc(ms)}" for h, ms in sorted(begins.items()) if ms > first_ms + LATE_MS]
+    early = [f"{h} after {utc(ms)}" for h, ms in sorted(ends.items()) if ms < last_ms - LATE_MS]
+    return f" (of the broker.log of {listed([*late, *early], 5)})" if late or early else ""
+
+
+def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
+    for one, other in pairwise(ordered):
+        if one["host"] == other["host"]:
+            yield one["host"], one["to_ms"], other["from_ms"]

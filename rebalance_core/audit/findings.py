@@ -13,6 +13,7 @@ from rebalance_core.audit.comparison import (
     ComparisonResult,
     compare,
     comparison_findings,
+    settling,
 )
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
@@ -238,6 +239,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "members": len(case.members),
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
+        "settled_by": settling(case, result),
     }
 
 

@@ -25,11 +25,7 @@ FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}
 
 INGESTED_TABLES: dict[str, Table] = (
-    INPUT_TABLES
-    | OBSERVED_TABLES
-    | COVERAGE_TABLES
-    | {REJECTED.name: REJECTED}
-    | FINDING_TABLES
+    INPUT_TABLES | OBSERVED_TABLES | COVERAGE_TABLES | {REJECTED.name: REJECTED} | FINDING_TABLES
 )
 """Everything `ingest` writes."""
 

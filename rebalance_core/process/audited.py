@@ -25,13 +25,14 @@ from rebalance_core.audit.changes import (
     earlier_findings,
     truncated_rules,
 )
+from rebalance_core.audit.evidence import not_looked_at
 from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import LedgerWritten
-from rebalance_core.model.verdicts import INFO
+from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
@@ -65,6 +66,23 @@ class AuditResult:
     runs: Mapping[str, AuditRun]
     incomplete: frozenset[str] = frozenset()
     coverage: pa.Table | None = None
+
+    def not_looked_at(self) -> str:
+        """What the files do not tell of: one sentence a cluster; empty: nothing says so."""
+        by_cluster: dict[str, list[Row]] = {}
+        for row in [] if self.coverage is None else self.coverage.to_pylist():
+            by_cluster.setdefault(row["cluster"], []).append(row)
+        said = {name: not_looked_at(rows) for name, rows in sorted(by_cluster.items())}
+        return " ".join(said.values() if len(said) < 2 else (f"{n}: {s}" for n, s in said.items()))
+
+    def unknown(self) -> list[Row]:
+        """The groups whose ownership is UNKNOWN, with the one file or command that settles it."""
+        names = ("cluster", "consumer_group", "reason", "settled_by")
+        return [
+            {name: row[name] for name in names}
+            for row in self.verdicts
+            if row["verdict"] == UNKNOWN and row["reason"] != SYSTEM
+        ]
 
     def counts(self) -> list[Count]:
         """Findings by rule, severity and acceptance, in this order."""
