@@ -136,24 +136,28 @@ def newest_dump(files: Files, group: str) -> int | None:
 
 def deserved(files: Files, group: str) -> Named:
     """What stands against a group: by the whole collection, or as it was at its newest dump."""
-    found = dict(whole(files.name).findings.get(group, {}))
-    at_ms = newest_dump(files, group)
-    if at_ms is not None:
-        for logs_too in (False, True):
-            for rule, severity in (
-                _until(files.name, at_ms, logs_too).findings.get(group, {}).items()
-            ):
-                found[rule] = max(found.get(rule, 0), severity)
+    found: Named = {}
+    for audited in (whole(files.name), *_at_newest_dump(files, group)):
+        for rule, severity in audited.findings.get(group, {}).items():
+            found[rule] = max(found.get(rule, 0), severity)
     return found
 
 
 def differed(files: Files, group: str) -> bool:
     """Whether live ownership differed at the newest dump, by all that tells of that time."""
-    at_ms = newest_dump(files, group)
-    known = [whole(files.name)]
-    if at_ms is not None:
-        known = [_until(files.name, at_ms, logs_too) for logs_too in (False, True)]
+    known = _at_newest_dump(files, group) or [whole(files.name)]
     return any(a.verdicts.get(group, {}).get("verdict") == "DIFFERS" for a in known)
+
+
+def _at_newest_dump(files: Files, group: str) -> list[Audited]:
+    """What all files say of the time of the group's newest dump that is left.
+
+    Empty: it is that of the whole collection, or there is none.
+    """
+    at_ms = newest_dump(files, group)
+    if at_ms is None or at_ms == newest_dump(Files.of(files.name), group):
+        return []
+    return [_until(files.name, at_ms, logs_too) for logs_too in (False, True)]
 
 
 @cache
