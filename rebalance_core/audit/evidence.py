@@ -8,11 +8,18 @@ from itertools import pairwise
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.coverage import Gap
-from rebalance_core.audit.dumps import broker_answers, fresh, is_system_group, subscribed_topics
+from rebalance_core.audit.dumps import (
+    broker_answers,
+    flag,
+    fresh,
+    is_system_group,
+    subscribed_topics,
+)
 from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.subscriptions import is_proxied
-from rebalance_core.model.queue import retry_topic
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.queue import is_retry_topic, retry_topic
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
@@ -83,7 +90,39 @@ def group_brokers(case: GroupCase) -> set[str]:
     """The brokers of the group's topics; of a group without members those of all it knows."""
     topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
     rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
-    return {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+    brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+    return brokers | shown_brokers(case)
+
+
+def shown_brokers(case: GroupCase) -> set[str]:
+    """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
+    rows = (*case.facts("HELD_QUEUE"), *case.facts("QUEUE_PROGRESS"))
+    return {row["broker_name"] for row in rows}
+
+
+def contradicted(case: GroupCase) -> bool:
+    """True if a member says in the end that it subscribes other topics than the logs tell."""
+    last: dict[str, Row] = {}
+    for row in case.rows("observed_members"):
+        own = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
+        if own and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
+            last[row["client_id"]] = row
+    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    for member in case.members:
+        row = last.get(member["client_id"])
+        if row is None or member["subscriptions"] is None or row["source"] in cut:
+            continue
+        told = {topic for topic in row["subscriptions"] or () if not is_retry_topic(topic)}
+        known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
+        changed = any(
+            event["event_type"] in (SUBSCRIBE, UNSUBSCRIBE, CONSUMER_JOIN)
+            and event["client_id"] == member["client_id"]
+            and event["event_ms"] > row["observed_ms"] - SETTLING_MS
+            for event in case.rows("cluster_events")
+        )
+        if told and told != known and not changed:
+            return True
+    return False
 
 
 def newest_dump_ms(case: GroupCase) -> int | None:
@@ -111,11 +150,13 @@ def unlogged(case: GroupCase) -> Gap | None:
     """A member that came or went without a line: so may others, and other lines may be missing."""
     rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
-    if first is None:
-        return None
-    return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+    if first is not None:
+        return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+    return Gap(NOT_COVERED, "", None, None) if contradicted(case) else None
 
 
+SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
+"""Brokers learn with the next heartbeat what a client subscribes."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
 
 
@@ -171,7 +212,7 @@ def _hedged(finding: Finding, gap: Gap) -> Finding:
 def gap_text(gap: Gap) -> str:
     """The gap in words."""
     if not gap.broker_name:
-        return "members came or went that no line of a log shows"
+        return "members came, went or changed their topics, and no line of a log shows it"
     log = f"the broker.log of {gap.broker_name}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"
