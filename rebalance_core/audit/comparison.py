@@ -30,7 +30,15 @@ from rebalance_core.audit.dumps import (
     queue_of,
     unreadable_topics,
 )
-from rebalance_core.audit.evidence import CAUSES, MEMBERS, gap_of, gap_text, settled_by, unlogged
+from rebalance_core.audit.evidence import (
+    CAUSES,
+    MEMBERS,
+    gap_of,
+    gap_text,
+    settled_by,
+    shown_brokers,
+    unlogged,
+)
 from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.observations import (
     COMMAND_MS,
@@ -325,7 +333,7 @@ def _logged_until(case: GroupCase) -> int | None:
 
 def _brokers(case: GroupCase) -> set[str]:
     owned = {row["broker_name"] for row in case.owned}
-    return owned | {row["broker_name"] for row in case.rows("topics")}
+    return owned | {row["broker_name"] for row in case.rows("topics")} | shown_brokers(case)
 
 
 def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:

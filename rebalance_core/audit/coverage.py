@@ -32,13 +32,17 @@ class Gap:
 
     Attributes:
         reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED.
-        broker_name: whose log; what: which time, in words.
+        host: whose log, a broker's name or a client's folder; empty: of no single one.
+        from_ms: since when; None: since ever.
+        to_ms: until when; None: to the end.
+        kind: of which file.
     """
 
     reason: str
-    broker_name: str
+    host: str
     from_ms: int | None
     to_ms: int | None
+    kind: str = "broker.log"
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,12 @@ class Coverage:
     Attributes:
         known: False: the tables say nothing of it, as those of an older ingest or of no collection:
             everything counts as covered.
+        client_holes: pauses of the logs of clients: host, from and to when it tells nothing.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
+    client_holes: tuple[tuple[str, int, int], ...] = ()
 
     def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
         """The first time of which no log of the broker tells; None: there is none.
@@ -100,7 +106,15 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
         for broker, hosts in folders.items()
     }
-    return Coverage(brokers, bool(rows))
+    return Coverage(brokers, bool(rows), tuple(_holes(rows)))
+
+
+def _holes(rows: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    logs = [row for row in rows if row["kind"] == "client_log" and row["from_ms"] is not None]
+    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
+    for one, other in pairwise(ordered):
+        if one["host"] == other["host"]:
+            yield one["host"], one["to_ms"], other["from_ms"]
 
 
 def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:

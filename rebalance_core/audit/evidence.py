@@ -8,14 +8,22 @@ from itertools import pairwise
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
 from rebalance_core.audit.coverage import Gap
-from rebalance_core.audit.dumps import broker_answers, fresh, is_system_group, subscribed_topics
+from rebalance_core.audit.dumps import (
+    broker_answers,
+    flag,
+    fresh,
+    is_system_group,
+    subscribed_topics,
+)
 from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.subscriptions import is_proxied
-from rebalance_core.model.queue import retry_topic
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.queue import is_retry_topic, retry_topic
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
+CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +34,14 @@ class Needs:
         roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
             topics; ADMIN, what these brokers answer to consumerConnection.
         before_ms: how long before the finding begins they have to tell of.
+        clients: the logs of clients, too, may have no hole meanwhile.
+        offsets: the broker's consumerOffset.json has to be copied before it begins.
     """
 
     roles: tuple[str, ...] = ()
     before_ms: int = 0
+    clients: bool = False
+    offsets: bool = False
 
 
 ITSELF = Needs()
@@ -45,7 +57,7 @@ RULE_NEEDS = {
     **dict.fromkeys(
         (
             "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
-            "MEMBER_SUSPENDED", "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
+            "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
             "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
             "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
@@ -59,11 +71,13 @@ RULE_NEEDS = {
     **dict.fromkeys(
         (
             "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "EXPIRED_WHILE_ALIVE", "TRANSIENT_OWNERSHIP",
-            "START_SKIPPED", "START_REPLAYED", "START_FAILED", "RUNNING_NOT_LISTED",
+            "START_FAILED", "RUNNING_NOT_LISTED",
             "GROUP_CAME_BACK",
         ),
         EVENTS,
     ),
+    "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
+    **dict.fromkeys(("START_SKIPPED", "START_REPLAYED"), Needs((BROKER,), offsets=True)),
     **dict.fromkeys(
         (
             "REBALANCE_STORM", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST", "OFFSET_ROLLBACK",
@@ -83,7 +97,39 @@ def group_brokers(case: GroupCase) -> set[str]:
     """The brokers of the group's topics; of a group without members those of all it knows."""
     topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
     rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
-    return {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+    brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+    return brokers | shown_brokers(case)
+
+
+def shown_brokers(case: GroupCase) -> set[str]:
+    """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
+    rows = (*case.facts("HELD_QUEUE"), *case.facts("QUEUE_PROGRESS"))
+    return {row["broker_name"] for row in rows}
+
+
+def contradicted(case: GroupCase) -> bool:
+    """True if a member says in the end that it subscribes other topics than the logs tell."""
+    last: dict[str, Row] = {}
+    for row in case.rows("observed_members"):
+        own = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
+        if own and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
+            last[row["client_id"]] = row
+    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    for member in case.members:
+        row = last.get(member["client_id"])
+        if row is None or member["subscriptions"] is None or row["source"] in cut:
+            continue
+        told = {topic for topic in row["subscriptions"] or () if not is_retry_topic(topic)}
+        known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
+        changed = any(
+            event["event_type"] in (SUBSCRIBE, UNSUBSCRIBE, CONSUMER_JOIN)
+            and event["client_id"] == member["client_id"]
+            and event["event_ms"] > row["observed_ms"] - SETTLING_MS
+            for event in case.rows("cluster_events")
+        )
+        if told and told != known and not changed:
+            return True
+    return False
 
 
 def newest_dump_ms(case: GroupCase) -> int | None:
@@ -102,6 +148,10 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     """
     if not needs.roles or is_system_group(case.consumer_group):
         return None
+    if needs.clients and (hole := _client_hole(case, first_ms, last_ms)) is not None:
+        return hole
+    if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
+        return late
     if ADMIN in needs.roles and last_ms is None:
         return unlogged(case) or _members_gap(case)
     return unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
@@ -111,11 +161,13 @@ def unlogged(case: GroupCase) -> Gap | None:
     """A member that came or went without a line: so may others, and other lines may be missing."""
     rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
-    if first is None:
-        return None
-    return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+    if first is not None:
+        return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+    return Gap(NOT_COVERED, "", None, None) if contradicted(case) else None
 
 
+SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
+"""Brokers learn with the next heartbeat what a client subscribes."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
 
 
@@ -131,6 +183,25 @@ def logs_gap(
         for broker in sorted(group_brokers(case))
     )
     return next((gap for gap in gaps if gap is not None), None)
+
+
+def _client_hole(case: GroupCase, first_ms: int | None, last_ms: int | None) -> Gap | None:
+    """A time of which a log of some client tells nothing: it may be of any member."""
+    for host, from_ms, to_ms in case.run.coverage.client_holes:
+        if from_ms < (last_ms or case.run.end_ms) and to_ms > (first_ms or case.run.start_ms):
+            return Gap(NOT_COVERED, host, from_ms, to_ms, kind=CLIENT_LOG)
+    return None
+
+
+def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
+    """A broker whose stored offsets were not copied before: what was committed is not known."""
+    stores = case.run.offsets_ms
+    if not case.run.coverage.known or stores is None or first_ms is None:
+        return None
+    for broker in sorted(group_brokers(case)):
+        if stores.get(broker, first_ms + 1) > first_ms:
+            return Gap(LOG_BEGINS, broker, None, stores.get(broker), kind=OFFSETS)
+    return None
 
 
 def _members_gap(case: GroupCase) -> Gap | None:
@@ -170,9 +241,9 @@ def _hedged(finding: Finding, gap: Gap) -> Finding:
 
 def gap_text(gap: Gap) -> str:
     """The gap in words."""
-    if not gap.broker_name:
-        return "members came or went that no line of a log shows"
-    log = f"the broker.log of {gap.broker_name}"
+    if not gap.host:
+        return "members came, went or changed their topics, and no line of a log shows it"
+    log = f"the {gap.kind} of {gap.host}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"
     if gap.reason == LOG_ENDED and gap.from_ms is not None:
@@ -184,16 +255,20 @@ def gap_text(gap: Gap) -> str:
 
 def settled_by(gap: Gap) -> str:
     """The one file that would settle it."""
-    if not gap.broker_name:
+    if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
+    if gap.kind == OFFSETS:
+        return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
+    if gap.kind == CLIENT_LOG:
+        return f"Copy all files of the rocketmq_client.log of {gap.host} (other_days/), too."
     if gap.reason == LOG_ENDED:
-        return f"Copy the broker.log of {gap.broker_name} after the dumps, up to its last line."
+        return f"Copy the broker.log of {gap.host} after the dumps, up to its last line."
     if gap.reason == LOG_BEGINS:
         return (
-            f"Copy the older files of the broker.log of {gap.broker_name} (otherdays/), too, or "
-            f"dump consumerConnection -b {gap.broker_name}."
+            f"Copy the older files of the broker.log of {gap.host} (otherdays/), too, or "
+            f"dump consumerConnection -b {gap.host}."
         )
-    return f"Copy the broker.log of {gap.broker_name}, with all rotated files (otherdays/)."
+    return f"Copy the broker.log of {gap.host}, with all rotated files (otherdays/)."
 
 
 # What was not looked at, in one sentence.

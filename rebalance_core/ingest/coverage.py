@@ -31,12 +31,12 @@ _ROLES = {"namesrv": "NAME_SERVER", "brokers": "BROKER", "proxy": "PROXY", "clie
 START_MS = 10_000
 """A broker prints its settings, and what it loads, in the seconds before and after its start."""
 
-# Pauses: minutes in which a broker wrote nothing, where else it writes all the time.
+# Pauses: minutes in which a process wrote nothing, where else it writes all the time.
 #
-# A broker that runs registers at its name servers every 30 s, and says so. A log of which some
-# templates were left out has pauses everywhere: there a pause shows nothing.
+# A broker that runs registers at its name servers every 30 s, and says so; a client commits every
+# 5 s. A log of which some templates were left out has pauses everywhere: there one shows nothing.
 
-PAUSE_MINUTES = 3
+PAUSE_MINUTES = 2
 USUAL_TIMES = 3
 """A pause that shows something is so many times as long as what is usual in its log."""
 
@@ -203,7 +203,7 @@ def _stretches(
     starts = [] if folder is None else [ms for ms, _ in context.starts.get(folder.place, ())]
     ends = [] if folder is None else [ms for ms, _ in context.ends.get(folder.place, ())]
     pauses: list[tuple[int, int]] = []
-    if host[2] == BROKER_LOG:
+    if host[2] in (BROKER_LOG, CLIENT_LOG):
         minutes = {m for name in spans for m in _minutes(counted[name], settled[name][1])}
         # who was away and came back, or was frozen, had nothing to write
         pauses = [
