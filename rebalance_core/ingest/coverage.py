@@ -53,6 +53,7 @@ def coverage_rows(
     stats: Iterable[FileStats],
     assumed: Assumptions,
     context: ClusterContext,
+    offsets: Mapping[tuple[str, str], int],
 ) -> list[Row]:
     """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
 
@@ -61,6 +62,7 @@ def coverage_rows(
         stats: how each was understood, its times corrected.
         assumed: the zone of files that ``collection.toml`` names none for.
         context: of the cluster.
+        offsets: by kind of log and folder how far the host's clock is behind.
     """
     counted = {one.name: one for one in stats}
     by_host: dict[tuple[str, str, str], list[CollectedFile]] = {}
@@ -74,7 +76,7 @@ def coverage_rows(
         else:
             found = _of_documents(host, files, counted, collection, assumed)
         for row in found:
-            _merge(rows, row)
+            _merge(rows, row | {"clock_offset_ms": offsets.get((host[2], files[0].place))})
     for piece in collection.refused:
         refused = identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:

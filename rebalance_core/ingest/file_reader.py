@@ -161,6 +161,9 @@ _STACK = re.compile(STACK_LINE)
 FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
+CHANGED = "changed"
+"""A mark: a member came, and a broker told the others."""
+MOST_MARKS = 200
 MINUTE_CHARACTERS = len("yyyy-MM-dd HH:mm")
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
@@ -219,8 +222,17 @@ class FileStats:
     """Of a log the lines with a head in each minute, as it is written there."""
     local_heads: bool = False
     """A log of a client has lines with the time of its host's zone."""
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    """Moments that a broker and a client both log, by what happened; the first ones."""
     cut_off: str = ""
     """Why a document is not whole; empty: nothing shows that it is not."""
+
+    def mark(self, name: str, at_ms: int) -> None:
+        """Keep one moment that another host logs, too."""
+        if name in self.marks or len(self.marks) < MOST_MARKS:
+            times = self.marks.setdefault(name, [])
+            if len(times) < MOST_MARKS:
+                times.append(at_ms)
 
     def count_head(self, text: str) -> None:
         """Count one line with a head, by the text of its time."""
@@ -385,6 +397,7 @@ class FileReader:
                 continue
             self.stats.facts += 1
             self._note_gap(piece)
+            self._note_mark(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -409,6 +422,18 @@ class FileReader:
             return
         if at_ms is not None and known is not None:
             self.stats.count_gap(known - at_ms)
+
+    def _note_mark(self, fact: Fact) -> None:
+        """What a broker and a client log of one moment."""
+        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG):
+            return
+        if fact.kind == "notified":
+            self.stats.mark(CHANGED, fact.at_ms)
+        elif fact.kind == "heartbeat":
+            self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
+        elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
+            self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
+            self.stats.mark(CHANGED, fact.values["beat_ms"])
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

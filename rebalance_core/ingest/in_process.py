@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.clock_offsets import clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection import (
@@ -87,6 +88,9 @@ def read_collection(
             progress(done, len(files))
     shifts = zone_shifts(collection, stats)
     stats, evidence = in_step(stats, shifts), list(corrected(evidence, shifts))
+    clocks = clock_shifts(collection, stats)
+    if clocks:
+        stats, evidence = in_step(stats, clocks.heads), list(clocks.corrected(evidence))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
@@ -95,11 +99,12 @@ def read_collection(
         *tables.get("findings", []),
         *file_findings(collection, stats, assumed, context),
         *zone_findings(collection, shifts),
+        *offset_findings(clocks),
     ]
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
-    tables["coverage"] = coverage_rows(collection, stats, assumed, context)
+    tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
     whole = whole_refusals(stats)
     refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
@@ -228,6 +233,8 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         begins = [one.first_line_at for one in (total, part) if one.first_line_at]
         total.first_line_at = min(begins, default="")
         total.local_heads |= part.local_heads
+        for name, times in part.marks.items():
+            total.marks[name] = [*total.marks.get(name, ()), *times]
         for minute, lines in part.minutes.items():
             total.minutes[minute] = total.minutes.get(minute, 0) + lines
         for gap in (part.gap_low, part.gap_high):
@@ -283,6 +290,7 @@ _NOT_RECORDED = (
     "first_line_at",
     "minutes",
     "local_heads",
+    "marks",
     "cut_off",
 )
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
