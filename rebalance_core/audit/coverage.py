@@ -17,6 +17,10 @@ LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
+NAME_SERVERS = "the name servers"
+"""The host of a gap in their logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A stretch of a log that was collected; ``from_start``: there was nothing to tell before."""
@@ -53,11 +57,14 @@ class Coverage:
         known: False: the tables say nothing of it, as those of an older ingest or of no collection:
             everything counts as covered.
         client_holes: pauses of the logs of clients: host, from and to when it tells nothing.
+        name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
+            None: none was collected.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
     client_holes: tuple[tuple[str, int, int], ...] = ()
+    name_servers_ms: int | None = 0
 
     def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
         """The first time of which no log of the broker tells; None: there is none.
@@ -83,6 +90,15 @@ class Coverage:
         return None
 
 
+    def name_server_gap(self, from_ms: int) -> Gap | None:
+        """That no name server's log tells of that time; None: one does."""
+        begin = self.name_servers_ms
+        if not self.known or (begin is not None and begin <= from_ms):
+            return None
+        reason = NOT_COVERED if begin is None else LOG_BEGINS
+        return Gap(reason, NAME_SERVERS, None, begin, kind="log")
+
+
 def name_servers_tell(rows: Iterable[Row], at_ms: int) -> bool:
     """False if the logs of name servers end before that: a broker that was down may be back."""
     ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
@@ -106,7 +122,19 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
         for broker, hosts in folders.items()
     }
-    return Coverage(brokers, bool(rows), tuple(_holes(rows)))
+    return Coverage(brokers, bool(rows), tuple(_holes(rows)), _name_servers_ms(rows))
+
+
+def _name_servers_ms(rows: Iterable[Row]) -> int | None:
+    """As `Coverage.name_servers_ms`: a cluster's name servers start before its brokers."""
+    begins: dict[str, int] = {}
+    for row in rows:
+        if row["from_ms"] is not None:
+            begins[row["kind"]] = min(row["from_ms"], begins.get(row["kind"], row["from_ms"]))
+    own = begins.get("namesrv_log")
+    if own is None:
+        return None
+    return 0 if own <= begins.get("broker_log", own) + LOG_SILENT_MS else own
 
 
 def _holes(rows: Iterable[Row]) -> Iterator[tuple[str, int, int]]:

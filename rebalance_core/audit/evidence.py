@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
-from rebalance_core.audit.coverage import Gap
+from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.dumps import (
     broker_answers,
     flag,
@@ -36,12 +36,14 @@ class Needs:
         before_ms: how long before the finding begins they have to tell of.
         clients: the logs of clients, too, may have no hole meanwhile.
         offsets: the broker's consumerOffset.json has to be copied before it begins.
+        routes: a name server's log has to tell of it: which brokers were up.
     """
 
     roles: tuple[str, ...] = ()
     before_ms: int = 0
     clients: bool = False
     offsets: bool = False
+    routes: bool = False
 
 
 ITSELF = Needs()
@@ -50,7 +52,7 @@ MEMBERS = Needs((BROKER, ADMIN))
 """Who the members are: of one that holds at the end a list of them is enough."""
 EVENTS = Needs((BROKER,))
 """What happened meanwhile."""
-CAUSES = Needs((BROKER,), PERSISTENT_MS)
+CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
 """Whatever may explain it: an event as long before as its effects last."""
 
 RULE_NEEDS = {
@@ -70,12 +72,13 @@ RULE_NEEDS = {
     ),
     **dict.fromkeys(
         (
-            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "EXPIRED_WHILE_ALIVE", "TRANSIENT_OWNERSHIP",
+            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
             "GROUP_CAME_BACK",
         ),
         EVENTS,
     ),
+    "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
     "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
     **dict.fromkeys(("START_SKIPPED", "START_REPLAYED"), Needs((BROKER,), offsets=True)),
     **dict.fromkeys(
@@ -154,7 +157,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return late
     if ADMIN in needs.roles and last_ms is None:
         return unlogged(case) or _members_gap(case)
-    return unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
+    gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
+    if gap is None and needs.routes:
+        begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
+        gap = case.run.coverage.name_server_gap(begin)
+    return gap
 
 
 def unlogged(case: GroupCase) -> Gap | None:
@@ -259,6 +266,8 @@ def settled_by(gap: Gap) -> str:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:
         return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
+    if gap.host == NAME_SERVERS:
+        return "Copy namesrv.log of every name server, with all rotated files."
     if gap.kind == CLIENT_LOG:
         return f"Copy all files of the rocketmq_client.log of {gap.host} (other_days/), too."
     if gap.reason == LOG_ENDED:

@@ -36,9 +36,9 @@ START_MS = 10_000
 # A broker that runs registers at its name servers every 30 s, and says so; a client commits every
 # 5 s. A log of which some templates were left out has pauses everywhere: there one shows nothing.
 
-PAUSE_MINUTES = 2
+PAUSE_MINUTES = 1
 USUAL_TIMES = 3
-"""A pause that shows something is so many times as long as what is usual in its log."""
+"""A pause that shows something is so many times as long as the usual one; most logs have none."""
 
 
 @dataclass(frozen=True)
@@ -240,5 +240,5 @@ def _pauses(minutes: list[int]) -> Iterator[tuple[int, int]]:
     usual = gaps[len(gaps) * 9 // 10] if gaps else 0
     for earlier, later in pairwise(minutes):
         gap = (later - earlier) // MINUTE_MS
-        if gap > PAUSE_MINUTES and gap > USUAL_TIMES * usual:
+        if gap > PAUSE_MINUTES and gap > USUAL_TIMES * (usual - 1):
             yield earlier + MINUTE_MS - 1, later
