@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+)
 from rebalance_core.audit.coverage import Gap
 from rebalance_core.audit.dumps import (
     broker_answers,
@@ -15,7 +23,6 @@ from rebalance_core.audit.dumps import (
     is_system_group,
     subscribed_topics,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
