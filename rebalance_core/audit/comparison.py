@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import (
     CLASSES,
@@ -39,7 +39,6 @@ from rebalance_core.audit.evidence import (
     shown_brokers,
     unlogged,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     LONGEST_ROUND_MS,

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, Row
-from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
+from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, listed, plural
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, listed, plural
 from rebalance_core.audit.dumps import answers_at, broker_answers, proxy_answers, queue_of
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
-from rebalance_core.audit.finding import listed, plural
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import SECOND_MS, utc
-from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 # How late a live difference is, against the simulated futures of the change before it.

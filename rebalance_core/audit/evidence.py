@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+)
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.dumps import (
     broker_answers,
@@ -15,7 +23,6 @@ from rebalance_core.audit.dumps import (
     is_system_group,
     subscribed_topics,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
@@ -63,7 +70,8 @@ RULE_NEEDS = {
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
             "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
             "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
-            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE", "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
+            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE",
+            "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
             "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
             "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
             "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",

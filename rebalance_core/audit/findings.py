@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
 from rebalance_core.audit.comparison import (
     COMPARISON_RULES,
     ComparisonResult,
@@ -26,7 +26,6 @@ from rebalance_core.audit.completeness import (
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.audit.evidence import without_evidence
-from rebalance_core.audit.finding import LISTED, Finding, Rule
 from rebalance_core.audit.known_issues import (
     Acceptance,
     accept,

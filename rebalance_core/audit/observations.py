@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import (
     SAME_ROUND_MS,
     answers_at,
@@ -21,7 +30,6 @@ from rebalance_core.audit.dumps import (
     queue_of,
     readable_queues,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, is_broadcasting
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import assigned_members, is_proxied, strategy_is_known
@@ -29,8 +37,7 @@ from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import tells_queues
-from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.protocol.members import ORDER_LOCK_MS, tells_queues
 
 # Ownership as dumps and proxies show it: what one client holds and pops, and who holds one queue.
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics, listed
 from rebalance_core.audit.dumps import number, queue_of
-from rebalance_core.audit.finding import listed
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.protocol.members import ROUTE_MS
 
 MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 Value = TypeVar("Value", bound=Hashable)

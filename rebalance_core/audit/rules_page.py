@@ -1,6 +1,6 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
-from rebalance_core.audit.finding import BROKER, QUEUE, Rule
+from rebalance_core.audit.case import BROKER, QUEUE, Rule
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.audit.known_issues import KnownIssue, known_issues
 from rebalance_core.ingest.rows import OF_A_BROKER

@@ -1,32 +1,162 @@
-"""Tables read from their files, and those of one simulation, as read or made by hand."""
+"""Input tables: where their files lie, and their rows as read or as made by hand."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks import text_rows
 from rebalance_core.checks.conform import conform, conformed_schema, refuse_missing_columns
-from rebalance_core.checks.lines import UTF8, lines_of_file, not_blank, number_lines, open_unpacked
-from rebalance_core.checks.locations import (
-    format_of_table,
-    hidden,
-    local_files,
-    local_tables,
-    not_found,
-    unknown_names,
-)
 from rebalance_core.checks.parquet_rows import ParquetTable
-from rebalance_core.checks.text_rows import Lines, csv_rows, header_names, json_rows, names_of_line
+from rebalance_core.checks.text_rows import Lines
 from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.storage.place import Location, Place
+
+# Where tables lie: the rules that both carriers share, and local files found by them.
+
+_MOST_NAMES = 20
+_PATTERN_SIGNS = "*?[{"
+
+
+def format_of_table(path: str, files: Sequence[str], input_format: str | None) -> str | None:
+    """``json``, ``csv`` or ``parquet``; None if there are no files and nothing tells.
+
+    Raises:
+        UsageError: the format given is unknown.
+        InputRefused: none is given, and neither the path nor a file tells one.
+    """
+    kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
+    if input_format is not None and kind is None:
+        raise UsageError(f"input format {input_format!r} is unknown; known: json, csv, parquet")
+    kind = kind or format_of(path) or next(filter(None, map(format_of, files)), None)
+    if kind is None and files:
+        raise InputRefused(untold_format(path))
+    return kind
+
+
+def entries_of(files: Iterable[str], folder: str, table: str) -> str | None:
+    """The one file or folder among those of the files' paths that is the table; None: none is.
+
+    Raises:
+        InputRefused: there are two.
+    """
+    entries = sorted({entry for file in files if (entry := _entry(file, table)) is not None})
+    if len(entries) > 1:
+        twice = " and ".join(entry.rsplit("/", 1)[-1] for entry in entries)
+        raise InputRefused(f"{folder} holds {table} more than once: {twice}; keep one")
+    return entries[0] if entries else None
+
+
+def _entry(file: str, table: str) -> str | None:
+    """The file, or the folder above it, that bears the table's name and a known suffix or none."""
+    parts = file.split("/")
+    for end in range(len(parts), 0, -1):
+        name = parts[end - 1]
+        if name == table or (name.split(".", 1)[0] == table and format_of(name)):
+            return "/".join(parts[:end])
+    return None
+
+
+def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
+    """What to say of a required table that is not in the folder with these files."""
+    if folder is None:
+        return f"no path for {table.name} was given"
+    names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
+    there = sorted({file.rsplit("/", 1)[-1] for file in files})
+    return (
+        f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
+        f"found {', '.join(there[:_MOST_NAMES]) or 'nothing'}"
+    )
+
+
+def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) -> list[str]:
+    """The names, sorted, that are no columns."""
+    return sorted(set(names) - set(table.column_names) - set(technical))
+
+
+def local_files(location: str) -> list[str]:
+    """Absolute paths of the data files under a path, ``file:`` URI or pattern, sorted.
+
+    Hidden files and folders are passed over as Spark does.
+
+    Raises:
+        InputRefused: nothing is there, or the location is not local.
+    """
+    path = _local_path(location)
+    roots = sorted(_matches(path)) if any(s in path for s in _PATTERN_SIGNS) else [path]
+    roots = [root for root in roots if os.path.exists(root)]  # noqa: PTH110  # patterns are texts
+    if not roots:
+        raise InputRefused(f"{location} does not exist")
+    return sorted({file for root in roots for file in _data_files(Path(root))})
+
+
+def _local_path(location: str) -> str:
+    parts = urlsplit(location)
+    if len(parts.scheme) > 1 and parts.scheme != "file":
+        raise InputRefused(f"{location} is not a local path; only Spark reads it")
+    path = unquote(parts.path) if parts.scheme == "file" and "%" in location else location
+    path = path.removeprefix("file://").removeprefix("file:")
+    return os.path.abspath(path)  # noqa: PTH100  # a pattern is no path
+
+
+def _matches(pattern: str) -> list[str]:
+    """Files and folders of a pattern of Hadoop's: Python's signs, and {alternatives}."""
+    opening = pattern.find("{")
+    closing = pattern.find("}", opening)
+    if opening < 0 or closing < 0:
+        return glob(pattern, include_hidden=True)  # noqa: PTH207  # absolute patterns
+    return [
+        match
+        for choice in pattern[opening + 1 : closing].split(",")
+        for match in _matches(pattern[:opening] + choice + pattern[closing + 1 :])
+    ]
+
+
+def _data_files(root: Path) -> Iterable[str]:
+    if root.is_file():
+        return [] if hidden(root.name) else [str(root)]
+    found: list[str] = []
+    for entry in root.iterdir():
+        if not hidden(entry.name):
+            found += _data_files(entry)
+    return found
+
+
+def hidden(name: str) -> bool:
+    """True for names that Spark passes over (InMemoryFileIndex.shouldFilterOutPathName)."""
+    if name.startswith(("_common_metadata", "_metadata")):
+        return False
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The URI of every table that lies right in the folder; `InputRefused` if one is twice."""
+    locations: dict[str, str] = {}
+    for name in names:
+        try:
+            files = local_files(f"{folder.rstrip('/')}/{name}*")
+        except InputRefused:
+            continue
+        entry = entries_of((f"file://{file}" for file in files), folder, name)
+        if entry is not None:
+            locations[name] = entry
+    if not locations:
+        local_files(folder)  # refuses a folder that does not exist
+    return locations
+
+
+# Tables read from their files, and those of one simulation, as read or made by hand.
 
 # One table read from its files.
 
@@ -71,7 +201,7 @@ def _json(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list
     unknown: set[str] = set()
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files):
-        read = json_rows(table, lines)
+        read = text_rows.json_rows(table, lines)
         parts.append(read.rows)
         unknown |= read.unknown
     return pa.concat_tables(parts), unknown_names(table, unknown, TECHNICAL)
@@ -81,31 +211,33 @@ def _csv(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[
     header = _first_line(files)
     if header is None:
         return conformed_schema(table).empty_table(), []
-    names = header_names(path, header)
+    names = text_rows.header_names(path, header)
     refuse_missing_columns(table, names)
     parts = [conformed_schema(table).empty_table()]
     for lines in _lines(files, header):
-        parts.append(csv_rows(table, names, lines).rows)
+        parts.append(text_rows.csv_rows(table, names, lines).rows)
     return pa.concat_tables(parts), unknown_names(table, names, TECHNICAL)
 
 
 def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
     """The numbered lines of all files that are not blank."""
     for file in files:
-        with open_unpacked(file) as opened:
-            for batch in number_lines(lines_of_file(Path(file).name, opened), header):
-                filled = not_blank(batch[RAW])
+        with text_rows.open_unpacked(file) as opened:
+            for batch in text_rows.number_lines(
+                text_rows.lines_of_file(Path(file).name, opened), header
+            ):
+                filled = text_rows.not_blank(batch[RAW])
                 if pc.any(filled).as_py():
                     some = batch if pc.all(filled).as_py() else batch.filter(filled)
-                    yield Lines(some[RAW], some[SOURCE], some[UTF8])
+                    yield Lines(some[RAW], some[SOURCE], some[text_rows.UTF8])
 
 
 def _first_line(files: Sequence[str]) -> str | None:
     """The first line of the largest file that has one: Spark's tasks begin with it."""
     by_size = sorted(files, key=os.path.getsize, reverse=True)
     for file in by_size:
-        with open_unpacked(file) as opened:
-            for batch in lines_of_file(file, opened):
+        with text_rows.open_unpacked(file) as opened:
+            for batch in text_rows.lines_of_file(file, opened):
                 if len(batch):
                     return str(batch[RAW][0].as_py()).lstrip("\ufeff")
     return None
@@ -201,4 +333,4 @@ def input_tables_of(tables: Mapping[str, pa.Table]) -> InputTables:
 
 def _names_in_raw(rows: pa.Table) -> set[str]:
     lines = rows.column(RAW).drop_null().to_pylist()
-    return set().union(*map(names_of_line, lines))
+    return set().union(*map(text_rows.names_of_line, lines))

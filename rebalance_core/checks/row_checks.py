@@ -12,8 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.casts import as_text
-from rebalance_core.checks.conform import Found, conform, issues_array, joined_issues, with_text
+from rebalance_core.checks.conform import (
+    Found,
+    as_text,
+    conform,
+    issues_array,
+    joined_issues,
+    with_text,
+)
 from rebalance_core.checks.digest import column_hashes
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS, row_issues

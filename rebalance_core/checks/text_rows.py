@@ -1,4 +1,4 @@
-"""Lines of JSON or CSV as rows of a contract table.
+"""Lines of JSON or CSV files, which may be packed, as rows of a contract table.
 
 Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refuses, or might read
 otherwise than Python, is divided, down to few lines that Python's own modules read one by one.
@@ -6,12 +6,18 @@ otherwise than Python, is divided, down to few lines that Python's own modules r
 
 from __future__ import annotations
 
+import bz2
 import csv
-from collections.abc import Callable, Mapping, Sequence
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import NoneType
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +25,173 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.json as pj
 
-from rebalance_core.checks.casts import load_json, text_of
 from rebalance_core.checks.conform import (
     Found,
     conform,
     conformed_schema,
     issues_array,
+    load_json,
     refuse_repeated_columns,
+    text_of,
 )
 from rebalance_core.contracts import Table
+from rebalance_core.contracts.paths import CODECS
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
+from rebalance_core.model.errors import InputRefused
+
+# Text files, which may be packed, as lines, each with the file and line it came from.
+
+# Lines of text files, each with the file and line it came from.
+
+UTF8 = "_utf8"
+"""Whether a line was valid UTF-8 before it became text."""
+BLOCK_BYTES = 8 << 20
+"""Read at once: about as many rows as fit into the processor's caches with their columns."""
+_NEWLINE = 10
+_BOM = b"\xef\xbb\xbf"
+_NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), (UTF8, pa.bool_())])
+
+
+def number_lines(
+    batches: Iterable[pa.RecordBatch], header: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Number the lines of each ``split``; the lines of one must be consecutive and in order.
+
+    With a ``header``, the first line of every file must be that line and is left out.
+    """
+    open_split, line = None, 0
+    for batch in batches:
+        runs = pc.run_end_encode(batch["split"].cast(pa.string()))
+        begin = 0
+        for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            line = line if split == open_split else 0
+            path, byte = split.rsplit("@", 1)
+            name = unquote(path.rsplit("/", 1)[-1])
+            raw = batch[RAW].slice(begin, end - begin).cast(pa.string())
+            utf8 = batch[UTF8].slice(begin, end - begin)
+            if byte == "0":
+                numbers = pa.array(np.arange(line + 1, line + 1 + len(raw))).cast(pa.string())
+                source = pc.binary_join_element_wise(name, numbers, ":")
+            else:
+                source = pa.repeat(pa.scalar(f"{name}@{byte}"), len(raw))
+            skipped = 0
+            if header is not None and line == 0 and byte == "0":
+                _check_header(name, raw[0].as_py(), header)
+                skipped = 1
+            columns = [column.slice(skipped) for column in (source, raw, utf8)]
+            yield pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
+            line += end - begin
+            open_split, begin = split, end
+
+
+def _check_header(name: str, line: str, header: str) -> None:
+    if line.lstrip("\ufeff") != header:
+        raise InputRefused(
+            f"{name}: the header is {line[:200]!r}, in the other files {header[:200]!r}; "
+            "all parts of a table need the same header"
+        )
+
+
+def not_blank(lines: pa.Array) -> pa.Array:
+    """Which lines hold more than white space as Java's regular expressions know it."""
+    return pc.match_substring_regex(lines, r"[^ \t\n\x0b\f\r]")
+
+
+def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
+    """All lines in blocks, with the ``split`` that `number_lines` expects.
+
+    Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
+    start is no part of the text. What is not UTF-8 is replaced as Spark's ``make_valid_utf8`` does.
+    """
+    rest, mark = b"", _BOM
+    while True:
+        block = file.read(BLOCK_BYTES)
+        data = rest + block if rest else block
+        cut = data.rfind(b"\n") + 1 if block else len(data)
+        if cut:
+            yield _lines(name, data[:cut].removeprefix(mark))
+            mark = b""
+        rest = data[cut:]
+        if not block:
+            return
+
+
+def _lines(name: str, data: bytes) -> pa.RecordBatch:
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    octets = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(octets == _NEWLINE)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\n", b""))]
+    raw, utf8 = _as_text(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
+    split = pa.repeat(f"{quote(name)}@0", len(raw))
+    return pa.RecordBatch.from_arrays([split, raw, utf8], ["split", RAW, UTF8])
+
+
+def _as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
+    try:
+        return lines.cast(pa.string()), pa.repeat(True, len(lines))
+    except pa.ArrowInvalid:
+        texts = [line.decode("utf-8", "replace") for line in lines.to_pylist()]
+        return pa.array(texts), pa.array(map(_is_utf8, lines.to_pylist()), pa.bool_())
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Text files that may be packed, and what to say of a damaged one.
+
+_CHECKSUM = "damaged gzip (gzip stream CRC failure)"
+"""Hadoop's words for it."""
+
+
+@contextmanager
+def open_unpacked(path: str) -> Iterator[BinaryIO]:
+    """The file's content, unpacked if its suffix says that it is packed.
+
+    Raises:
+        InputRefused: it cannot be read to its end; raised while it is read, too.
+    """
+    codec = CODECS.get(Path(path).suffix)
+    try:
+        with _opened(path, codec) as file:
+            yield file
+    except EOFError as error:
+        raise InputRefused(f"{path} cannot be read: truncated {codec or 'file'}") from error
+    except gzip.BadGzipFile as error:
+        wrong = "not a gzip" if "Not a gzipped" in str(error) else _CHECKSUM
+        raise InputRefused(f"{path} cannot be read: {wrong}") from error
+    except zlib.error as error:
+        cause = str(error).rpartition(": ")[2]
+        raise InputRefused(f"{path} cannot be read: damaged gzip ({cause})") from error
+    except OSError as error:
+        cause = error.strerror or str(error)
+        wrong = f"damaged {codec} ({cause})" if codec else cause
+        raise InputRefused(f"{path} cannot be read: {wrong}") from error
+
+
+def _opened(path: str, codec: str | None) -> BinaryIO:
+    if codec is None:
+        return Path(path).open("rb")
+    if codec == "gzip":
+        return cast(BinaryIO, gzip.open(path, "rb"))
+    if codec == "bzip2":
+        return cast(BinaryIO, bz2.open(path, "rb"))
+    raise InputRefused(f"{path} is packed as {codec}, which only Spark reads here; use .gz")
+
+
+# Lines of JSON or CSV as rows of a contract table.
+#
+# Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refuses, or might
+# read otherwise than Python, is divided, down to few lines that Python's own modules read one by
+# one.
 
 FEW_LINES = 1_000
 """So many are read one by one if they are not regular together."""
@@ -45,7 +208,6 @@ _KINDS: dict[str, set[type]] = {
     "ARRAY<STRING>": {list},
 }
 """What Python's `json` makes of values that are of a contract's type."""
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,7 @@ from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_record import Outcome, read_run, table_records
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run, table_records
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -64,8 +63,7 @@ from rebalance_core.process.audited import (
     previous_audit,
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
-from rebalance_core.storage.access import reason_of
-from rebalance_core.storage.place import is_reached
+from rebalance_core.storage.place import is_reached, reason_of
 
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
@@ -154,15 +152,14 @@ def _services(carrier: Carrier) -> SimpleNamespace:
         inputs: Any = audit
         service: Any = audit
     else:
-        from rebalance_core.process import audit as service
-        from rebalance_core.process import audit_cases as inputs
-
         # the same functions for the other place of a run: their tables have another type
-        from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
-        from rebalance_core.process.written_tables import (  # type: ignore[assignment]
+        from rebalance_core.engine.table_writer import (  # type: ignore[assignment]
             read_written,
             reader_of,
         )
+        from rebalance_core.process import audit as service
+        from rebalance_core.process import audit_cases as inputs
+        from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
     return SimpleNamespace(
         ingest_and_write=ingest_and_write,
         read_ingested=inputs.read_ingested,

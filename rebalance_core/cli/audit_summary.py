@@ -12,10 +12,9 @@ from rebalance_core.audit.outcome import Count, verdict_of
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.printed import DRY_RUN, RowReport, by_code, result_facts, took, utc
-from rebalance_core.cli.run.output_run import BESIDE_TABLES
+from rebalance_core.cli.run.run_record import BESIDE_TABLES
 from rebalance_core.cli.settings import Settings
-from rebalance_core.cli.terminal import joined
+from rebalance_core.cli.terminal import DRY_RUN, RowReport, by_code, joined, result_facts, took, utc
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_FIRST

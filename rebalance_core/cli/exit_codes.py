@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.storage.access import is_full
+from rebalance_core.storage.place import is_full
 
 # A package that is not installed: the wheel brings none, so that it replaces none on a cluster.
 

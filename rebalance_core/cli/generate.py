@@ -8,12 +8,11 @@ from typing import Any
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import DRY_RUN, numbers, output_lines, result_facts, took, utc
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.run_record import Outcome, table_records
 from rebalance_core.cli.settings import settings_of
-from rebalance_core.cli.terminal import say
+from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.synthetic.fleet import FleetPlan
 

@@ -6,23 +6,15 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    by_code,
-    numbers,
-    output_lines,
-    result_facts,
-    took,
-)
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Outcome, table_records
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
-from rebalance_core.cli.terminal import joined, say
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection
@@ -42,7 +34,7 @@ def run(options: IngestOptions) -> JobReport:
         carrier.check_free()
         return _dry_run(options, settings, collection)
     with carrier.running(INGESTED_TABLES) as output:
-        say(f"reading {len(collection.files):,} files of {options.collection}")
+        terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
         written = carrier.call(
             _services(carrier).ingest_and_write,
             collection,
@@ -63,7 +55,7 @@ def run(options: IngestOptions) -> JobReport:
         )
     rows = {name: table.rows for name, table in written.tables.items()}
     found = _found(record.files, rows, record.rejected, written.findings)
-    facts = result_facts("ingest", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("ingest", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
@@ -94,12 +86,12 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
         "tables": list(INGESTED_TABLES),
         "config": settings.as_dict(),
     }
-    lines = [*DRY_RUN, f"cluster  {facts['cluster']}", ""]
+    lines = [*terminal.DRY_RUN, f"cluster  {facts['cluster']}", ""]
     lines += [f"  {k:<26} {n:>6,} files {sizes[k]:>15,} bytes" for k, n in sorted(kinds.items())]
     if collection.refused:
         lines += ["", "refused", *(f"  {file.message}" for file in collection.refused)]
-    lines += output_lines(options.output, tuple(INGESTED_TABLES))
-    return JobReport(joined(lines), facts)
+    lines += terminal.output_lines(options.output, tuple(INGESTED_TABLES))
+    return JobReport(terminal.joined(lines), facts)
 
 
 # The summary, for a person and for a program: one dict, two forms.
@@ -138,18 +130,18 @@ def _render(facts: Mapping[str, Any]) -> str:
     share = facts["share_understood"]
     shown = "nothing to read" if share is None else f"{share:.2%} of {facts['lines']:,} lines"
     lines = [
-        f"Tables in {facts['output']} ({took(facts)})",
+        f"Tables in {facts['output']} ({terminal.took(facts)})",
         f"Understood: {shown}, {facts['files']:,} files",
         "",
-        *numbers(facts["rows"]),
+        *terminal.numbers(facts["rows"]),
     ]
     for title, counts in (("rejected", facts["rejected"]), ("findings", facts["findings"])):
         if counts:
-            lines += ["", f"{title}: {by_code(counts)}"]
+            lines += ["", f"{title}: {terminal.by_code(counts)}"]
     if facts["least_understood"]:
         lines += ["", "least understood"]
         lines += [
             f"  {one['share_understood']:>7.2%}  {one['lines']:>9,} lines  {one['name']}"
             for one in facts["least_understood"]
         ]
-    return joined(lines)
+    return terminal.joined(lines)

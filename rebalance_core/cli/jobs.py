@@ -38,11 +38,9 @@ class Job:
     run: Callable[[Any], JobReport]
 
 
-def _job(
-    name: str, options: type[JobOptions], summary: str, *examples: str, module: str = ""
-) -> tuple[str, Job]:
+def _job(name: str, options: type[JobOptions], summary: str, *examples: str) -> tuple[str, Job]:
     def run(given: JobOptions) -> JobReport:
-        report: JobReport = import_module(f"rebalance_core.cli.{module or name}").run(given)
+        report: JobReport = import_module(f"rebalance_core.cli.{name}").run(given)
         return report
 
     return name, Job(name, summary, options, examples, run)
@@ -108,7 +106,6 @@ JOBS: dict[str, Job] = dict(
             "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
             "--ledger out/ledger --group orders --queue orders/broker-a/3 "
             "--at 2026-11-21T03:29:00Z --json",
-            module="explain.job",
         ),
     )
 )

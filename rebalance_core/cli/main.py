@@ -19,7 +19,7 @@ from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
 from rebalance_core.cli.terminal import joined, say, visible_lines
 from rebalance_core.model.errors import RebalanceError, UsageError
-from rebalance_core.storage.access import is_full, is_of_store, reason_of
+from rebalance_core.storage.place import is_full, is_of_store, reason_of
 
 
 def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:

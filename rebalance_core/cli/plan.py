@@ -13,13 +13,12 @@ from rebalance_core.cli.plan_summary import (
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.printed import RowReport
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import say, warn
+from rebalance_core.cli.terminal import RowReport, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches

@@ -4,18 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PlanOptions
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    WIDTH,
-    RowReport,
-    counted,
-    result_facts,
-    table,
-    took,
-    whole,
-)
-from rebalance_core.cli.terminal import joined
+from rebalance_core.cli.terminal import RowReport
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped
 
@@ -108,7 +99,7 @@ def plan_facts(
         "league": sorted(league, key=lambda row: order.index(row["strategy"])),
         "rows": dict(table_rows),
     }
-    return result_facts("plan", options.output, found, seconds, run_on)
+    return terminal.result_facts("plan", options.output, found, seconds, run_on)
 
 
 def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -126,8 +117,8 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def render_plan(facts: Mapping[str, Any]) -> str:
     """What a person reads: a table for each scenario, the best marked and why, then the league."""
-    variants = counted(facts["variants"], "variant")
-    lines = [f"Plan in {facts['output']}: {variants} ({took(facts)})"]
+    variants = terminal.counted(facts["variants"], "variant")
+    lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
         lines += ["", *_render_scenario(scenario)]
     league = [row for row in facts["league"] if not is_popped(row["strategy"])]
@@ -139,8 +130,8 @@ def render_plan(facts: Mapping[str, Any]) -> str:
         if caveats:
             lines += ["", title, *(f"  {name}: {caveat}" for name, caveat in caveats)]
     if any(scenario["strategies"] for scenario in facts["scenarios"]):
-        lines += ["", *wrap(HEADINGS, WIDTH, break_on_hyphens=False)]
-    return joined(lines)
+        lines += ["", *wrap(HEADINGS, terminal.WIDTH, break_on_hyphens=False)]
+    return terminal.joined(lines)
 
 
 def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
@@ -150,20 +141,22 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         yield "  no group has an epoch"
         return
     seeds = f", {rows[0]['seeds']} seeds added up" if rows[0]["seeds"] > 1 else ""
-    yield f"  {counted(rows[0]['groups'], 'group')}, before -> after{seeds}"
+    yield f"  {terminal.counted(rows[0]['groups'], 'group')}, before -> after{seeds}"
     divided = [row for row in rows if not row["shared"]]
     if divided:
-        yield from table(HEADER, [_cells(row, scenario["best"]) for row in divided])
+        yield from terminal.table(HEADER, [_cells(row, scenario["best"]) for row in divided])
     if scenario["best"] is not None:
         yield f"  {BEST} best: {scenario['best']}: {scenario['reason']}"
     if scenario["possible"] is not None:
         yield f"  {scenario['possible']}"
     timed = [row for row in divided if row["orphan_queue_seconds"] is not None]
     if timed:
-        yield from table(TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed])
+        yield from terminal.table(
+            TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed]
+        )
     popping = [row for row in rows if row["shared"] or row["pop_queues_after"]]
     if popping:
-        yield from table(SHARED_HEADER, [_shared_cells(row) for row in popping])
+        yield from terminal.table(SHARED_HEADER, [_shared_cells(row) for row in popping])
 
 
 def _shared_cells(row: Mapping[str, Any]) -> list[str]:
@@ -171,7 +164,7 @@ def _shared_cells(row: Mapping[str, Any]) -> list[str]:
         _name(row, None),
         f"{row['pop_queues_after']:,}",
         _range(row["min_clients_per_queue"], row["max_clients_per_queue"]),
-        whole(row["unreached"]),
+        terminal.whole(row["unreached"]),
         f"{row['idle_before']:,} -> {row['idle_after']:,}",
         f"{_range(row['min_redelivery_s'], row['max_redelivery_s'])} s",
         f"{row['cannot_pop']:,} of {row['groups']:,} groups"
@@ -183,14 +176,14 @@ def _shared_cells(row: Mapping[str, Any]) -> list[str]:
 def _cells(row: Mapping[str, Any], best: str | None) -> list[str]:
     return [
         _name(row, best),
-        whole(row["moved"]),
-        whole(row["minimum_moves"]),
+        terminal.whole(row["moved"]),
+        terminal.whole(row["minimum_moves"]),
         _ratio(row["amplification"]),
         f"{_ratio(row['mean_peak_ratio_before'])} -> {_ratio(row['mean_peak_ratio'])}",
         f"{row['idle_before']:,} -> {row['idle_after']:,}",
         f"{row['orphaned_before']:,} -> {row['orphaned_after']:,}",
-        whole(row["replayed_messages"]),
-        whole(row["skipped_messages"]),
+        terminal.whole(row["replayed_messages"]),
+        terminal.whole(row["skipped_messages"]),
     ]
 
 
@@ -209,9 +202,9 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     cells = [
         [
             _name(row, None),
-            whole(row["moved"]),
+            terminal.whole(row["moved"]),
             _ratio(row["moved_per_rebalance"]),
-            whole(row["minimum_moves"]),
+            terminal.whole(row["minimum_moves"]),
             _ratio(row["amplification"]),
             _ratio(row["stickiness"]),
             _ratio(row["mean_peak_ratio"]),
@@ -221,7 +214,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         ]
         for row in rows
     ]
-    return table(LEAGUE_HEADER, cells)
+    return terminal.table(LEAGUE_HEADER, cells)
 
 
 def dry_run_facts(
@@ -249,14 +242,15 @@ def dry_run_facts(
 def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     """The variants, scenario by scenario, and what is wrong with the rows."""
     histories, strategies = facts["histories"], facts["strategies"]
-    lines = [*DRY_RUN]
+    lines = [*terminal.DRY_RUN]
     paths = facts["inputs"] or dict.fromkeys(rows.forecast.counts, "")
     lines += [*rows.input_lines(paths), ""]
+    counted = terminal.counted
     product = f"{counted(len(histories), 'history')} x {counted(len(strategies), 'strategy')}"
     lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
     lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
     lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]
-    return joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
+    return terminal.joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
 
 
 def _name(row: Mapping[str, Any], best: str | None) -> str:

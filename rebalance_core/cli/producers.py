@@ -8,21 +8,23 @@ from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.cli.job_options import ProducersOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    RowReport,
-    output_lines,
-    rejected_rows,
-    result_facts,
-    table,
-    took,
-)
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import joined, say, warn
+from rebalance_core.cli.terminal import (
+    DRY_RUN,
+    RowReport,
+    joined,
+    output_lines,
+    rejected_rows,
+    result_facts,
+    say,
+    table,
+    took,
+    warn,
+)
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.contracts.producers import (

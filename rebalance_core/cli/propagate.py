@@ -5,26 +5,16 @@ from textwrap import wrap
 from types import ModuleType
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PropagateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    WIDTH,
-    RowReport,
-    output_lines,
-    rejected_rows,
-    result_facts,
-    table,
-    took,
-    utc,
-)
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import joined, say, warn
+from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.contracts import REJECTED
@@ -46,12 +36,12 @@ def run(options: PropagateOptions) -> JobReport:
     if options.dry_run:
         carrier.check_free()
         tables = carrier.input_tables(inputs)
-        forecast = carrier.call(services.propagation_forecast, tables, told, limits, warn)
+        forecast = carrier.call(services.propagation_forecast, tables, told, limits, terminal.warn)
         return _dry_run(options, inputs, forecast)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
         names = ", ".join(record.table for record in records)
-        say(f"simulating {options.seeds:,} futures of each group; inputs: {names}")
+        terminal.say(f"simulating {options.seeds:,} futures of each group; inputs: {names}")
         written = carrier.call(
             services.propagate_and_write,
             carrier.input_tables(inputs),
@@ -60,7 +50,7 @@ def run(options: PropagateOptions) -> JobReport:
             limits,
             of="pieces of work",
             before_writing=output.clear,
-            warn=warn,
+            warn=terminal.warn,
         )
         reasons = written.facts["played_one_by_one"]
         outcome = outcome_of(written, records, replay_reasons=reasons, seed=options.first_seed)
@@ -73,7 +63,7 @@ def run(options: PropagateOptions) -> JobReport:
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = result_facts("propagate", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("propagate", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
@@ -122,12 +112,12 @@ def _dry_run(
         "tables": list(WRITTEN),
     }
     shown = inputs or dict.fromkeys(forecast.rows.counts, options.input)
-    lines = [*DRY_RUN, *report.input_lines(shown)]
+    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
     if forecast.facts:
         changes, groups = forecast.facts["changes"], forecast.facts["groups"]
         lines += ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
-    lines += output_lines(options.output, WRITTEN)
-    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)
+    lines += terminal.output_lines(options.output, WRITTEN)
+    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
 # The summary, for a person and for a program: one dict, two forms.
@@ -155,7 +145,7 @@ def _render(facts: Row) -> str:
     """What a person reads: causes, the slowest changes, what to do, what was left out."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
-        f"Propagation in {facts['output']} ({took(facts)})",
+        f"Propagation in {facts['output']} ({terminal.took(facts)})",
         f"{count:,} futures (seeds {first:,} to {first + count - 1:,}) of {facts['changes']:,} "
         f"changes in {facts['groups']:,} groups; hand-overs of {_kept(facts)}",
     ]
@@ -165,8 +155,8 @@ def _render(facts: Row) -> str:
         lines += ["", "The slowest changes"]
         lines += table(CHANGE_HEADER, [_change(row) for row in facts["slowest"]], text=(0, 1, 2))
         lines += ["", *_legend(), "", "What to do", *_advice(facts["slowest"])]
-    lines += rejected_rows(facts["rejected"])
-    return joined([*lines, "", *_left_out(facts)])
+    lines += terminal.rejected_rows(facts["rejected"])
+    return terminal.joined([*lines, "", *_left_out(facts)])
 
 
 def _kept(facts: Row) -> str:
@@ -187,7 +177,7 @@ def _cause(row: Row) -> list[str]:
 def _change(row: Row) -> list[str]:
     return [
         row["consumer_group"],
-        utc(row["change_ms"]),
+        terminal.utc(row["change_ms"]),
         row["cause"],
         _seconds(row["convergence_ms_p50"]),
         _seconds(row["convergence_ms_p99"]),
@@ -203,19 +193,19 @@ def _legend() -> Iterator[str]:
         "queue that went from one client to another had neither. `without owner`, `with "
         "several`: queues x seconds, mean of all futures."
     )
-    yield from wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def _advice(slowest: Sequence[Row]) -> Iterator[str]:
     general = "Expect a change to take as long as `99 % by`, and let alerts wait for it."
     yield f"  {general}"
     for text, kinds in advice_on(row["cause"] for row in slowest).items():
-        yield from wrap(f"{', '.join(kinds)}: {text}", WIDTH, initial_indent="  ",
+        yield from wrap(f"{', '.join(kinds)}: {text}", terminal.WIDTH, initial_indent="  ",
                         subsequent_indent="    ")  # fmt: skip
 
 
 def _left_out(facts: Row) -> Iterator[str]:
-    yield from wrap(NOT_SIMULATED, WIDTH)
+    yield from wrap(NOT_SIMULATED, terminal.WIDTH)
     for name, text in (
         ("groups_with_shared_topics", "groups with topics that members share"),
         ("groups_of_unknown_subscriptions", "groups left out: what a member subscribes is unknown"),

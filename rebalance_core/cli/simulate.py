@@ -6,27 +6,16 @@ from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import settings as of_settings
+from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.printed import (
-    DRY_RUN,
-    RowReport,
-    by_code,
-    counted,
-    numbers,
-    output_lines,
-    result_facts,
-    table,
-    took,
-    utc,
-)
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
-from rebalance_core.cli.terminal import joined, say, warn, warn_of_nothing
+from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
 
@@ -47,12 +36,12 @@ def run(options: SimulateOptions) -> JobReport:
             carrier.input_tables(inputs),
             simulation,
             bad_row_limits(settings),
-            warn=warn,
+            warn=terminal.warn,
         )
         return _dry_run(options, settings, inputs, RowReport(forecast))
     with carrier.running(LEDGER_TABLES) as output:
         records = carrier.records(inputs)
-        say(f"simulating; inputs: {', '.join(record.table for record in records)}")
+        terminal.say(f"simulating; inputs: {', '.join(record.table for record in records)}")
         written = carrier.call(
             services.simulate_and_write,
             carrier.input_tables(inputs),
@@ -61,12 +50,12 @@ def run(options: SimulateOptions) -> JobReport:
             ledger_config(settings),
             of="groups",
             before_writing=output.clear,
-            warn=warn,
+            warn=terminal.warn,
         )
         outcome = outcome_of(written, records, replay_reasons=written.replay_reasons)
         record = output.finish(outcome)
     if not written.facts["groups"]:
-        warn_of_nothing(
+        terminal.warn_of_nothing(
             {"--group": options.group, "--from": options.from_ms, "--to": options.to_ms}
         )
     rows = {name: table.rows for name, table in written.tables.items()}
@@ -133,11 +122,11 @@ def _dry_run(
         "config": settings.as_dict(),
     }
     shown = inputs or dict.fromkeys(report.forecast.counts, redact_text(options.input or ""))
-    lines = [*DRY_RUN, *report.input_lines(shown)]
-    lines += output_lines(options.output, tuple(LEDGER_TABLES))
+    lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
+    lines += terminal.output_lines(options.output, tuple(LEDGER_TABLES))
     lines += ["", f"engine  {options.engine}", "", "settings"]
     lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
-    return JobReport(joined([*lines, *report.lines()]), facts, report.exit_code)
+    return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -180,7 +169,7 @@ def summary_facts(
         "rejected": dict(rejected),
         "rows": dict(rows),
     }
-    return result_facts("simulate", output, found, seconds, run_on)
+    return terminal.result_facts("simulate", output, found, seconds, run_on)
 
 
 def render_summary(facts: Mapping[str, Any]) -> str:
@@ -202,20 +191,20 @@ def render_summary(facts: Mapping[str, Any]) -> str:
         "without an owner": "now",
         "with several owners": "now",
         "failed starts": "new owners that cannot begin to pull",
-        "rejected rows": by_code(facts["rejected"]),
+        "rejected rows": terminal.by_code(facts["rejected"]),
     }
     lines = [
-        f"Ledger in {facts['output']} ({took(facts)})",
-        f"Changes from {utc(facts['first_ms'])} to {utc(facts['last_ms'])}",
+        f"Ledger in {facts['output']} ({terminal.took(facts)})",
+        f"Changes from {terminal.utc(facts['first_ms'])} to {terminal.utc(facts['last_ms'])}",
         "",
-        *numbers(counts, notes),
+        *terminal.numbers(counts, notes),
     ]
     worst = facts["worst_groups"]
     if worst:
         title = "The group" if len(worst) == 1 else f"The {len(worst)} worst groups"
         title = title if facts["groups"] > len(worst) else "Groups, the worst first"
         lines += ["", title, *table(WORST_HEADER, _cells(worst), text=(0, 1, -1))]
-    return joined(lines)
+    return terminal.joined(lines)
 
 
 def _cells(groups: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -225,7 +214,7 @@ def _cells(groups: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             group["consumer_group"]
             if len(clusters) == 1
             else f"{group['cluster']}/{group['consumer_group']}",
-            utc(group["last_ms"]),
+            terminal.utc(group["last_ms"]),
             f"{group['orphaned']:,}",
             f"{group['shared']:,}",
             f"{group['failed_starts']:,}",
@@ -248,9 +237,9 @@ def what_is_wrong(group: Mapping[str, Any]) -> str:
             "keep what they held"
         )
     if orphaned and group["status"] != "EMPTY":
-        parts.append(f"{counted(orphaned, 'queue')} of {group['queues']:,} nobody reads")
+        parts.append(f"{terminal.counted(orphaned, 'queue')} of {group['queues']:,} nobody reads")
     if shared:
-        parts.append(f"{counted(shared, 'queue')} read by several processes at once")
+        parts.append(f"{terminal.counted(shared, 'queue')} read by several processes at once")
     if failed:
-        parts.append(f"{counted(failed, 'start')} failed")
+        parts.append(f"{terminal.counted(failed, 'start')} failed")
     return "; ".join(parts) or "nothing"

@@ -1,12 +1,28 @@
-"""What the operator reads while a job runs; results alone go to stdout."""
+"""What the operator reads while a job runs, and how summaries print times, counts, tables and
+places.
+
+Results alone go to stdout.
+"""
+
+from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from rebalance_core.checks.row_limits import complaint_lines
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.options import PROCESS, SPARK
+from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
+
+if TYPE_CHECKING:
+    from rebalance_core.engine.options import RowForecast
+
+# What the operator reads while a job runs; results alone go to stdout.
 
 
 def say(text: str) -> None:
@@ -91,3 +107,170 @@ def progress_of(what: str) -> Iterator[Progress]:
         yield progress
     finally:
         progress.end()
+
+
+# What summaries print: times, counts, tables, places, and the rows of a dry run.
+
+WIDTH = 96
+"""Of running text."""
+DRY_RUN = ("Dry run: nothing is written.", "")
+"""The first lines of every dry run."""
+_PLACES = {PROCESS: "in process", SPARK: "on Spark"}
+_EXACT_BELOW = 10  # seconds
+
+
+def result_facts(
+    job: str, output: str, found: Mapping[str, Any], seconds: float, run_on: str, exit_code: int = 0
+) -> dict[str, Any]:
+    """The `--json` object of a job that wrote a result; its summary is made of the same.
+
+    Args:
+        job: its name.
+        output: where the result is.
+        found: what the job has to say.
+        seconds: how long the run took.
+        run_on: where it took place.
+        exit_code: of the job.
+    """
+    return {
+        "job": job,
+        "status": "OK",
+        "exit_code": int(exit_code),
+        "output": output,
+        **found,
+        "seconds": seconds,
+        "run_on": run_on,
+    }
+
+
+def took(facts: Mapping[str, Any]) -> str:
+    """How long a run took, and where it took place.
+
+    >>> took({"seconds": 0.234, "run_on": "process"}), took({"seconds": 51.4, "run_on": "spark"})
+    ('0.2 s in process', '51 s on Spark')
+    """
+    seconds = facts["seconds"]
+    text = f"{seconds:.1f} s" if seconds < _EXACT_BELOW else f"{seconds:,.0f} s"
+    return f"{text} {_PLACES[facts['run_on']]}"
+
+
+def utc(time_ms: int | None) -> str:
+    """The time in UTC, as people compare it with logs; "-" for None.
+
+    >>> utc(1795231709901), utc(None)
+    ('2026-11-21 03:28:29Z', '-')
+    """
+    return "-" if time_ms is None else known_utc(time_ms)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "strategy"), counted(1200, "history")
+    ('1 strategy', '1,200 histories')
+    """
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
+def whole(number: int | None) -> str:
+    """A whole number; "-" for None."""
+    return "-" if number is None else f"{number:,}"
+
+
+def by_code(counts: Mapping[str, int]) -> str:
+    """Counts by code, in one line.
+
+    >>> by_code({"BAD_TIME": 1200, "BAD_ID": 1})
+    'BAD_ID 1, BAD_TIME 1,200'
+    """
+    return ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()))
+
+
+def numbers(values: Mapping[str, int], notes: Mapping[str, str] | None = None) -> list[str]:
+    """A line for each number, with what there is to note of it."""
+    width = len(f"{max(values.values(), default=0):,}")
+    shown = notes or {}
+    return [
+        f"  {name:<20} {count:>{width},}  {shown.get(name, '')}".rstrip()
+        for name, count in values.items()
+    ]
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0,)
+) -> Iterator[str]:
+    """Lines of a table: columns of text from the left, others from the right.
+
+    Args:
+        header: of the columns.
+        rows: their cells.
+        text: which columns are text; -1 is the last.
+    """
+    lines = [header, *rows]
+    left = {column % len(header) for column in text}
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        yield "  " + "  ".join(cells).rstrip()
+
+
+def rejected_rows(rejected: Mapping[str, int]) -> list[str]:
+    """The rows that were not used, by code; no line if there are none."""
+    lines = [f"  {code:<20} {times:,}" for code, times in rejected.items()]
+    return ["", "Rejected rows", *lines] if lines else []
+
+
+def output_lines(output: str, tables: Sequence[str]) -> list[str]:
+    """What a run would write, and where."""
+    return ["", f"output  {output}", f"  {', '.join(tables)}"]
+
+
+# What a dry run says of the rows of its input, for a person and for a program.
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """A `RowForecast` in words."""
+
+    forecast: RowForecast
+
+    @property
+    def exit_code(self) -> int:
+        """The code that the run would end with for its rows."""
+        refusal = self.forecast.refusal
+        return ExitCode.OK if refusal is None else refusal.exit_code
+
+    def facts(self) -> dict[str, Any]:
+        """For the `--json` object."""
+        counts, refusal = self.forecast.counts, self.forecast.refusal
+        return {
+            "exit_code": int(self.exit_code),
+            "refused": None if refusal is None else str(refusal),
+            "rows": {name: {"rows": c.rows, "bad": c.bad} for name, c in counts.items()},
+            "complaints": [asdict(complaint) for complaint in self.forecast.complaints],
+        }
+
+    def input_lines(self, paths: Mapping[str, str]) -> list[str]:
+        """For a person: what was counted in each input."""
+        counts = self.forecast.counts
+        return [
+            "inputs",
+            *(
+                f"  {table:<18} {counts[table].rows:>9,} rows, {counts[table].bad:,} bad"
+                f"  {path}".rstrip()
+                for table, path in paths.items()
+            ),
+        ]
+
+    def lines(self) -> list[str]:
+        """For a person: what is wrong with which rows, and how a run would end."""
+        complaints, refusal = self.forecast.complaints, self.forecast.refusal
+        lines = ["", "bad rows", *complaint_lines(complaints)] if complaints else []
+        if refusal is not None:
+            first = str(refusal).partition("\n")[0]
+            lines += ["", f"A run would end with exit code {self.exit_code}: {first}"]
+        return lines

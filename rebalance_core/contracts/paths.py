@@ -1,10 +1,16 @@
-"""Which paths are of this machine, and a file that cannot be read to its end, in words."""
+"""Which paths are of this machine, and what a reader asks of `_run.json` before it trusts the
+tables.
+"""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote
 
 from rebalance_core.model.errors import InputRefused
+
+# Which paths are of this machine, and a file that cannot be read to its end, in words.
 
 # Paths and URIs: which of them are of this machine.
 
@@ -111,3 +117,42 @@ def unreadable_file(text: str) -> str | None:
 
 def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix
+
+
+# What a reader asks of ``_run.json`` before it trusts the tables beside it.
+
+RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a result
+ATTEMPTS = "_attempts"
+"""Folder in the output for the files of tasks; gone when a run ends."""
+STATUS_OK = "OK"
+STATUS_FAILED = "FAILED"
+
+
+def refuse_unreadable(record: Mapping[str, Any] | None, where: str, contract_version: int) -> None:
+    """Raise `InputRefused` unless this library can read the tables the record stands beside.
+
+    Args:
+        record: the parsed record; None where there is none of ours.
+        where: the folder, for the message.
+        contract_version: this library's; the one before is read too.
+    """
+    if record is None:
+        raise InputRefused(
+            f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
+        )
+    version = record.get("contract_version")
+    if not isinstance(version, int):
+        raise InputRefused(f"{where}/{RUN_NAME} has no contract_version; it is not ours")
+    if record.get("status") == STATUS_FAILED:
+        reason = record.get("error") or "no reason kept"
+        raise InputRefused(f"{where} is the output of a run that failed: {reason}")
+    if version > contract_version:
+        raise InputRefused(
+            f"{where} has tables of contract version {version}, made by rebalance-core "
+            f"{record.get('library_version')}; this one reads up to {contract_version}: upgrade it"
+        )
+    if version < contract_version - 1:
+        raise InputRefused(
+            f"{where} has tables of contract version {version}; this rebalance-core reads "
+            f"{contract_version - 1} and {contract_version}: run the job again"
+        )

@@ -24,7 +24,7 @@ from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.kernels.group_rows import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.loads import sharing_of
-from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.changes import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings

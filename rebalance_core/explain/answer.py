@@ -1,12 +1,32 @@
-"""What `explain` answers: plain values, for the text and for the JSON object."""
+"""What `explain` answers, plain values for the text and the JSON object, and each reason in
+words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rebalance_core.explain.reason import Reason
-from rebalance_core.explain.view import Row
+from rebalance_core.explain.formula import Formula, formula_of, pop_formula
+from rebalance_core.explain.settlement import (
+    BROADCAST,
+    BROKER_MODE,
+    COMPUTED,
+    KEEPING,
+    LISTED,
+    NO_QUEUE,
+    NOT_SUBSCRIBED,
+    OTHER,
+    POP,
+    PROXY,
+    PROXY_FIFO,
+    SUSPENDED,
+    THROWS,
+    Settlement,
+    strategy_of,
+)
+from rebalance_core.explain.view import Row, subscribes
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.start_rule import (
     BROKER_ZERO,
@@ -20,6 +40,307 @@ from rebalance_core.replay.start_rule import (
     STORED,
     TIMESTAMP_SEARCH,
 )
+from rebalance_core.strategies.config import Config
+from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
+
+# Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula.
+
+EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
+UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
+
+NOT_TOLD = (
+    "not known: a ledger of contract 2 does not say which queues could be read; simulate again"
+)
+PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
+_BEHIND_PROXIES = {
+    PROXY: "behind a proxy: every client takes from every readable broker, whoever else is there",
+    PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, whoever else is "
+    "there",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code, a sentence, and the formula if one decided.
+
+    ``client_id``: whom the sentence is about.
+    """
+
+    code: str
+    text: str
+    formula: Formula | None = None
+    client_id: str | None = None
+
+
+def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
+    """Why this client holds the queue."""
+    processes = [member for member in settled.view.members if member["client_id"] == client_id]
+    if not processes:
+        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
+    taking = [member for member in processes if settled.takes(member, queue)]
+    if taking:
+        code, text, formula = _taken(settled, queue, taking[0])
+    else:
+        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        member = (keeping or processes)[0]
+        code, text, formula = _kept(settled, member)
+    if len(processes) > 1:
+        count = len(processes)
+        text += f"; {count} processes have this id, and each works with its first place in cidAll"
+    return Reason(code, text, formula, client_id)
+
+
+def _taken(
+    settled: Settlement, queue: MessageQueue, member: Row
+) -> tuple[str, str, Formula | None]:
+    outcome = settled.outcome(member)
+    if outcome == BROADCAST:
+        return outcome, "BROADCASTING: every member reads every queue of its topics", None
+    formula = _formula(settled, member, queue)
+    assert formula is not None
+    if outcome == LISTED:
+        return outcome, f"{formula.strategy}: the queue is in the member's own list", formula
+    return outcome, f"{formula.strategy} gives it to this client", formula
+
+
+def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
+    """Of a client whose pass does not take the queue."""
+    outcome, topic = settled.outcome(member), settled.topic
+    texts = {
+        SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "
+        "computes the queue for itself reads it too",
+        NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what it held",
+        THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so the member "
+        "keeps what it held",
+        BROKER_MODE: f"FROZEN: the brokers allocate and do not know {member['strategy']}, so the "
+        "member keeps what it held",
+        OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again",
+    }
+    if outcome in texts:
+        return outcome, texts[outcome], None
+    return UNKNOWN, "no rule gives it to this client", None
+
+
+def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
+    """Why nobody holds the queue."""
+    members = settled.view.members
+    if not members:
+        return Reason(EMPTY, "the group has no member")
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD)
+    if queue.broker_name in settled.group.lockless:
+        return Reason(
+            NO_MASTER,
+            f"{queue.broker_name} has no master that could give the order lock, so nobody takes "
+            "the queue anew",
+        )
+    passing = [member for member in members if settled.outcome(member) in (COMPUTED, LISTED)]
+    for member in members:
+        if member["message_model"] == BROADCASTING:
+            continue  # it stands in the list that others divide by, and takes no share
+        reason = _misses(settled, queue, member)
+        if reason is not None:
+            return reason
+    for member in members:
+        if settled.outcome(member) == OTHER and subscribes(member, settled.topic):
+            return Reason(OTHER, _kept(settled, member)[1])
+    frozen = [member for member in members if settled.outcome(member) in KEEPING]
+    if frozen and not passing:
+        _, text, _ = _kept(settled, frozen[0])
+        return Reason(
+            settled.outcome(frozen[0]),
+            f"{text}; nobody who is still there held this queue",
+        )
+    if not any(subscribes(member, settled.topic) for member in members):
+        return Reason(NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
+    if not passing:
+        return Reason(UNKNOWN, "no member allocates the topic")
+    return _left_out(settled, queue, passing)
+
+
+def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | None:
+    """Why a member to whom the queue falls by its own strategy does not hold it."""
+    formula = _formula(settled, member, queue)
+    if formula is None or formula.owner != member["client_id"]:
+        return None
+    client_id, outcome = member["client_id"], settled.outcome(member)
+    if outcome == NOT_SUBSCRIBED:
+        text = _unsubscribed_text(settled, client_id)
+    elif outcome == SUSPENDED:
+        text = f"the queue falls to {client_id}, which is suspended and did not hold it before"
+    elif outcome == BROKER_MODE:
+        text = _kept(settled, member)[1] + "; nobody who is still there held this queue"
+    else:
+        return None
+    return Reason(outcome, text, formula, client_id)
+
+
+def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> Reason:
+    """Why no strategy of the members that run a pass gives the queue to its own client."""
+    # One text may stand for two strategies: CONSISTENT_HASH has a charset only before 5.0.
+    formulas: dict[str, Formula] = {}
+    for member in passing:
+        formula = _formula(settled, member, queue)
+        if formula is not None:
+            formulas.setdefault(formula.strategy, formula)
+    texts = sorted({member["strategy"] for member in passing})
+    if all(settled.outcome(member) == LISTED for member in passing):
+        only = next(iter(formulas.values())) if len(texts) == 1 else None
+        return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", only)
+    if len(texts) > 1 or len(formulas) > 1:
+        claims = "; ".join(
+            f"under {name} it falls to {formula.owner or 'no client'}"
+            for name, formula in formulas.items()
+        )
+        names = texts if len(texts) > len(formulas) else formulas
+        return Reason(
+            MIXED,
+            f"members allocate by different strategies ({', '.join(names)}): {claims}, and none of "
+            "them takes it by that strategy",
+            next(iter(formulas.values()), None),
+        )
+    formula = next(iter(formulas.values()))
+    ids = settled.view.client_ids
+    if formula.entry is not None and formula.owner is None:
+        duplicate = ids[formula.entry]
+        return Reason(
+            DUPLICATE,
+            f"the queue falls to place {formula.entry} of cidAll, where {duplicate} stands again: "
+            f"all {ids.count(duplicate)} processes of that id take the share of its first place, "
+            f"{ids.index(duplicate)}",
+            formula,
+            duplicate,
+        )
+    if formula.owner is not None:
+        return _not_taken(settled, formula)
+    return Reason(LEFT_OUT, f"{formula.strategy} gives it to no client", formula)
+
+
+def _not_taken(settled: Settlement, formula: Formula) -> Reason:
+    """The queue falls to a client that does not allocate as the formula's member does."""
+    owner = formula.owner or ""
+    owners = [m for m in settled.view.members if m["client_id"] == owner]
+    keeping = [member for member in owners if settled.outcome(member) in KEEPING]
+    if not keeping:
+        if any(settled.outcome(member) == NOT_SUBSCRIBED for member in owners):
+            return Reason(NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner)
+        return Reason(UNKNOWN, "no rule leaves it without an owner", formula)
+    code, text, _ = _kept(settled, keeping[0])
+    text = f"the queue falls to {owner}, which did not hold it before. {text}"
+    return Reason(code, text, formula, owner)
+
+
+def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
+    return (
+        f"the queue falls to {client_id}, which does not subscribe {settled.topic}: membership is "
+        "by group, so it counts all the same and its share has no owner"
+    )
+
+
+def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula | None:
+    """The formula of a member's strategy for the queue; None where there is none to ask."""
+    strategy = strategy_of(member)
+    if strategy is None:
+        return None
+    listed = isinstance(strategy, Config)
+    if not listed and not settled.can_read(queue):
+        return None
+    taker = member["client_id"] if listed or settled.takes(member, queue) else None
+    return settled.formula(strategy, queue, taker)
+
+
+# Why a client may take from a queue of a shared topic, or why no client may.
+
+
+def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
+    """Why this client, which a row names, may take from the queue; of -1 any of the broker."""
+    processes = settled.view.processes_of.get(client_id)
+    if not processes:
+        return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
+    taking = [member for member in processes if settled.takes(member, queue)]
+    if not taking:
+        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        code, text, _ = _kept(settled, (keeping or processes)[0])
+        text = text if keeping else "no rule lets this client take from it"
+        return Reason(code, text, None, client_id)
+    member, outcome = taking[0], settled.outcome(taking[0])
+    if outcome in _BEHIND_PROXIES:
+        return Reason(outcome, _BEHIND_PROXIES[outcome], None, client_id)
+    if outcome == POP:
+        return _popped(settled, queue, member)
+    if queue.queue_id == WHOLE_BROKER:
+        return Reason(outcome, f"{member['strategy']} gives it; {PULLED_TOO}", None, client_id)
+    reason = owner_reason(settled, queue, client_id)
+    return Reason(outcome, f"{reason.text}; {PULLED_TOO}", reason.formula, client_id)
+
+
+def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
+    """True if a process of the client pulls the queue while others pop the topic."""
+    return any(
+        settled.outcome(member) in (COMPUTED, LISTED, BROADCAST) and settled.takes(member, queue)
+        for member in settled.view.processes_of.get(client_id, ())
+    )
+
+
+def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
+    """Why no client may take from a queue that can be read."""
+    if not settled.known:
+        return Reason(UNKNOWN, NOT_TOLD)
+    assert settled.shared is not None
+    members = [m for m in settled.view.members if settled.outcome(m) == POP]
+    share = settled.shared.share_queue_num
+    if not members or share is None or queue not in settled.queues:
+        return Reason(LEFT_OUT, "no pass of a member takes it")
+    strategy = strategy_of(members[0])
+    assert strategy is not None
+    ids = settled.view.client_ids
+    if len(ids) > len(settled.queues):
+        place = settled.queues.index(queue)
+        whose = [ids[i] for i in range(place, len(ids), len(settled.queues))]
+        text = f"index % mqAll gives it to {', '.join(whose)}, and none of them takes it"
+        return Reason(NOT_SUBSCRIBED, text)
+    formula = formula_of(strategy, queue, settled.queues, ids)
+    assert formula.entry is not None
+    who = ids[formula.entry]
+    if formula.owner is None:
+        text = (
+            f"it is in the share of place {formula.entry} of cidAll, where {who} stands again: all "
+            f"its processes take the share of its first place, {ids.index(who)}"
+        )
+        return Reason(DUPLICATE, text, formula, who)
+    text = (
+        f"it is in the share of {who}, which does not take it, nor does any of the "
+        f"{share} before it in cidAll: membership is by group, so members that do not "
+        f"subscribe {settled.topic} count all the same"
+    )
+    return Reason(NOT_SUBSCRIBED, text, formula, who)
+
+
+def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
+    client_id, ids = member["client_id"], settled.view.client_ids
+    strategy = strategy_of(member)
+    assert settled.shared is not None
+    share = settled.shared.share_queue_num
+    assert share is not None
+    everything = pops_whole_brokers(share, len(ids))
+    if everything:
+        text = "POP: everything is popped by every client"
+    elif len(ids) > len(settled.queues):
+        text = "POP: there are more members than queues, so it pops one"
+    else:
+        assert strategy is not None
+        text = f"POP: it pops its own share under {strategy.name} and those of the next {share}"
+    if strategy is None or (queue.queue_id == WHOLE_BROKER and not everything):
+        return Reason(POP, text, None, client_id)
+    formula = pop_formula(strategy, queue, settled.queues, ids, client_id, share)
+    return Reason(POP, text, formula, client_id)
+
+
+# What `explain` answers: plain values, for the text and for the JSON object.
 
 # Where an owner began to read.
 

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebalance_core.explain import answer, settlement
 from rebalance_core.explain.answer import (
     Acquisition,
     Event,
     Explanation,
     Holder,
     Lists,
+    Reason,
     Sharing,
     Taker,
-    start_of,
 )
-from rebalance_core.explain.reason import (
-    NOT_TOLD,
-    Reason,
-    nobody_reason,
-    owner_reason,
-    pulls,
-    taker_reason,
-    unreached_reason,
-)
-from rebalance_core.explain.settlement import (
-    BROKER_MODE,
-    POP,
-    PROXY,
-    PROXY_FIFO,
-    Settlement,
-    Settlements,
-)
+from rebalance_core.explain.settlement import Settlement, Settlements
 from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.pop import WHOLE_BROKER
@@ -80,7 +65,7 @@ class Explainer:
             self._holder(settled, queue, client_id, processes)
             for client_id, processes in sorted(view.holders[queue].items())
         )
-        nobody = None if holders else nobody_reason(settled, queue)
+        nobody = None if holders else answer.nobody_reason(settled, queue)
         earlier = None if before is None else tuple(sorted(before.held_by(queue)))
         shown = {holder.client_id for holder in holders} or _designated(nobody)
         shown |= set(earlier or ())
@@ -121,7 +106,7 @@ class Explainer:
             after=self._lists(view, queue, takers | earlier),
             holders_before=None if before is None else () if was_shared else tuple(sorted(earlier)),
             holders=(),
-            nobody=None if takers else unreached_reason(settled, queue),
+            nobody=None if takers else answer.unreached_reason(settled, queue),
             agrees=settled.fits if settled.known else None,
             expected={},
             notes=_sharing_notes(sharing, settled, queue),
@@ -133,13 +118,13 @@ class Explainer:
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]
-        share = row.get("share_queue_num") if POP in outcomes else None
+        share = row.get("share_queue_num") if settlement.POP in outcomes else None
         since = self._since(queue.topic, view.epoch)
         return Sharing(
             since_epoch=since["epoch"],
             since_ms=since["from_ms"],
-            pops=POP in outcomes,
-            behind_proxy=bool(outcomes & {PROXY, PROXY_FIFO}),
+            pops=settlement.POP in outcomes,
+            behind_proxy=bool(outcomes & {settlement.PROXY, settlement.PROXY_FIFO}),
             share_queue_num=share,
             share_queue_nums=None if share is None else str(share),
             strategies=tuple(sorted({member["strategy"] for member in view.members})),
@@ -172,8 +157,8 @@ class Explainer:
             sum(member["client_id"] == client_id for member in view.members),
             view.client_ids.index(client_id) if client_id in view.client_ids else None,
             tuple(queue_text(entry) for entry in sorted(map(_entry, since))),
-            taker_reason(settled, queue, client_id),
-            pulls(settled, queue, client_id),
+            answer.taker_reason(settled, queue, client_id),
+            answer.pulls(settled, queue, client_id),
             oldest["from_epoch"],
             oldest["from_ms"],
         )
@@ -236,11 +221,11 @@ class Explainer:
             client_id,
             processes,
             ids.index(client_id) if client_id in ids else None,
-            owner_reason(settled, queue, client_id),
+            answer.owner_reason(settled, queue, client_id),
             taken,
             None
             if taken is None
-            else start_of(self.rows.pull_starts, queue, client_id, taken.epoch),
+            else answer.start_of(self.rows.pull_starts, queue, client_id, taken.epoch),
         )
 
     def _acquisition(self, queue: MessageQueue, client_id: str, epoch: int) -> Acquisition | None:
@@ -284,7 +269,7 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
             "in mqAll"
         )
     if not settled.group.settings.ordered and any(
-        settled.outcome(member) == BROKER_MODE for member in settled.view.members
+        settled.outcome(member) == settlement.BROKER_MODE for member in settled.view.members
     ):
         notes.append("only rebalance_mode = BROKER explains the rows: the brokers allocate")
     return tuple(notes)
@@ -293,7 +278,7 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
 def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
     """What a person should know of a shared topic beside the rule, the gravest first."""
     if not settled.known:
-        return (f"why its clients may take from it is {NOT_TOLD}",)
+        return (f"why its clients may take from it is {answer.NOT_TOLD}",)
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +12,12 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle, average_slice
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash, build_ring, ring_point
+from rebalance_core.strategies.go import (
+    GoConsistentHash,
+    GoMachineRoom,
+    build_go_ring,
+    go_ring_point,
+)
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, queues_in_rooms
 from rebalance_core.strategies.pop import pops_whole_brokers
 
@@ -191,41 +197,86 @@ def _ring(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> Formula:
-    lines, values, owner = _ring_formula(strategy, queue, client_ids)
-    entry = None if owner is None else client_ids.index(owner)
-    return Formula(str(strategy), lines, values, entry, owner)
-
-
-def _ring_formula(
-    strategy: ConsistentHash, queue: MessageQueue, client_ids: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, Any], str | None]:
-    """The lines, the numbers, and the owner; None if the ring is empty."""
     points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, strategy.charset)
     place = ring_point(str(queue), strategy.charset)
-    if not points:
-        return ("the ring is empty: no virtual nodes",), {"queuePoint": place}, None
     index = bisect_left(points, place)
+
+    def node(owner: str, point: int) -> str:
+        names = (f"{owner}-{n}" for n in range(strategy.virtual_nodes * client_ids.count(owner)))
+        return next(name for name in names if ring_point(name, strategy.charset) == point)
+
+    head = f'queue: first 4 bytes of md5("{queue}") = {place}'
+    return _next_node(strategy, client_ids, head, place, points, owners, index, node)
+
+
+def _go_ring(
+    strategy: GoConsistentHash,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str | None,
+) -> Formula:
+    points, owners = build_go_ring(tuple(client_ids), strategy.virtual_nodes)
+    place = go_ring_point(str(queue))
+    index = bisect_right(points, place)
+
+    def node(owner: str, point: int) -> str:
+        names = (f"{n}{owner}" for n in range(strategy.virtual_nodes))
+        return next(name for name in names if go_ring_point(name) == point)
+
+    head = f'queue: crc32("{queue}") = {place}'
+    return _next_node(strategy, client_ids, head, place, points, owners, index, node)
+
+
+def _next_node(
+    strategy: AllocationStrategy,
+    client_ids: Sequence[str],
+    head: str,
+    place: int,
+    points: Sequence[int],
+    owners: Sequence[str],
+    index: int,
+    node: Callable[[str, int], str],
+) -> Formula:
+    """The formula of a ring: the queue belongs to the node at ``index``, past the last the first.
+
+    ``node`` names the node of an owner at a point.
+    """
+    if not points:
+        empty = ("the ring is empty: no virtual nodes",)
+        return Formula(str(strategy), empty, {"queuePoint": place})
     wraps = index == len(points)
     point, owner = points[index % len(points)], owners[index % len(points)]
-    node = _node_number(strategy, owner, point, client_ids)
+    name = node(owner, point)
     where = f"no node follows up to 2^32, so the first one: {point}" if wraps else f"{point}"
-    lines = (
-        f'queue: first 4 bytes of md5("{queue}") = {place}',
-        f'next of {len(points)} nodes on the ring: {where} = "{owner}-{node}"',
-    )
+    lines = (head, f'next of {len(points)} nodes on the ring: {where} = "{name}"')
     values = {
-        "queuePoint": place, "nodePoint": point, "node": f"{owner}-{node}", "nodes": len(points),
-        "wraps": wraps,
+        "queuePoint": place, "nodePoint": point, "node": name, "nodes": len(points), "wraps": wraps,
     }  # fmt: skip
-    return lines, values, owner
+    return Formula(str(strategy), lines, values, client_ids.index(owner), owner)
 
 
-def _node_number(
-    strategy: ConsistentHash, owner: str, point: int, client_ids: Sequence[str]
-) -> int:
-    """Which of the owner's virtual nodes is at that point."""
-    numbers = range(strategy.virtual_nodes * client_ids.count(owner))
-    return next(n for n in numbers if ring_point(f"{owner}-{n}", strategy.charset) == point)
+def _go_machine_room(
+    strategy: GoMachineRoom,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str | None,
+) -> Formula:
+    inside, members = len(strategy.in_rooms(queues)), len(client_ids)
+    size, rest = divmod(inside, members)
+    rooms = ", ".join(strategy.consumer_idcs) or "none"
+    owner = next((c for c in client_ids if queue in strategy.allocate(c, queues, client_ids)), None)
+    entry = None if owner is None else client_ids.index(owner)
+    lines: tuple[str, ...] = (
+        f"{inside} of {len(queues)} queues are on brokers room@name of the rooms {rooms}",
+        f"each of {members} gets {inside} / {members} = {size}, cut out of all {len(queues)} queues"
+        f" (Go's slip), the first {inside} % {members} = {rest} one more of the rooms' tail",
+    )
+    if owner is None:
+        lines = (*lines, "no slice holds this queue: nobody gets it")
+    values = {"inRooms": inside, "size": size, "remainder": rest}
+    return Formula(str(strategy), lines, values, entry, owner)
 
 
 def _room_formula(
@@ -271,6 +322,8 @@ _FORMULAS: tuple[tuple[type[AllocationStrategy], Callable[..., Formula]], ...] =
     (AveragelyByCircle, _circle),
     (Config, _config),
     (ConsistentHash, _ring),
+    (GoConsistentHash, _go_ring),
+    (GoMachineRoom, _go_machine_room),
     (MachineRoom, _machine_room),
     (MachineRoomNearby, _nearby),
 )

@@ -33,6 +33,10 @@ LEAST_OFFSET_MS = SECOND_MS
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
 """A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
 LEAST_MATCHES = 2
+LEAST_HOSTS = 2
+"""Of those with the usual clock, so many have to agree on a clock that is off."""
+CLEARLY = 4
+"""Another difference is the clocks' only if so many times more moments agree at it than at none."""
 MOST_TRIED = 5
 """Differences that may be the clocks', the most frequent ones."""
 
@@ -140,13 +144,13 @@ def _behind(broker: Marks, client: Marks) -> int | None:
         like = [ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS]
         behind = int(median(like))
         found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
-        if abs(behind) > LEAST_OFFSET_MS and found > max(matches, 2 * at_once):
+        if abs(behind) > LEAST_OFFSET_MS and found > max(matches, CLEARLY * at_once):
             best, matches = behind, found
     return best if matches >= LEAST_MATCHES else None
 
 
 def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
-    """How many moments both have, the client that much later at most, if the broker is so behind."""
+    """How many moments both have, the client that much later, if the broker is so behind."""
 
     def inside(late: int) -> bool:
         return -EARLY_MS <= late <= late_ms
@@ -165,7 +169,10 @@ def _nearest(times: list[int], at_ms: int) -> int:
 
 
 def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host, int]:
-    """Offsets of all hosts that are compared with the root or others of them; most have none."""
+    """Offsets of all hosts that are compared with the root or others of them; most have none.
+
+    One that those with the usual clock do not agree on is left out.
+    """
     offsets, waiting = {root: 0}, [root]
     while waiting:
         host = waiting.pop()
@@ -179,7 +186,18 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
         return len(near), sum(kind == BROKER_LOG for kind, _ in near)
 
     usual = max(sorted(offsets.values()), key=alike)
-    return {host: offset - usual for host, offset in offsets.items()}
+    result: dict[Host, int] = {}
+    for host, offset in offsets.items():
+        by_edges = [
+            offset - behind - offsets[other]
+            for other, behind in edges[host].items()
+            if abs(offsets[other] - usual) <= LEAST_OFFSET_MS
+        ]
+        agrees = all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges)
+        off = abs(offset - usual) > LEAST_OFFSET_MS
+        if agrees and (not off or len(by_edges) >= LEAST_HOSTS):
+            result[host] = offset - usual if off else 0
+    return result
 
 
 def _is_zone(behind_ms: int) -> bool:

@@ -20,10 +20,10 @@ from rebalance_core.ingest.collection import (
     identify,
 )
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.file_reader import MINUTE_CHARACTERS, ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from rebalance_core.ingest.rows import Row
-from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import SECOND_MS
 
 ADMIN_HOST = "mqadmin"
 SERVER_ZONE_NAME = "GMT+8"
@@ -31,14 +31,15 @@ _ROLES = {"namesrv": "NAME_SERVER", "brokers": "BROKER", "proxy": "PROXY", "clie
 START_MS = 10_000
 """A broker prints its settings, and what it loads, in the seconds before and after its start."""
 
-# Pauses: minutes in which a process wrote nothing, where else it writes all the time.
+# Pauses: times in which a process wrote nothing, where else it writes all the time.
 #
 # A broker that runs registers at its name servers every 30 s, and says so; a client commits every
 # 5 s. A log of which some templates were left out has pauses everywhere: there one shows nothing.
 
-PAUSE_MINUTES = 1
-USUAL_TIMES = 3
-"""A pause that shows something is so many times as long as the usual one; most logs have none."""
+STEP_MS = 10 * SECOND_MS
+PAUSE_MS = 100 * SECOND_MS
+USUAL_TIMES = 4
+"""A pause that shows something is so many times as long as what is usual in its log."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +207,11 @@ def _stretches(
     ends = [] if folder is None else [ms for ms, _ in context.ends.get(folder.place, ())]
     pauses: list[tuple[int, int]] = []
     if host[2] in (BROKER_LOG, CLIENT_LOG):
-        minutes = {m for name in spans for m in _minutes(counted[name], settled[name][1])}
+        steps = {ms for name in spans for ms in _steps(counted[name], settled[name][1])}
         # who was away and came back, or was frozen, had nothing to write
         pauses = [
             (low, high)
-            for low, high in _pauses(sorted(minutes))
+            for low, high in _pauses(sorted(steps))
             if not any(low <= ms <= high + START_MS for ms in (*starts, *ends))
         ]
     note = FROM_START if any(abs(ms - begin) <= START_MS for ms in starts) else ""
@@ -220,25 +221,24 @@ def _stretches(
     yield _Stretch(begin, end, note)
 
 
-def _minutes(stats: FileStats, zone: tzinfo) -> Iterator[int]:
-    """The minutes in which a log has a line, epoch ms of their beginnings."""
+def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
+    """The steps in which a log has a line, epoch ms of their beginnings."""
     clock = Clock(zone)
-    for minute in sorted(stats.minutes):
-        at_ms = clock.second_ms(f"{minute}:00") if len(minute) == MINUTE_CHARACTERS else None
+    for step in sorted(stats.steps):
+        at_ms = clock.second_ms(f"{step}0") if len(step) == STEP_CHARACTERS else None
         if at_ms is not None:
             yield at_ms + stats.shift_ms
 
 
-def _pauses(minutes: list[int]) -> Iterator[tuple[int, int]]:
+def _pauses(steps: list[int]) -> Iterator[tuple[int, int]]:
     """The ends of each pause that shows something.
 
-    >>> steady = [60_000 * minute for minute in (*range(20), *range(60, 80))]
+    >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
     >>> list(_pauses(steady))
-    [(1199999, 3600000)]
+    [(199999, 600000)]
     """
-    gaps = sorted((later - earlier) // MINUTE_MS for earlier, later in pairwise(minutes))
+    gaps = sorted(later - earlier for earlier, later in pairwise(steps))
     usual = gaps[len(gaps) * 9 // 10] if gaps else 0
-    for earlier, later in pairwise(minutes):
-        gap = (later - earlier) // MINUTE_MS
-        if gap > PAUSE_MINUTES and gap > USUAL_TIMES * (usual - 1):
-            yield earlier + MINUTE_MS - 1, later
+    for earlier, later in pairwise(steps):
+        if later - earlier > max(PAUSE_MS, USUAL_TIMES * usual):
+            yield earlier + STEP_MS - 1, later

@@ -164,7 +164,7 @@ FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 """A mark: a member came, and a broker told the others."""
 MOST_MARKS = 200
-MINUTE_CHARACTERS = len("yyyy-MM-dd HH:mm")
+STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -218,8 +218,8 @@ class FileStats:
     """What was added to the times of a file that is off by a zone."""
     first_line_at: str = ""
     """The time of a log's first line with a head, as `last_line`."""
-    minutes: dict[str, int] = field(default_factory=dict)
-    """Of a log the lines with a head in each minute, as it is written there."""
+    steps: dict[str, int] = field(default_factory=dict)
+    """Of a log the lines with a head in each 10 s, as it is written there."""
     local_heads: bool = False
     """A log of a client has lines with the time of its host's zone."""
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -239,7 +239,7 @@ class FileStats:
         at = text[:SECOND_CHARACTERS]
         self.last_line = max(self.last_line, at)
         self.first_line_at = min(self.first_line_at or at, at)
-        self.minutes[at[:MINUTE_CHARACTERS]] = self.minutes.get(at[:MINUTE_CHARACTERS], 0) + 1
+        self.steps[at[:STEP_CHARACTERS]] = self.steps.get(at[:STEP_CHARACTERS], 0) + 1
         self.local_heads |= text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
 
     def count_gap(self, gap_ms: int) -> None:

@@ -235,8 +235,8 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total.local_heads |= part.local_heads
         for name, times in part.marks.items():
             total.marks[name] = [*total.marks.get(name, ()), *times]
-        for minute, lines in part.minutes.items():
-            total.minutes[minute] = total.minutes.get(minute, 0) + lines
+        for step, lines in part.steps.items():
+            total.steps[step] = total.steps.get(step, 0) + lines
         for gap in (part.gap_low, part.gap_high):
             if gap is not None:
                 total.count_gap(gap)
@@ -288,7 +288,7 @@ _NOT_RECORDED = (
     "gap_high",
     "shift_ms",
     "first_line_at",
-    "minutes",
+    "steps",
     "local_heads",
     "marks",
     "cut_off",

@@ -26,7 +26,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.windows import NOTIFIED_MS, OWN_PASS_MS
+from rebalance_core.protocol.members import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
 
 # What stores and clients say of the request mode of a group's topics (rocketmq.md §14).

@@ -1,4 +1,8 @@
-"""The input of the kernels: rows of many groups, of events and of offsets, as arrays of codes."""
+"""The rows of many groups as numbers, and each group's processes over time.
+
+A process is a (client id, channel id) of a group; its state after an event is the number of its
+settings (`Settings`), or `GONE`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.kernels import group_rows
 from rebalance_core.kernels.codes import (
     COMMITS,
     EVENTS,
@@ -23,27 +28,31 @@ from rebalance_core.kernels.codes import (
     encode_channels,
     list_pointers,
 )
-from rebalance_core.kernels.group_rows import (
-    NO_KIND,
-    OWN_WORDS,
-    Divisions,
-    Groups,
-    StrategyFor,
-    divided,
-    kind_of,
-    read_groups,
-    words_of,
-)
-from rebalance_core.kernels.segments import Bools, Ints, first_of_run
+from rebalance_core.kernels.group_rows import Divisions, Groups, StrategyFor
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
+from rebalance_core.model.events import (
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    CONSUMER_RESUME,
+    CONSUMER_SUSPEND,
+    EVENT_TYPES,
+    EXPIRED,
+    OBSERVED,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    Event,
+)
 from rebalance_core.model.group_settings import parse_request_mode
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
+from rebalance_core.protocol.members import window_ms
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
-from rebalance_core.protocol.windows import window_ms
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.config import Config
+
+# The input of the kernels: rows of many groups, of events and of offsets, as arrays of codes.
 
 # Rows of cluster_events, queue_offsets and committed_offsets as arrays.
 
@@ -119,7 +128,7 @@ def read_events(
     )
     words = {
         name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
-        for name in OWN_WORDS
+        for name in group_rows.OWN_WORDS
     }
     types = _types(given)
     perm = given.ints("perm", null=DEFAULT_PERM)
@@ -389,8 +398,10 @@ class CodedGroups:
         if number == 0:
             return self  # the kind of a group that divides is that of its first strategy
         allocation = self.divisions.of_number(number, len(self.groups))
-        kinds = [*map(kind_of, self.strategies), NO_KIND]
-        kind = np.where(self.groups.kind == NO_KIND, NO_KIND, np.array(kinds)[allocation])
+        kinds = [*map(group_rows.kind_of, self.strategies), group_rows.NO_KIND]
+        kind = np.where(
+            self.groups.kind == group_rows.NO_KIND, group_rows.NO_KIND, np.array(kinds)[allocation]
+        )
         return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 
@@ -414,7 +425,7 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
-    found_words = encode_all(words_of(tables, options.strategy_override))
+    found_words = encode_all(group_rows.words_of(tables, options.strategy_override))
     brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
     brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
@@ -426,8 +437,9 @@ def read_coded_groups(
     for _, found in named.values():
         codes |= found
     words, sets = named["words"][0], TopicSets()
-    groups, strategies, divisions = divided(
-        read_groups(tables[GROUPS], codes, words, sets, retry=options.include_retry_topics),
+    retry = options.include_retry_topics
+    groups, strategies, divisions = group_rows.divided(
+        group_rows.read_groups(tables[GROUPS], codes, words, sets, retry=retry),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
     order = np.argsort(groups.kind, kind="stable")
@@ -489,3 +501,152 @@ def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
     row_of = np.full(count, -1, np.int64)
     row_of[group] = np.arange(len(given))
     return Columns(given.rows.take(pa.array(row_of, mask=row_of < 0)))
+
+
+# Processes of each group over time: who is live after each event, and with what settings.
+#
+# A process is a (client id, channel id) of a group; its state is the number of its settings
+# (`Settings`), or `GONE`.
+
+GONE = -1
+JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST))
+SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
+SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
+
+_WORDS = ("strategy", "version", "message_model", "rebalance_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """One value a process, by group, client and channel."""
+
+    group: Ints
+    client: Ints
+    channel: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStates:
+    """The distinct settings of members: one value a number."""
+
+    subscriptions: Ints
+    strategy: Ints
+    version: Ints
+    message_model: Ints
+    rebalance_mode: Ints
+    suspended: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class MemberChanges:
+    """Consumer events that have an effect, by process and then as they happened."""
+
+    ordinal: Ints
+    process: Ints
+    before: Ints
+    """State, an index into `MemberStates`, or `GONE`."""
+    after: Ints
+    start_mode: Ints
+    """Word of the member's ConsumeFromWhere after the event; -1 when gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Who was there, as the events say."""
+
+    processes: Processes
+    states: MemberStates
+    changes: MemberChanges
+    unknown: Ints
+    """Ordinals of events about a process that is not in the group."""
+    suspended: Ints
+    """Groups in which a live member is suspended."""
+
+
+def follow_members(events: Events, sets: TopicSets) -> Membership:
+    """Apply every consumer event to its process.
+
+    Args:
+        events: all events, in order.
+        sets: gets the sets that SUBSCRIBE and UNSUBSCRIBE make.
+    """
+    ordinals = np.flatnonzero(events.type < CONSUMER_TYPES)
+    order = np.lexsort(
+        (ordinals, events.channel[ordinals], events.client[ordinals], events.group[ordinals])
+    )
+    ordinals = ordinals[order]
+    group, client, channel = (a[ordinals] for a in (events.group, events.client, events.channel))
+    first = first_of_run(group, client, channel)
+    kind = events.type[ordinals]
+    live_before = _live_before(kind, first)
+    known = (kind == JOIN) | live_before
+    suspended = np.unique(group[(kind == SUSPENDS) & live_before])
+    processes = Processes(group[first], client[first], channel[first])
+    process = (np.cumsum(first) - 1)[known]
+    kept, kind = ordinals[known], kind[known]
+    states, after = _states(events, sets, kept, process, kind)
+    begins = first_of_run(process)
+    before = np.where(begins, GONE, np.roll(after, 1))
+    return Membership(
+        processes,
+        states,
+        MemberChanges(kept, process, before, after, _start_modes(events, kept, begins, after)),
+        unknown=np.sort(ordinals[~known]),
+        suspended=suspended,
+    )
+
+
+def _live_before(kind: Ints, first: Bools) -> Bools:
+    """Whether the process was live before each of its events: its last coming or going says."""
+    decides = (kind == JOIN) | (kind == LEAVE) | (kind == LOST)
+    decisive = last_true(decides, first)
+    live_after = (decisive >= 0) & (kind[decisive] == JOIN)
+    return np.where(first, False, np.roll(live_after, 1))
+
+
+def _states(
+    events: Events, sets: TopicSets, ordinals: Ints, process: Ints, kind: Ints
+) -> tuple[MemberStates, Ints]:
+    """The distinct settings, and the state of the process after each event."""
+    begins = first_of_run(process)
+    joined = last_true(kind == JOIN, begins)  # known events follow a join of their process
+    at = ordinals[joined]
+    subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
+    words = [events.words[name][at] for name in _WORDS]
+    turned = np.isin(kind, (SUSPENDS, RESUMES, LEAVE, LOST))  # a join in place leaves it suspended
+    turn = last_true(turned, begins)
+    suspended = (turn >= 0) & (kind[turn] == SUSPENDS)
+    key = subscriptions
+    for word in (*words, suspended.astype(np.int64)):
+        key = np.unique(pair(key, word), return_inverse=True)[1]
+    _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
+    after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
+    found = (subscriptions, *words, suspended)
+    return MemberStates(*(column[first] for column in found)), after
+
+
+def _subscriptions(
+    events: Events, sets: TopicSets, ordinals: Ints, process: Ints, kind: Ints, joined: Ints
+) -> Ints:
+    """The set of each process after each event; SUBSCRIBE and UNSUBSCRIBE one after the other."""
+    current = events.subscriptions[ordinals[joined]].copy()
+    if not ((kind == SUBSCRIBES) | (kind == UNSUBSCRIBES)).any():
+        return current
+    edited = np.isin(process, process[(kind == SUBSCRIBES) | (kind == UNSUBSCRIBES)])
+    for row in np.flatnonzero(edited).tolist():
+        if kind[row] == JOIN:
+            continue
+        held = set(sets.topics(int(current[row - 1])))  # the row before is of the same process
+        topic = int(events.topic[ordinals[row]])
+        if kind[row] == SUBSCRIBES:
+            held.add(topic)
+        elif kind[row] == UNSUBSCRIBES:
+            held.discard(topic)
+        current[row] = sets.number(held)
+    return current
+
+
+def _start_modes(events: Events, ordinals: Ints, begins: Bools, after: Ints) -> Ints:
+    mode = events.words["consume_from_where"][ordinals]
+    joined = last_true(events.type[ordinals] == JOIN, begins)
+    return np.where(after == GONE, -1, mode[joined])

@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.coded_groups import CodedGroups, Events, type_code
+from rebalance_core.kernels.coded_groups import LOST, CodedGroups, Events, Membership, type_code
 from rebalance_core.kernels.group_rows import Groups
-from rebalance_core.kernels.membership import LOST, Membership
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,
@@ -24,7 +23,7 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
-from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS
+from rebalance_core.protocol.members import NOTIFIED_MS, ROUTE_MS
 
 # How many queues of each topic can be read on each broker, as the events say (rocketmq.md §6.3).
 

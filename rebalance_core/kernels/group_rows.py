@@ -11,17 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import EVENTS, GROUPS, Columns, Key, TopicSets, list_pointers
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    find,
-    first_of_run,
-    halves,
-    pair,
-    pointers,
-    sums,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -143,12 +135,12 @@ class Divisions:
 
     def allocations(self, strategy: Ints, version: Ints) -> Ints:
         """The strategy of members with these words."""
-        return self.of_words[find(self.words, pair(strategy, version))]
+        return self.of_words[segments.find(self.words, segments.pair(strategy, version))]
 
     @property
     def number(self) -> Ints:
         """The number of each strategy among those of its group."""
-        first = np.flatnonzero(first_of_run(self.group))
+        first = np.flatnonzero(segments.first_of_run(self.group))
         return np.arange(len(self.group)) - np.repeat(
             first, np.diff(np.append(first, len(self.group)))
         )
@@ -160,7 +152,9 @@ class Divisions:
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:
         """The number of each strategy in its group; -1: it is none of its divisions."""
-        at = find(pair(self.group, self.allocation), pair(group, allocation))
+        at = segments.find(
+            segments.pair(self.group, self.allocation), segments.pair(group, allocation)
+        )
         return np.where(at >= 0, np.append(self.number, -1)[at], -1)
 
     def of_number(self, number: int, groups: int) -> Ints:
@@ -203,15 +197,15 @@ def find_divisions(
         lists: its strategy is a CONFIG list.
         no_retry: it subscribes no retry topic, whatever its group.
     """
-    words, first = np.unique(pair(strategy, version), return_index=True)
+    words, first = np.unique(segments.pair(strategy, version), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)
-    pairs, listed = (np.unique(pair(group[mine], allocation[mine])) for mine in rows)
+    pairs, listed = (np.unique(segments.pair(group[mine], allocation[mine])) for mine in rows)
     mixed = np.union1d(
         np.intersect1d(group[everyone], group[~everyone]),
         np.intersect1d(group[no_retry], group[~no_retry]),
     )
     return Divisions(
-        words, allocation[first], *halves(pairs), *halves(listed), mixed,
+        words, allocation[first], *segments.halves(pairs), *segments.halves(listed), mixed,
     )  # fmt: skip
 
 
@@ -382,9 +376,9 @@ def divided(
     divisions = find_divisions(
         of, own["strategy"], own["version"], allocation, reads_all, lists, reads_all | behind_proxy
     )
-    bounds = pointers(np.bincount(of, minlength=len(groups)))
-    unknown = sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
-    everyone = (sums(reads_all, bounds) > 0) & (sums(~reads_all, bounds) == 0)
+    bounds = segments.pointers(np.bincount(of, minlength=len(groups)))
+    unknown = segments.sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
+    everyone = (segments.sums(reads_all, bounds) > 0) & (segments.sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
     foreign &= own["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
     refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
@@ -405,8 +399,8 @@ def divided(
         [
             refused | unknown,
             strategies_of > MOST_STRATEGIES,
-            sums(reads_all & behind_proxy, bounds) > 0,
-            sums(unstated[joins], bounds) > 0,
+            segments.sums(reads_all & behind_proxy, bounds) > 0,
+            segments.sums(unstated[joins], bounds) > 0,
         ],
         [
             NO_KERNEL,
@@ -416,7 +410,7 @@ def divided(
         ],
         REGULAR,
     )
-    retrying = sums(~reads_all & ~behind_proxy, bounds) > 0
+    retrying = segments.sums(~reads_all & ~behind_proxy, bounds) > 0
     settled = replace(
         groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
     )

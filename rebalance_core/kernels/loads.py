@@ -8,23 +8,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Block, Broadcast, Queues, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.group_rows import EVERYONE
-from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.changes import Holdings
 from rebalance_core.kernels.ownership.pop_answers import PopAnswers, Reach, Readable
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, SharedTopics
-from rebalance_core.kernels.segments import (
-    AnyInts,
-    Bools,
-    Counts,
-    Ints,
-    Periods,
-    first_of_run,
-    last_of_run,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, Periods
 from rebalance_core.kernels.table_rows import group_columns, span_columns, table_rows
 from rebalance_core.protocol.members import THRESHOLD_OFF
 
@@ -54,7 +45,7 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
     epoch = epochs_of_cells(prepared)
     counts = np.diff(roster.first)[epoch] * grid.active
     topic_cell = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    entry = ranges(roster.first[epoch], counts).astype(roster.run.dtype)
+    entry = segments.ranges(roster.first[epoch], counts).astype(roster.run.dtype)
     group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     retry = prepared.coded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
     subscribed = roster.subscribes(entry, group_topic[topic_cell])
@@ -63,13 +54,13 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
         again = np.flatnonzero(subscribed & (copy > 0))
         subscribed[again - copy[again]] = True
         subscribed &= copy == 0
-    return TopicMembers(topic_cell, entry, subscribed, ~retry, pointers(counts))
+    return TopicMembers(topic_cell, entry, subscribed, ~retry, segments.pointers(counts))
 
 
 def epochs_of_cells(prepared: PreparedGroups) -> Ints:
     """The epoch of each topic cell."""
     topics, of_group = prepared.grid.topics, prepared.epochs.of_group
-    return ranges(of_group[topics.group], np.diff(prepared.grid.topic_first))
+    return segments.ranges(of_group[topics.group], np.diff(prepared.grid.topic_first))
 
 
 def held_topic_members(
@@ -117,7 +108,7 @@ class ManyHolders:
         self._has_many = many[topics.group]
         first = prepared.roster.first[of_group[topics.group]]
         sizes = prepared.roster.first[of_group[topics.group + 1]] - first
-        nodes = pointers(sizes * self._has_many)
+        nodes = segments.pointers(sizes * self._has_many)
         self._offset = nodes[:-1] - first
         """By group topic: where its row of `by_client` is in the steps."""
         self._steps = np.zeros(nodes[-1] + 1, np.int32)
@@ -146,7 +137,7 @@ class ManyHolders:
         group_topic = np.repeat(np.arange(len(self._offset)), np.diff(grid.topic_first))
         first = np.flatnonzero(self._has_many[group_topic])
         count = np.diff(topic_members.first)[first]
-        mine = ranges(topic_members.first[first], count)
+        mine = segments.ranges(topic_members.first[first], count)
         node = np.empty_like(by_client)
         node[by_client] = np.arange(len(by_client), dtype=by_client.dtype)
         at = np.repeat(self._offset[group_topic[first]], count) + node[topic_members.entry[mine]]
@@ -171,9 +162,12 @@ class Clients:
         node = np.flatnonzero(prepared.shared[group] & (roster.copy[entry] == 0))
         entry, group = entry[node], group[node]
         epoch, client = roster.epoch[entry], roster.client(entry)
-        begins = first_of_run(group, client)
+        begins = segments.first_of_run(group, client)
         begins[1:] |= epoch[1:] != epoch[:-1] + 1
-        first, last = np.flatnonzero(begins), np.flatnonzero(last_of_run(np.cumsum(begins)))
+        first, last = (
+            np.flatnonzero(begins),
+            np.flatnonzero(segments.last_of_run(np.cumsum(begins))),
+        )
         self._stays = Periods(group[first], client[first], epoch[first], epoch[last] + 1)
         self._node = node[first] - epoch[first]
 
@@ -196,8 +190,8 @@ class Clients:
         """
         cells = piece.cells
         readable = cells.readable
-        opens = np.flatnonzero(readable & first_of_run(readable, cells.segment))
-        closes = np.flatnonzero(readable & last_of_run(readable, cells.segment))
+        opens = np.flatnonzero(readable & segments.first_of_run(readable, cells.segment))
+        closes = np.flatnonzero(readable & segments.last_of_run(readable, cells.segment))
         of = cells.segment[opens]
         open_ = Periods(of, np.zeros_like(of), opens, closes + 1)
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
@@ -348,7 +342,7 @@ def load_rows(
         roster.client(entry),
         roster.epoch[entry],
     )
-    turns = first_of_run(
+    turns = segments.first_of_run(
         group,
         client,
         topics[entry],

@@ -9,28 +9,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from rebalance_core.kernels import loads
 from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.codes import coded
-from rebalance_core.kernels.loads import (
-    Clients,
-    ManyHolders,
-    SharedLoads,
-    TopicMembers,
-    add_block,
-    count_into,
-    epochs_of_cells,
-    held_topic_members,
-    topic_members_of,
-)
+from rebalance_core.kernels.loads import Clients, ManyHolders, SharedLoads, TopicMembers
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
     Differ,
+    Holdings,
     OwnerChanges,
     held_before,
     preceding,
 )
-from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
 from rebalance_core.kernels.ownership.prepared_groups import (
     PreparedGroups,
@@ -64,13 +55,13 @@ def metric_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
-    topic_members = topic_members_of(prepared)
+    topic_members = loads.topic_members_of(prepared)
     counts = _count(prepared, holdings, topic_members)
     grid = prepared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     topic = grid.topics.topic[of]
     shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
-    epoch = epochs_of_cells(prepared)[shown]
+    epoch = loads.epochs_of_cells(prepared)[shown]
     minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
     of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
@@ -128,7 +119,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
             clients.add_kept(holdings.queues, piece, by_client, keeping)
             _add_moves(piece, moves, continued(by_client, len(piece.cells)) > 0, counts)
         else:
-            add_block(prepared, topic_members, piece, counts.per_topic_member)
+            loads.add_block(prepared, topic_members, piece, counts.per_topic_member)
             _add_block(prepared, topic_members, piece, moves, counts)
     owned.put(topic_members, counts.per_topic_member)
     keeping.put(topic_members, counts.kept_per_seat)
@@ -158,20 +149,20 @@ def _add_block(
     counts: _Counts,
 ) -> None:
     of, roster = block.cells.topic_cell, prepared.roster
-    count_into(counts.moved, of[moves.cell])
-    count_into(counts.voluntary, of[moves.voluntary])
+    loads.count_into(counts.moved, of[moves.cell])
+    loads.count_into(counts.voluntary, of[moves.voluntary])
     before = preceding(block.cells, block.entry, NOBODY)
     held = np.flatnonzero(before >= 0)
     before, of_held = before.take(held), of.take(held)
-    count_into(counts.held, of_held)
+    loads.count_into(counts.held, of_held)
     same = roster.client(before) == roster.client(block.entry.take(held))
-    count_into(counts.kept, of_held[same])
+    loads.count_into(counts.kept, of_held[same])
     still = roster.following(before)
     could = block.cells.readable.take(held) & (still >= 0)
     could &= prepared.grid.active.take(of_held)
-    count_into(
+    loads.count_into(
         counts.kept_per_seat,
-        held_topic_members(prepared, topic_members, of_held[could], still[could]),
+        loads.held_topic_members(prepared, topic_members, of_held[could], still[could]),
     )
 
 
@@ -185,10 +176,10 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
-    count_into(counts.moved, of[np.unique(moves.cell)])
-    count_into(counts.voluntary, of[np.unique(moves.voluntary)])
-    count_into(counts.held, of[held > 0])
-    count_into(counts.kept, of[stays])
+    loads.count_into(counts.moved, of[np.unique(moves.cell)])
+    loads.count_into(counts.voluntary, of[np.unique(moves.voluntary)])
+    loads.count_into(counts.held, of[held > 0])
+    loads.count_into(counts.kept, of[stays])
 
 
 def _minimum_moves(
@@ -199,7 +190,7 @@ def _minimum_moves(
     Members that held most may keep the larger shares, so no sorting is needed: every member keeps
     up to the smaller share, and as many keep one more as there are larger shares, if they have it.
     """
-    grid, epoch = prepared.grid, epochs_of_cells(prepared)
+    grid, epoch = prepared.grid, loads.epochs_of_cells(prepared)
     members = prepared.roster.distinct[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
     share = smaller.astype(np.int32)[topic_members.topic_cell]
@@ -318,7 +309,7 @@ def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
     sharing = np.isin(np.arange(len(prepared.coded.groups)), sharing_groups(shared))
     counted = _Meetings(reach, replace(prepared, shared=sharing))
     fewest, most, unreached, per_member = counted.over_all_queues()
-    members = topic_members_of(counted.prepared)
+    members = loads.topic_members_of(counted.prepared)
     queues = np.zeros(len(members.entry), np.int32)
     per_member.put(members, queues)
     clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)

@@ -8,24 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import ABSENT, NOBODY
-from rebalance_core.kernels.coded_groups import CodedGroups, Events
+from rebalance_core.kernels.coded_groups import GONE, CodedGroups, Events, Membership
 from rebalance_core.kernels.epochs import Epochs
-from rebalance_core.kernels.membership import GONE, Membership
-from rebalance_core.kernels.segments import (
-    AnyInts,
-    Bools,
-    Counts,
-    Ints,
-    extreme,
-    find,
-    first_of_run,
-    last_of_run,
-    pair,
-    pointers,
-    ranges,
-    sums,
-)
+from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 from rebalance_core.kernels.topics import GroupTopics
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 
@@ -58,17 +45,20 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
     """
     changes = membership.changes
     instant = events.instant[changes.ordinal]
-    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
+    first, last = (
+        segments.first_of_run(changes.process, instant),
+        segments.last_of_run(changes.process, instant),
+    )
     process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
     turned = changes.before[first] != state
-    begins = first_of_run(process)
+    begins = segments.first_of_run(process)
     same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
     back_changed = np.unique(membership.processes.group[process[same]])
     epoch = epochs.at_instant[instant[last]]
     kept = turned & (epoch >= 0)
     process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
     group = membership.processes.group[process]
-    end = np.where(last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
+    end = np.where(segments.last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
     live = state != GONE
     columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
     group, process, client, state, mode, epoch, end = (a[live] for a in columns)
@@ -79,21 +69,21 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
 
 def overlapping(runs: Runs) -> Ints:
     """Groups in which two processes with one client id are members of the same epoch."""
-    again = ~first_of_run(runs.group, runs.client)
+    again = ~segments.first_of_run(runs.group, runs.client)
     overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
     return np.unique(runs.group[overlap])
 
 
 def processes_at_once(runs: Runs) -> Ints:
     """By client of a group, in the order of the runs: the most of its processes at a time."""
-    clients = first_of_run(runs.group, runs.client)
+    clients = segments.first_of_run(runs.group, runs.client)
     client = np.tile(np.cumsum(clients) - 1, 2)
     epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
     step = np.repeat([1, -1], len(runs.group))
     order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
     total = np.cumsum(step[order])
     bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
-    most: Ints = extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
+    most: Ints = segments.extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
     return most
 
 
@@ -107,8 +97,8 @@ def by_process(runs: Runs, groups: Ints) -> Runs:
 def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
     """Groups whose members all subscribe the same topics, always."""
     bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
-    fewest = extreme(np.minimum, subscriptions, bounds, 0)
-    return fewest == extreme(np.maximum, subscriptions, bounds, 0)
+    fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
+    return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)
 
 
 # Which topics each run of a member reads, one row a topic: for groups in which that is sparse.
@@ -211,7 +201,7 @@ class Roster:
         if len(self.twice):
             group = self.runs.group[self.run[:-2]]
             at = np.flatnonzero(np.isin(group, self.twice))
-            first = first_of_run(self.epoch[at], self.client(at))
+            first = segments.first_of_run(self.epoch[at], self.client(at))
             begin = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
             copy[at] = np.arange(len(at)) - begin
         return copy
@@ -219,7 +209,7 @@ class Roster:
     @cached_property
     def distinct(self) -> Ints:
         """How many clients each epoch has."""
-        return sums(self.copy == 0, self.first)
+        return segments.sums(self.copy == 0, self.first)
 
     @cached_property
     def by_client(self) -> AnyInts:
@@ -239,7 +229,7 @@ class Roster:
     @cached_property
     def node_of_run(self) -> Ints:
         """By run: in epoch e its entry is ``entry_at[this + e]``."""
-        return pointers(self._lengths)[:-1] - self.runs.from_epoch
+        return segments.pointers(self._lengths)[:-1] - self.runs.from_epoch
 
     @cached_property
     def run(self) -> AnyInts:
@@ -269,7 +259,7 @@ class Roster:
         topics = self._topics[run]
         found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):
-            found |= find(self.subscribed, pair(run, group_topic)) >= 0
+            found |= segments.find(self.subscribed, segments.pair(run, group_topic)) >= 0
         return found
 
     def following(self, entry: AnyInts) -> AnyInts:
@@ -298,9 +288,9 @@ class Roster:
     def _last_nodes(self) -> Ints:
         """Where its last entry is in the order of `entry_at`; -1: the client goes on."""
         runs = self.runs
-        goes_on = ~last_of_run(runs.group, runs.client)
+        goes_on = ~segments.last_of_run(runs.group, runs.client)
         goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
-        return np.append(np.where(goes_on, -1, pointers(self._lengths)[1:] - 1), [0, 0])
+        return np.append(np.where(goes_on, -1, segments.pointers(self._lengths)[1:] - 1), [0, 0])
 
     @property
     def _lengths(self) -> Ints:
@@ -313,7 +303,7 @@ class Roster:
     @cached_property
     def _node(self) -> Ints:
         """Where each entry stands in the order of `entry_at`."""
-        epoch = ranges(self.runs.from_epoch, self._lengths)
+        epoch = segments.ranges(self.runs.from_epoch, self._lengths)
         # numpy sorts 16 bits by counting, and few chunks need more
         small = len(self.first) <= np.iinfo(np.uint16).max
         return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
@@ -337,7 +327,7 @@ def build_roster(
     steps = np.zeros(len(epochs) + 1, np.int64)
     np.add.at(steps, runs.from_epoch, 1)
     np.add.at(steps, runs.to_epoch, -1)
-    first = pointers(np.cumsum(steps[:-1]))
+    first = segments.pointers(np.cumsum(steps[:-1]))
     many = np.bincount(topics.group, minlength=len(coded.groups)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
     reading = find_reading(coded, membership, runs, topics, many)
@@ -345,19 +335,19 @@ def build_roster(
         runs,
         np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
         np.minimum(topic_slots(topics), MASK_BITS),
-        np.sort(pair(reading.run, reading.group_topic)),
+        np.sort(segments.pair(reading.run, reading.group_topic)),
         first,
         np.zeros(0, np.bool_),
         twice,
     )
     sets = subscriptions[roster.run[:-2]]
-    fewest = extreme(np.minimum, sets, first, 0)
-    return replace(roster, uniform=fewest == extreme(np.maximum, sets, first, 0))
+    fewest = segments.extreme(np.minimum, sets, first, 0)
+    return replace(roster, uniform=fewest == segments.extreme(np.maximum, sets, first, 0))
 
 
 def topic_slots(topics: GroupTopics) -> Ints:
     """The index of each group topic among those of its group."""
-    first = np.flatnonzero(first_of_run(topics.group))
+    first = np.flatnonzero(segments.first_of_run(topics.group))
     return np.arange(len(topics.group)) - np.repeat(
         first, np.diff(np.append(first, len(topics.group)))
     )

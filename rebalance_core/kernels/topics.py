@@ -8,10 +8,16 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels.coded_groups import NO_SHARE, CodedGroups, Events, type_code
+from rebalance_core.kernels.coded_groups import (
+    GONE,
+    NO_SHARE,
+    CodedGroups,
+    Events,
+    Membership,
+    type_code,
+)
 from rebalance_core.kernels.codes import TopicSets
 from rebalance_core.kernels.group_rows import TYPES
-from rebalance_core.kernels.membership import GONE, Membership
 from rebalance_core.kernels.segments import (
     NEVER,
     Bools,

@@ -25,10 +25,8 @@ from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_ev
 from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
-from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy
+from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy, registry
 from rebalance_core.strategies.machine_room import NEARBY
-from rebalance_core.strategies.registry import DEFAULT_VERSION, KNOWN_NAMES, unknown_name
-from rebalance_core.strategies.text_form import number_in_text, settings_of
 
 # STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
 #
@@ -165,18 +163,18 @@ _HYPOTHETICAL: dict[str, tuple[Callable[..., HypotheticalStrategy], _Readers]] =
     "STICKY_BALANCED": (StickyBalanced, {}),
     "CONSISTENT_HASH_BOUNDED": (
         ConsistentHashBounded,
-        {"epsilon": _epsilon, "virtual_nodes": number_in_text},
+        {"epsilon": _epsilon, "virtual_nodes": registry.number_in_text},
     ),
 }
 
 HYPOTHETICAL_NAMES = tuple(_HYPOTHETICAL)
 """Strategies that RocketMQ lacks."""
 
-PLANNING_NAMES = (*(name for name in KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
+PLANNING_NAMES = (*(name for name in registry.KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
 """Every name that `planning_strategy` knows; POP is no strategy of clients."""
 
 
-def planning_strategy(text: str, *, version: str = DEFAULT_VERSION) -> PlanningStrategy:
+def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> PlanningStrategy:
     """The strategy of a text such as ``AVG`` or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
 
     Args:
@@ -195,18 +193,18 @@ def planning_strategy(text: str, *, version: str = DEFAULT_VERSION) -> PlanningS
     """
     head, parenthesis, rest = text.strip(" ").partition("(")
     name = head.strip(" ")
-    if name in KNOWN_NAMES or name.startswith(NEARBY):
+    if name in registry.KNOWN_NAMES or name.startswith(NEARBY):
         return OfRocketMq(parse_strategy(text, version=version))
     if name not in _HYPOTHETICAL:
         known = (*PLANNING_NAMES, f"{NEARBY}-AVG")
-        raise unknown_name("strategy", name, known, PLANNING_NAMES)
+        raise registry.unknown_name("strategy", name, known, PLANNING_NAMES)
     if parenthesis and not rest.endswith(")"):
         raise UsageError(f"strategy {text!r} does not end with ')'")
     make, readers = _HYPOTHETICAL[name]
     params = {}
-    for key, value in settings_of(text, rest.removesuffix(")")):
+    for key, value in registry.settings_of(text, rest.removesuffix(")")):
         if key not in readers:
-            raise unknown_name(f"parameter of {name}", key, tuple(readers))
+            raise registry.unknown_name(f"parameter of {name}", key, tuple(readers))
         params[key] = readers[key](key, value)
     return make(**params)
 

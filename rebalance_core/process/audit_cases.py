@@ -17,12 +17,12 @@ from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, clu
 from rebalance_core.checks.input_tables import (
     InputTables,
     input_tables_of,
+    local_tables,
     read_input_tables,
     read_table,
     stored_input_tables,
     stored_table,
 )
-from rebalance_core.checks.locations import local_tables
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_table
 from rebalance_core.contracts import (
@@ -38,6 +38,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
+from rebalance_core.engine.table_writer import read_written
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
@@ -45,7 +46,6 @@ from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
-from rebalance_core.process.written_tables import read_written
 from rebalance_core.storage.place import Location, Place
 
 # The tables that an audit reads: a simulation's input, what it is compared with, and rows on

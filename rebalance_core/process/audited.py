@@ -31,9 +31,8 @@ from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.table_writer import LedgerWritten
+from rebalance_core.engine.table_writer import GroupName, LedgerWritten, ReadWritten
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
-from rebalance_core.process.written_tables import GroupName, ReadWritten
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
     ROWS_OF_A_TIMELINE,

@@ -9,22 +9,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts import REJECTED, producers
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.contracts.producers import (
-    BROKER_ERROR,
-    BROKER_ISOLATIONS,
-    CONNECT_FAILED,
-    INTERRUPTED,
-    NO_ADDRESS,
-    PRODUCER_OUTCOMES,
-    PRODUCER_SHARES,
-    PUBLISH_CHOICES,
-    SEND_FAILED,
-    SEND_RESULTS,
-    STORED,
-    TIMEOUT,
-)
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.model.times import SLOW_SEND_MS
 from rebalance_core.producers import sending
@@ -98,13 +84,13 @@ def _content(row: Row) -> tuple[Any, ...]:
 
 RECORDED = "recorded"
 _FAILURES: dict[str, JavaFailure | None] = {
-    **dict.fromkeys(STORED),
-    CONNECT_FAILED: failure_of(sending.CONNECT),
-    SEND_FAILED: failure_of(sending.SEND_REQUEST),
-    TIMEOUT: failure_of(sending.TIMEOUT),
-    BROKER_ERROR: JavaFailure(sending.BROKER_EXCEPTION),
-    NO_ADDRESS: failure_of(sending.NO_ADDRESS),
-    INTERRUPTED: failure_of(sending.INTERRUPTED),
+    **dict.fromkeys(producers.STORED),
+    producers.CONNECT_FAILED: failure_of(sending.CONNECT),
+    producers.SEND_FAILED: failure_of(sending.SEND_REQUEST),
+    producers.TIMEOUT: failure_of(sending.TIMEOUT),
+    producers.BROKER_ERROR: JavaFailure(sending.BROKER_EXCEPTION),
+    producers.NO_ADDRESS: failure_of(sending.NO_ADDRESS),
+    producers.INTERRUPTED: failure_of(sending.INTERRUPTED),
 }
 
 
@@ -222,7 +208,7 @@ def replayed_parts(
         good, bad = checked_rows(client, known)
         rows[REJECTED.name] += [
             {
-                "table_name": SEND_RESULTS.name,
+                "table_name": producers.SEND_RESULTS.name,
                 "source": row[SOURCE],
                 "raw": row[RAW],
                 "issues": issues,
@@ -235,8 +221,8 @@ def replayed_parts(
             replayed = replay_client(
                 results, options.variant, detector=options.detector, slice_ms=options.slice_ms
             )
-            rows[PUBLISH_CHOICES.name] += _choices(who, replayed, options.slice_ms)
-            rows[BROKER_ISOLATIONS.name] += _isolations(who, replayed)
+            rows[producers.PUBLISH_CHOICES.name] += _choices(who, replayed, options.slice_ms)
+            rows[producers.BROKER_ISOLATIONS.name] += _isolations(who, replayed)
             _tally(tallies, who, replayed, results, options.variant)
     made = {name: pa.Table.from_pylist(r, PARTS[name].arrow_schema()) for name, r in rows.items()}
     return made | {TALLIES.name: tallies.table()}
@@ -257,7 +243,10 @@ def _choices(who: Row, replayed: ClientReplay, slice_ms: int) -> Iterator[Row]:
 
 def _isolations(who: Row, replayed: ClientReplay) -> Iterator[Row]:
     for one in replayed.isolations:
-        yield {**who, **{name: getattr(one, name) for name in BROKER_ISOLATIONS.column_names[3:]}}
+        yield {
+            **who,
+            **{name: getattr(one, name) for name in producers.BROKER_ISOLATIONS.column_names[3:]},
+        }
 
 
 def _tally(
@@ -292,7 +281,11 @@ def recorded_answers(tallies: pa.Table) -> dict[str, pa.Table]:
     Results say nothing of messages with their retries, nor of queues.
     """
     rows = added_up(tallies).to_pylist()
-    made = {PRODUCER_OUTCOMES: [], PRODUCER_SHARES: list(_shares(rows)), QUEUE_RATES: []}
+    made = {
+        producers.PRODUCER_OUTCOMES: [],
+        producers.PRODUCER_SHARES: list(_shares(rows)),
+        QUEUE_RATES: [],
+    }
     return {t.name: pa.Table.from_pylist(r, t.arrow_schema()) for t, r in made.items()}
 
 

@@ -4,26 +4,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from rebalance_core.model import times
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import (
-    DETECT_INTERVAL_MS,
-    OLD_ISOLATION_LATENCY_MS,
-    OLD_LATENCY_MAX_MS,
-    OLD_NOT_AVAILABLE_MS,
-    PRODUCER_ISOLATION_LATENCY_MS,
-    PRODUCER_LATENCY_MAX_MS,
-    PRODUCER_NOT_AVAILABLE_MS,
-)
 from rebalance_core.model.versions import Version
-from rebalance_core.producers.routes import (
-    ConcurrentMapOrder,
-    Counter,
-    PublishInfo,
-    java_abs,
-    java_hash,
-    java_int,
-    java_remainder,
-)
+from rebalance_core.producers import routes
+from rebalance_core.producers.routes import ConcurrentMapOrder, Counter, PublishInfo
 
 # ResponseCode: SYSTEM_ERROR, SERVICE_NOT_AVAILABLE, NO_PERMISSION, TOPIC_NOT_EXIST, NO_BUYER_ID,
 # NOT_IN_CURRENT_UNIT
@@ -64,9 +49,11 @@ def profile_of(version: Version) -> ProducerProfile:
     codes |= {SYSTEM_BUSY} if version >= (5, 3, 0) else set()
     codes |= {GO_AWAY} if version >= (5, 3, 1) else set()
     return ProducerProfile(
-        latency_max_ms=PRODUCER_LATENCY_MAX_MS if filters else OLD_LATENCY_MAX_MS,
-        not_available_ms=PRODUCER_NOT_AVAILABLE_MS if filters else OLD_NOT_AVAILABLE_MS,
-        isolation_latency_ms=PRODUCER_ISOLATION_LATENCY_MS if filters else OLD_ISOLATION_LATENCY_MS,
+        latency_max_ms=times.PRODUCER_LATENCY_MAX_MS if filters else times.OLD_LATENCY_MAX_MS,
+        not_available_ms=times.PRODUCER_NOT_AVAILABLE_MS if filters else times.OLD_NOT_AVAILABLE_MS,
+        isolation_latency_ms=times.PRODUCER_ISOLATION_LATENCY_MS
+        if filters
+        else times.OLD_ISOLATION_LATENCY_MS,
         filters=filters,
         scan_avoids_last=version >= (5, 1, 1) and not filters,
         scan_wraps=version < (5, 1, 0),
@@ -114,7 +101,7 @@ class FaultTable:
     extends: bool
     items: dict[str, FaultItem] = field(default_factory=dict)
     _order: ConcurrentMapOrder[str] = field(
-        default_factory=lambda: ConcurrentMapOrder(java_hash, _BUCKETS)
+        default_factory=lambda: ConcurrentMapOrder(routes.java_hash, _BUCKETS)
     )
 
     def update(
@@ -186,7 +173,7 @@ class FaultTable:
         for name, item in list(self.items.items()):
             if now_ms < item.check_ms:
                 continue
-            item.check_ms = now_ms + DETECT_INTERVAL_MS
+            item.check_ms = now_ms + times.DETECT_INTERVAL_MS
             if name not in has_address:
                 self.remove(name)
             elif is_alive(name):
@@ -293,7 +280,7 @@ class FaultStrategy:
             position = self._scan_position(index, len(info.queues))
             if position is None:
                 return info.next_queue()
-            index = java_int(index + 1)
+            index = routes.java_int(index + 1)
             queue = info.queues[position]
             if queue.broker_name != avoided and self.faults.is_available(queue.broker_name, now_ms):
                 return queue
@@ -302,8 +289,8 @@ class FaultStrategy:
     def _scan_position(self, index: int, size: int) -> int | None:
         """Null: Java throws, upstream catches it and takes the plain next queue."""
         if self.profile.scan_wraps:
-            return max(java_remainder(java_abs(index), size), 0)
-        position = java_remainder(index, size)
+            return max(routes.java_remainder(routes.java_abs(index), size), 0)
+        position = routes.java_remainder(index, size)
         return position if position >= 0 else None
 
     def _select_worst(self, info: PublishInfo, now_ms: int) -> MessageQueue:
@@ -319,7 +306,7 @@ class FaultStrategy:
             info.counter.next()  # the division fails, upstream catches it
             return info.next_queue()
         position = info.position()
-        queue_id = java_remainder(info.counter.next(), writes)
+        queue_id = routes.java_remainder(info.counter.next(), writes)
         chosen = MessageQueue(info.queues[position].topic, broker, queue_id)
         if self.profile.rewrites_list:
             info.queues[position] = chosen

@@ -1,31 +1,15 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
 from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
+from rebalance_core.producers import sending, tally
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
 from rebalance_core.producers.routes import Counter, PublishInfo, publish_list
-from rebalance_core.producers.sending import (
-    OK,
-    TIMEOUT,
-    Answer,
-    Producer,
-    ProducerSettings,
-    SendRecord,
-    send,
-)
+from rebalance_core.producers.sending import Answer, Producer, ProducerSettings, SendRecord
 from rebalance_core.producers.strategy import new_strategy, profile_of
-from rebalance_core.producers.tally import (
-    IsolationLog,
-    Phase,
-    PhaseTally,
-    Tally,
-    draw,
-    draw_bits,
-    phases_of,
-    route_changes,
-)
+from rebalance_core.producers.tally import IsolationLog, Phase, PhaseTally, Tally
 
-OK_AT_ONCE = Answer(OK, 0)
-NO_TIME_LEFT = Answer(TIMEOUT, 0)
+OK_AT_ONCE = Answer(sending.OK, 0)
+NO_TIME_LEFT = Answer(sending.TIMEOUT, 0)
 LATE_MS = 1
 """After a whole timeout no time is left for a retry, as a real clock has moved on."""
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
@@ -43,7 +27,7 @@ class SendingThread:
     ) -> None:
         self.model, self.group, self.variant = model, group, variant
         self.client_id = group.client_id(number)
-        self.phases: tuple[Phase, ...] = phases_of(model)
+        self.phases: tuple[Phase, ...] = tally.phases_of(model)
         self.tally = Tally([PhaseTally() for _ in self.phases])
         self.isolations = IsolationLog()
         self.interval_us = max(1, round(_INTERVAL_UNIT / group.sends_per_second))
@@ -54,7 +38,7 @@ class SendingThread:
         """brokers whose disturbance is over and that were not chosen since: when it ended"""
         self._events: dict[tuple[str, int], int] = {}
         self._drawn = 0
-        self._changes = route_changes(model, self.client_id, ROUTE_POLL_MS)
+        self._changes = tally.route_changes(model, self.client_id, ROUTE_POLL_MS)
         self._detector_ms = int(self._draw("detector") * DETECTOR_ROUND_MS) + DETECTOR_ROUND_MS
         self.producer = self._new_producer()
 
@@ -106,7 +90,7 @@ class SendingThread:
         """Send the message that is due, with its retries; what it did, and the next tick."""
         begin_ms = self.time_of(tick)
         self.producer.now_ms = begin_ms
-        record = send(self.producer, self, self.group.timeout_ms)
+        record = sending.send(self.producer, self, self.group.timeout_ms)
         self.counts.add(record, self.group.topic, begin_ms)
         self._follow(record)
         end = min(record.end_ms, self.model.length_ms)
@@ -170,7 +154,7 @@ class SendingThread:
 
         def bits() -> int:
             self._drawn += 1
-            return draw_bits(self.model.seed, kind, self.client_id, self._drawn)
+            return tally.draw_bits(self.model.seed, kind, self.client_id, self._drawn)
 
         return Counter(None, bits, profile.raw_seed, profile.masked_counter)
 
@@ -200,4 +184,4 @@ class SendingThread:
             self._detector_ms += DETECTOR_ROUND_MS
 
     def _draw(self, *ids: str | int) -> float:
-        return draw(self.model.seed, self.client_id, *ids)
+        return tally.draw(self.model.seed, self.client_id, *ids)

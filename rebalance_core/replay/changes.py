@@ -6,7 +6,7 @@ from collections.abc import Collection, Set
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
-from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
 from rebalance_core.replay.shared_topics import ProcessKey

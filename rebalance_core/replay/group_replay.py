@@ -12,16 +12,9 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.routes import minimum_moves
+from rebalance_core.replay import intervals
 from rebalance_core.replay.changes import ADD, VOLUNTARY, OwnerChange, changes_of, holders_by_queue
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
-from rebalance_core.replay.intervals import (
-    count_shared,
-    load_rows,
-    membership_rows,
-    ownership_rows,
-    pop_reach_rows,
-    queue_state_rows,
-)
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
 from rebalance_core.replay.pull_starts import PullStarts
@@ -209,7 +202,7 @@ class GroupLedger:
         ]
 
     def _ownership(self) -> list[Row]:
-        return ownership_rows(self._replay)
+        return intervals.ownership_rows(self._replay)
 
     def _diffs(self) -> list[Row]:
         return [_diff_row(epoch, change) for epoch, changes in self._changes for change in changes]
@@ -219,22 +212,22 @@ class GroupLedger:
         return [row for epoch, changes in self._changes for row in starts.rows(epoch, changes)]
 
     def _memberships(self) -> list[Row]:
-        return membership_rows(self._replay)
+        return intervals.membership_rows(self._replay)
 
     def _consumer_load(self) -> list[Row]:
-        return load_rows(self._replay)
+        return intervals.load_rows(self._replay)
 
     def _group_metrics(self) -> list[Row]:
         return [row for epoch, changes in self._changes for row in metric_rows(epoch, changes)]
 
     def _pop_reach(self) -> list[Row]:
-        return pop_reach_rows(self._replay)
+        return intervals.pop_reach_rows(self._replay)
 
     def _pop_metrics(self) -> list[Row]:
         return [row for epoch in self._replay.epochs for row in pop_metric_rows(epoch)]
 
     def _queue_states(self) -> list[Row]:
-        return queue_state_rows(self._replay)
+        return intervals.queue_state_rows(self._replay)
 
 
 def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> Row:
@@ -252,7 +245,7 @@ def _epoch_row(replay: Replay, epoch: Epoch, changes: list[OwnerChange]) -> Row:
         "added": added,
         "dropped": len(changes) - added,
         "orphaned": sum(queue not in holders and queue not in epoch.unsure for queue in readable),
-        "shared": count_shared(holders.values()),
+        "shared": intervals.count_shared(holders.values()),
         "status": epoch.status,
         "transient": replay.is_transient(epoch),
         "pop_queues": sum(len(shared.queues) for shared in epoch.shared.values()),

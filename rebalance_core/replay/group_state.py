@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rebalance_core.model import events
+from rebalance_core.model import events, queue
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -17,13 +17,7 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.model.queue import (
-    MessageQueue,
-    java_string_key,
-    retry_topic,
-    sort_client_ids,
-    sort_queues,
-)
+from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 
@@ -198,7 +192,7 @@ class GroupState:
         """MqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
         if topic != self.retry_topic:
             return self.routes.readable_queues(topic)
-        return sort_queues(
+        return queue.sort_queues(
             MessageQueue(topic, broker, 0)
             for broker in self.retry_brokers
             if broker not in self.routes.down
@@ -209,7 +203,7 @@ class GroupState:
         shared = self.shared_topics()
         return {
             topic: self.readable_queues(topic)
-            for topic in sorted(self.topics, key=java_string_key)
+            for topic in sorted(self.topics, key=queue.java_string_key)
             if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
         }
 
@@ -263,11 +257,11 @@ class GroupView:
         topics = set(member.subscriptions)
         if member.retry_topic is not None and member.retry_topic in self.readable:
             topics.add(member.retry_topic)
-        return sorted(topics, key=java_string_key)
+        return sorted(topics, key=queue.java_string_key)
 
     def sorted_client_ids(self) -> list[str]:
         """cidAll: one entry a process, so an id that several processes have is repeated."""
-        return sort_client_ids(client_id for client_id, _ in self.members)
+        return queue.sort_client_ids(client_id for client_id, _ in self.members)
 
 
 def group_view(state: GroupState) -> GroupView:

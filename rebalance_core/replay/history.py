@@ -11,7 +11,7 @@ from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
-from rebalance_core.protocol.windows import NOTIFIED_MS, ROUTE_MS, window_ms
+from rebalance_core.protocol.members import NOTIFIED_MS, ROUTE_MS, window_ms
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember, group_view
 from rebalance_core.replay.settle import (
     Holdings,

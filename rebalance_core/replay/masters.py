@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rebalance_core.model.events import MASTER_DOWN, MASTER_EVENTS, REFUSED, SLAVE_READ, Event
 from rebalance_core.model.times import SLAVE_COPY_MS
-from rebalance_core.protocol.windows import MASTER_BACK_MS
+from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.replay.changes import OwnerChange
 from rebalance_core.replay.history import Epoch
 

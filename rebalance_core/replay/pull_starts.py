@@ -11,6 +11,7 @@ from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
+from rebalance_core.replay import start_rule
 from rebalance_core.replay.changes import ADD, INITIAL, OwnerChange, holders_by_queue
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
 from rebalance_core.replay.masters import RoleSwitches
@@ -22,21 +23,7 @@ from rebalance_core.replay.offset_observations import (
     QueueOffsets,
 )
 from rebalance_core.replay.shared_topics import Member
-from rebalance_core.replay.start_rule import (
-    BROKER_ZERO,
-    LOCAL_STORE,
-    MAX_OFFSET,
-    PULL_ALWAYS_ZERO,
-    QUERY_FAILED,
-    RETRY_MAX,
-    STORED,
-    TIMESTAMP_SEARCH,
-    Start,
-    missing_queue,
-    uncommitted_start,
-    without_end,
-    zero,
-)
+from rebalance_core.replay.start_rule import Start
 from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
 
 # Queues that were popped before somebody owns them again, and where that owner may start.
@@ -85,15 +72,21 @@ def popped_start(
     low = 0 if before is None else before.committed_offset
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if stored is None:
-        return Start(STORED, None, low, top, UNKNOWN)
+        return Start(start_rule.STORED, None, low, top, UNKNOWN)
     estimate = stored.committed_offset
     high = None if top is None else max(top, estimate)
-    return Start(STORED, estimate, min(low, estimate), high)
+    return Start(start_rule.STORED, estimate, min(low, estimate), high)
 
 
 Row = dict[str, Any]
 
-OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+OF_THE_QUEUE = (
+    start_rule.STORED,
+    start_rule.BROKER_ZERO,
+    start_rule.MAX_OFFSET,
+    start_rule.RETRY_MAX,
+    start_rule.TIMESTAMP_SEARCH,
+)
 """Rules whose answer is another one when the topic is deleted and made anew."""
 
 
@@ -188,9 +181,9 @@ class PullStarts:
     def _start(self, epoch: Epoch, handover: Handover) -> Start:
         change, queue = handover.change, handover.queue
         if self._history.settings.consumer_type == PULL:
-            return zero(PULL_ALWAYS_ZERO)
-        if missing_queue(epoch.readable, queue):
-            return Start(QUERY_FAILED, status=FAILED)
+            return start_rule.zero(start_rule.PULL_ALWAYS_ZERO)
+        if start_rule.missing_queue(epoch.readable, queue):
+            return Start(start_rule.QUERY_FAILED, status=FAILED)
         if self._history.committed_offsets is None or queue in self._unsure:
             return Start(None, status=UNKNOWN)
         member = _adding_member(epoch, change)
@@ -232,8 +225,8 @@ class PullStarts:
 
     def _uncommitted(self, change: OwnerChange, member: Member) -> Start:
         """Without a commit; the end of a queue is only known to its master."""
-        start = uncommitted_start(self._history, self._offsets, change, member)
-        return without_end(start) if self._switches.has_no_end(change) else start
+        start = start_rule.uncommitted_start(self._history, self._offsets, change, member)
+        return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 
     def _local_start(self, handover: Handover, member: Member) -> Start:
         """BROADCASTING: each client's own offset file."""
@@ -243,16 +236,16 @@ class PullStarts:
             return self._uncommitted(change, member)
         high = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
         if commit is None:
-            return Start(LOCAL_STORE, None, 0, high, UNKNOWN)
+            return Start(start_rule.LOCAL_STORE, None, 0, high, UNKNOWN)
         later = self._commits.within(
             queue, change.earliest_ms, change.latest_ms, {change.client_id}
         )
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
-        return Start(LOCAL_STORE, values[-1], min(values), max(values))
+        return Start(start_rule.LOCAL_STORE, values[-1], min(values), max(values))
 
     def _decided_by(self, change: OwnerChange, start: Start) -> CommittedOffset | None:
         """The newest commit before: the client's own where its local store decides."""
-        if start.rule == LOCAL_STORE:
+        if start.rule == start_rule.LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
 
@@ -297,7 +290,7 @@ class PullStarts:
         Else the queue has grown since: whoever commits has read as far.
         """
         queue, by_ms = change.queue, seen.observed_ms
-        if start.rule == LOCAL_STORE:
+        if start.rule == start_rule.LOCAL_STORE:
             most = self._commits.highest(queue, BEFORE_ALL_MS, by_ms, change.client_id)
         else:
             forgotten_ms = self._deletions.forgotten(queue, change.earliest_ms)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import OK, UNKNOWN
+from rebalance_core.protocol.members import ROUTE_MS
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
-from rebalance_core.protocol.windows import ROUTE_MS
 from rebalance_core.replay.changes import ADD, NEW, OwnerChange
 from rebalance_core.replay.history import CommittedOffset
 from rebalance_core.replay.masters import RoleSwitch, RoleSwitches

@@ -8,17 +8,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Protocol
 
+from rebalance_core.model import verdicts
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
-from rebalance_core.model.verdicts import (
-    DIFFERS,
-    EQUAL,
-    OFFLINE,
-    SHARED,
-    UNKNOWN,
-    UNSTABLE,
-    RunVerdict,
-)
+from rebalance_core.model.verdicts import RunVerdict
 from rebalance_core.version import LIBRARY_VERSION
 
 
@@ -485,10 +478,10 @@ def _not_shown(counts: Iterable[Counted], shown: Iterable[ShownFinding]) -> dict
 def _group_counts(groups: Mapping[str, int]) -> GroupCounts:
     return GroupCounts(
         total=sum(groups.values()),
-        equal=groups.get(EQUAL, 0),
-        differing=groups.get(DIFFERS, 0),
-        unstable=groups.get(UNSTABLE, 0),
-        unknown=groups.get(UNKNOWN, 0),
-        offline=groups.get(OFFLINE, 0),
-        shared=groups.get(SHARED, 0),
+        equal=groups.get(verdicts.EQUAL, 0),
+        differing=groups.get(verdicts.DIFFERS, 0),
+        unstable=groups.get(verdicts.UNSTABLE, 0),
+        unknown=groups.get(verdicts.UNKNOWN, 0),
+        offline=groups.get(verdicts.OFFLINE, 0),
+        shared=groups.get(verdicts.SHARED, 0),
     )

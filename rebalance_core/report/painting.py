@@ -8,22 +8,9 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from rebalance_core.report import svg
 from rebalance_core.report.audit_report import GroupBalance, GroupCounts
-from rebalance_core.report.svg import (
-    ALARM,
-    INK,
-    LINE,
-    Mark,
-    box,
-    definition,
-    joined,
-    many_definition,
-    nobody_definition,
-    number,
-    paint,
-    swatch,
-    tag,
-)
+from rebalance_core.report.svg import Mark
 from rebalance_core.report.timeline import NOBODY, Cell, is_shared
 
 # Paints the cells of a timeline: one path for each client, whatever the number of its cells.
@@ -50,15 +37,17 @@ class Palette:
         """The patterns that the cells need."""
         seen = self.clients_in(cells)
         marks = [mark for client, mark in self.marks.items() if client in seen]
-        patterns = [definition(mark, self.prefix) for mark in marks]
-        return joined([*patterns, nobody_definition(self.prefix), many_definition(self.prefix)])
+        patterns = [svg.definition(mark, self.prefix) for mark in marks]
+        return svg.joined(
+            [*patterns, svg.nobody_definition(self.prefix), svg.many_definition(self.prefix)]
+        )
 
     def sample(self, client_id: str) -> Markup:
         """The client's sample in the legend."""
         mark, prefix = self.marks[client_id], f"{self.prefix}l"
         if mark.style is None:
             return Markup('<b class="number">{}</b>').format(mark.label)
-        return swatch(paint(mark, prefix), definition(mark, prefix), label=mark.label)
+        return svg.swatch(svg.paint(mark, prefix), svg.definition(mark, prefix), label=mark.label)
 
     def signs(self, cells: Iterable[Sequence[Cell]]) -> tuple[tuple[Markup, str], ...]:
         """Samples and words for what occurs beside clients."""
@@ -67,17 +56,17 @@ class Palette:
         signs = (
             (
                 any(cell.state == NOBODY and not cell.changes for cell in drawn),
-                swatch(f"url(#{name}none)", nobody_definition(name), ALARM),
+                svg.swatch(f"url(#{name}none)", svg.nobody_definition(name), svg.ALARM),
                 "no owner: nobody reads the queue",
             ),
             (
                 any(is_shared(cell.state) for cell in drawn),
-                swatch("#ffffff", Markup(""), ALARM, "A+B"),
+                svg.swatch("#ffffff", Markup(""), svg.ALARM, "A+B"),
                 "shared: more than one process owns the queue",
             ),
             (
                 any(cell.changes for cell in drawn),
-                swatch(f"url(#{name}many)", many_definition(name), INK),
+                svg.swatch(f"url(#{name}many)", svg.many_definition(name), svg.INK),
                 "owners change too fast to draw",
             ),
         )
@@ -85,7 +74,7 @@ class Palette:
 
     def painted(self, placed: Sequence[Placed], height: float) -> Markup:
         """All cells; plain ones first, so that unowned, shared and crowded ones lie on top."""
-        return joined(
+        return svg.joined(
             [
                 *self._plain(placed, height),
                 self._crowds(placed, height),
@@ -104,38 +93,38 @@ class Palette:
             clients = self._clients(cell)[:2]
             share = height / len(clients)
             for at, client in enumerate(clients):
-                fill = paint(self.marks[client], self.prefix)
-                drawn = box(cell.left, top + at * share, cell.width, share)
+                fill = svg.paint(self.marks[client], self.prefix)
+                drawn = svg.box(cell.left, top + at * share, cell.width, share)
                 boxes.setdefault((cell.width < THIN_PX, fill), []).append(drawn)
         for thin, fill in sorted(boxes):
             gap = None if thin else "#fff"
-            yield tag("path", d="".join(boxes[thin, fill]), fill=fill, stroke=gap)
+            yield svg.tag("path", d="".join(boxes[thin, fill]), fill=fill, stroke=gap)
 
     def _crowds(self, placed: Iterable[Placed], height: float) -> Markup:
-        shapes = [box(c.left, top, c.width, height) for top, c in placed if c.changes]
-        return _path(shapes, f"url(#{self.prefix}many)", INK, "0.8")
+        shapes = [svg.box(c.left, top, c.width, height) for top, c in placed if c.changes]
+        return _path(shapes, f"url(#{self.prefix}many)", svg.INK, "0.8")
 
     def _nobody(self, placed: Iterable[Placed], height: float) -> Markup:
         shapes = [
-            box(c.left + 0.5, top + 0.5, max(c.width - 1, 1), height - 1)
+            svg.box(c.left + 0.5, top + 0.5, max(c.width - 1, 1), height - 1)
             for top, c in placed
             if c.state == NOBODY and not c.changes
         ]
-        return _path(shapes, f"url(#{self.prefix}none)", ALARM, "1")
+        return _path(shapes, f"url(#{self.prefix}none)", svg.ALARM, "1")
 
     def _outlines(self, placed: Iterable[Placed], height: float) -> Markup:
         shapes = [
-            box(c.left + 0.5, top, max(c.width - 1, 1), height)
+            svg.box(c.left + 0.5, top, max(c.width - 1, 1), height)
             for top, c in placed
             if is_shared(c.state)
         ]
-        return _path(shapes, "none", ALARM, "1.8")
+        return _path(shapes, "none", svg.ALARM, "1.8")
 
     def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
         for top, cell in placed:
             word = self._word(cell)
             if word and cell.width >= LETTER_PX * len(word) + 4:
-                yield tag(
+                yield svg.tag(
                     "text", word, x=cell.left + cell.width / 2, y=top + height - 3, class_="m"
                 )
 
@@ -161,7 +150,7 @@ class Palette:
 def _path(boxes: Sequence[str], fill: str, stroke: str, width: str) -> Markup:
     if not boxes:
         return Markup("")
-    return tag("path", d="".join(boxes), fill=fill, stroke=stroke, stroke_width=width)
+    return svg.tag("path", d="".join(boxes), fill=fill, stroke=stroke, stroke_width=width)
 
 
 # Small bars in running text: groups compared, queues of each member, moves in each epoch.
@@ -234,25 +223,27 @@ def bars(
     room, base = HEIGHT - 7, HEIGHT - 5
     drawn, zeros = [], []
     for at, count in enumerate(counts):
-        title = tag("title", titles[at]) if titles else Markup("")
+        title = svg.tag("title", titles[at]) if titles else Markup("")
         tall = max(count / top * room, 1.0)
         x = at * step
         if count:
             area = {"x": x, "y": base - tall, "width": step - gap, "height": tall}
-            drawn.append(tag("rect", title, **area) if titles else tag("rect", **area))
+            drawn.append(svg.tag("rect", title, **area) if titles else svg.tag("rect", **area))
         elif even:
-            zeros.append(f"M{number(x + (step - gap) / 2)} {HEIGHT - 2}h0")
-    right = number(step * len(counts))
-    lines = [tag("path", d=f"M0 {base}.5H{right}", stroke=LINE, fill="none")]
+            zeros.append(f"M{svg.number(x + (step - gap) / 2)} {HEIGHT - 2}h0")
+    right = svg.number(step * len(counts))
+    lines = [svg.tag("path", d=f"M0 {base}.5H{right}", stroke=svg.LINE, fill="none")]
     if even:
-        y = number(base - even / top * room)
-        dashes = tag("path", d=f"M0 {y}H{right}", stroke=INK, stroke_dasharray="3 2", fill="none")
+        y = svg.number(base - even / top * room)
+        dashes = svg.tag(
+            "path", d=f"M0 {y}H{right}", stroke=svg.INK, stroke_dasharray="3 2", fill="none"
+        )
         lines.append(dashes)
     if zeros:
-        dot = {"stroke": ALARM, "stroke_width": "3", "stroke_linecap": "round"}
-        lines.append(tag("path", d="".join(zeros), fill="none", **dot))
-    inner = tag("g", *drawn, fill=colour)
-    return tag("svg", inner, *lines, width=width, height=HEIGHT, role="img", aria_label="bars")
+        dot = {"stroke": svg.ALARM, "stroke_width": "3", "stroke_linecap": "round"}
+        lines.append(svg.tag("path", d="".join(zeros), fill="none", **dot))
+    inner = svg.tag("g", *drawn, fill=colour)
+    return svg.tag("svg", inner, *lines, width=width, height=HEIGHT, role="img", aria_label="bars")
 
 
 def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
@@ -269,7 +260,7 @@ def group_bar(groups: GroupCounts) -> Markup:
     kinds = (
         (groups.equal, "#cbd5e1"),
         (groups.shared, "#93c5fd"),
-        (groups.differing, ALARM),
+        (groups.differing, svg.ALARM),
         (groups.unstable, "#94a3b8"),
         (groups.unknown, "#f1f5f9"),
     )
@@ -281,8 +272,10 @@ def group_bar(groups: GroupCounts) -> Markup:
         if count:
             width = max(count / whole * GROUPS_WIDTH, 3.0)
             area = {"x": left, "y": 0.5, "width": width, "height": 11}
-            parts.append(tag("rect", **area, fill=colour, stroke="#475569"))
+            parts.append(svg.tag("rect", **area, fill=colour, stroke="#475569"))
             left += width
-    view = f"-0.5 0 {number(left + 1)} 12"
-    drawn = joined(parts)
-    return tag("svg", drawn, viewBox=view, preserveAspectRatio="none", class_="split", height=12)
+    view = f"-0.5 0 {svg.number(left + 1)} 12"
+    drawn = svg.joined(parts)
+    return svg.tag(
+        "svg", drawn, viewBox=view, preserveAspectRatio="none", class_="split", height=12
+    )

@@ -35,8 +35,8 @@ from rebalance_core.ingest.file_reader import (
     FOREIGN,
     HEADED,
     HEADS,
-    MINUTE_CHARACTERS,
     STACK,
+    STEP_CHARACTERS,
     WORDS,
     FileReader,
     FileStats,
@@ -255,7 +255,7 @@ def _read_block(
     )
     ours = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
     stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(ours).as_py() or 0)
-    counts = stats.understood, stats.leading, stats.below, dict(stats.minutes)
+    counts = stats.understood, stats.leading, stats.below, dict(stats.steps)
     rows = pc.indices_nonzero(ours)
     for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
         number = done + row + 1
@@ -263,7 +263,7 @@ def _read_block(
         yield from reader.read_line(text, source, start + number)
         kinds[row] = reader.line
     # counted here with the lines between them, which decide about stack traces
-    stats.understood, stats.leading, stats.below, stats.minutes = counts
+    stats.understood, stats.leading, stats.below, stats.steps = counts
     _count(stats, kinds[kinds != _BLANK])
 
 
@@ -280,9 +280,9 @@ def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
     stats.first_line_at = min(stats.first_line_at or span["min"], span["min"])
     marks = pc.utf8_slice_codeunits(lines, SECOND_CHARACTERS, SECOND_CHARACTERS + 1)
     stats.local_heads |= bool(pc.any(pc.equal(marks, LOCAL_MARK)).as_py())
-    for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, MINUTE_CHARACTERS)).to_pylist():
-        minute = found["values"]
-        stats.minutes[minute] = stats.minutes.get(minute, 0) + found["counts"]
+    for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)).to_pylist():
+        step = found["values"]
+        stats.steps[step] = stats.steps.get(step, 0) + found["counts"]
 
 
 def _array(column: pa.Array) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
-from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
+from rebalance_core.contracts.paths import RUN_NAME, refuse_unreadable
 from rebalance_core.engine.ledger_pass import (
     REPLAYED,
     Giants,

@@ -14,8 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.lines import UTF8, not_blank, number_lines
-from rebalance_core.checks.locations import (
+from rebalance_core.checks.input_tables import (
     entries_of,
     format_of_table,
     local_files,
@@ -23,7 +22,16 @@ from rebalance_core.checks.locations import (
     unknown_names,
 )
 from rebalance_core.checks.parquet_rows import ParquetTable, Piece, pieces_of
-from rebalance_core.checks.text_rows import Lines, ReadRows, csv_rows, header_names, json_rows
+from rebalance_core.checks.text_rows import (
+    UTF8,
+    Lines,
+    ReadRows,
+    csv_rows,
+    header_names,
+    json_rows,
+    not_blank,
+    number_lines,
+)
 from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,

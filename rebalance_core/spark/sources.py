@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
-from rebalance_core.checks.locations import unknown_names
+from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import (
@@ -27,8 +27,8 @@ from rebalance_core.contracts.table import (
     rows_of_arrow,
 )
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.process.written_tables import GroupName, ReadWritten, batches_of_file
-from rebalance_core.process.written_tables import reader_of as reader_here
+from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
+from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.storage.place import Place, is_here, object_store
 
 # Rows of frames on the driver.

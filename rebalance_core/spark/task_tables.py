@@ -20,10 +20,9 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
-from rebalance_core.contracts.run_record import ATTEMPTS
-from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
+from rebalance_core.contracts.paths import ATTEMPTS
+from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
 from rebalance_core.model.errors import OutputExists, UsageError
-from rebalance_core.process.written_tables import batches_of_file
 from rebalance_core.spark.sources import read_written, rows_of
 from rebalance_core.storage.place import Location, Place, is_here, place_of
 

@@ -6,9 +6,8 @@ May import `model` and `contracts`; no third party.
 """
 
 from rebalance_core.strategies.group_allocation import allocate_group
-from rebalance_core.strategies.registry import make_strategy, name_of_class
+from rebalance_core.strategies.registry import make_strategy, name_of_class, parse_strategy
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
-from rebalance_core.strategies.text_form import parse_strategy
 
 __all__ = [
     "AllocationStrategy",

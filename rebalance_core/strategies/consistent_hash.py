@@ -9,13 +9,8 @@ from hashlib import md5
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import (
-    AllocationStrategy,
-    StrategyRefusedError,
-    check_every_member,
-    escape,
-    is_member,
-)
+from rebalance_core.strategies import spi
+from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
 
 # ``String.getBytes`` of the JVM's default charset, which 4.9 hashes with.
 
@@ -134,7 +129,7 @@ class ConsistentHash(AllocationStrategy):
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues whose next point on the ring is owned by ``client_id``."""
-        if not is_member(client_id, queues, client_ids):
+        if not spi.is_member(client_id, queues, client_ids):
             return []
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
         return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
@@ -143,7 +138,7 @@ class ConsistentHash(AllocationStrategy):
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member in one sweep."""
-        check_every_member(queues, client_ids)
+        spi.check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
         for queue, owner in zip(queues, owners, strict=False):
@@ -154,5 +149,5 @@ class ConsistentHash(AllocationStrategy):
         """(key, escaped value) pairs of the strategy text."""
         settings = [("virtual_nodes", str(self.virtual_nodes))]
         if self.charset != UTF_8:
-            settings.append(("platform_charset", escape(self.charset)))
+            settings.append(("platform_charset", spi.escape(self.charset)))
         return settings

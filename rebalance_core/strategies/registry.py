@@ -1,5 +1,6 @@
-"""Strategies by name: the literal table of what exists, which parameters each takes, and their
-checks.
+"""Strategies by name and by text: what exists, its parameters and checks.
+
+A text such as ``CONSISTENT_HASH(virtual_nodes=10)`` is read and written here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
+from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
 from rebalance_core.strategies.machine_room import (
     DEFAULT_ROOM_SEPARATOR,
     NEARBY,
@@ -20,7 +22,10 @@ from rebalance_core.strategies.machine_room import (
     RoomResolver,
 )
 from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
-from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.spi import AllocationStrategy, unescape
+
+# Strategies by name: the literal table of what exists, which parameters each takes, and their
+# checks.
 
 # The error for an unknown name: the known ones, and which of them was probably meant.
 
@@ -138,6 +143,16 @@ def _consistent_hash(params: Params, version: Version) -> AllocationStrategy:
     )
 
 
+def _go_consistent_hash(params: Params, version: Version) -> AllocationStrategy:
+    if "virtual_nodes" not in params:
+        raise UsageError("GO_CONSISTENT_HASH needs virtual_nodes: Go's constructor has no default")
+    return GoConsistentHash(whole_number("virtual_nodes", params["virtual_nodes"]))
+
+
+def _go_machine_room(params: Params, version: Version) -> AllocationStrategy:
+    return GoMachineRoom(optional_names("consumer_idcs", params.get("consumer_idcs")) or ())
+
+
 def _pop(params: Params, version: Version) -> AllocationStrategy:
     inner = text("inner", params.get("inner", "AVG"))
     if inner not in BROKER_STRATEGIES:
@@ -157,6 +172,8 @@ _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tu
     "CONFIG": (_config, ("config",)),
     "MACHINE_ROOM": (_machine_room, ("consumer_idcs",)),
     "CONSISTENT_HASH": (_consistent_hash, ("virtual_nodes", "platform_charset")),
+    "GO_CONSISTENT_HASH": (_go_consistent_hash, ("virtual_nodes",)),
+    "GO_MACHINE_ROOM": (_go_machine_room, ("consumer_idcs",)),
     "POP": (_pop, ("inner", "pop_share_queue_num")),
 }
 
@@ -245,3 +262,122 @@ def _nearby(inner_name: str, params: Params, version: str) -> AllocationStrategy
             prefixes("broker_rooms", params.get("broker_rooms")),
         ),
     )
+
+
+# Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read and written.
+
+
+def _text(key: str, value: str) -> str:
+    if "|" in value or ":" in value:
+        raise UsageError(f"{key}={value}: write %7C for '|' and %3A for ':' inside a value")
+    return unescape(value)
+
+
+def number_in_text(key: str, value: str) -> int:
+    """The escaped value of a key as an integer. Raises: UsageError."""
+    digits = unescape(value)
+    if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
+        raise UsageError(f"{key}={value}: not an integer")
+    return int(digits)
+
+
+def _items(value: str) -> list[str]:
+    return value.split("|") if value else []
+
+
+def _names(key: str, value: str) -> list[str]:
+    return [_text(key, item) for item in _items(value)]
+
+
+def _rooms(key: str, value: str) -> dict[str, str]:
+    rooms: dict[str, str] = {}
+    for item in _items(value):
+        prefix, colon, room = item.partition(":")
+        if not colon or ":" in room:
+            raise UsageError(f"{key}: {item!r} is not prefix:room; write %3A for other ':'")
+        prefix = unescape(prefix)
+        if prefix in rooms:
+            raise UsageError(f"{key}: prefix {prefix!r} is given twice")
+        rooms[prefix] = unescape(room)
+    return rooms
+
+
+def _queues(key: str, value: str) -> list[MessageQueue]:
+    queues = []
+    for item in _items(value):
+        topic, slash, rest = item.partition("/")
+        broker_name, second, digits = rest.rpartition("/")
+        if not (slash and second):
+            raise UsageError(f"{key}: {item!r} is not topic/broker/queue id")
+        queues.append(
+            MessageQueue(_text(key, topic), _text(key, broker_name), queue_id(key, digits))
+        )
+    return queues
+
+
+# key of the text -> (parameter of make_strategy, how its value is read)
+_KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
+    "virtual_nodes": ("virtual_nodes", number_in_text),
+    "platform_charset": ("platform_charset", _text),
+    "consumer_idcs": ("consumer_idcs", _names),
+    "room_separator": ("room_separator", _text),
+    "client_rooms": ("client_rooms", _rooms),
+    "broker_rooms": ("broker_rooms", _rooms),
+    "queues": ("config", _queues),
+}
+
+
+def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationStrategy:
+    """The strategy of a text such as ``CONSISTENT_HASH(virtual_nodes=10)``.
+
+    Spaces around names, keys and values do not count. ``% | , : ( ) =`` inside a value are %XX
+    escapes (any %XX is understood). ``parse_strategy(str(s), version=v) == s`` for every strategy
+    made for version v.
+
+    Raises:
+        UsageError: Not of that form, an unknown name or key, a key twice, a wrong value, or POP,
+            which is no client strategy.
+        StrategyRefusedError: Upstream's constructor throws.
+
+    >>> parse_strategy("MACHINE_ROOM(consumer_idcs=room1|room2)").consumer_idcs
+    ('room1', 'room2')
+    """
+    name, parenthesis, rest = text.strip(" ").partition("(")
+    name = name.strip(" ")
+    if parenthesis and not rest.endswith(")"):
+        raise UsageError(f"strategy {text!r} does not end with ')'")
+    body = rest.removesuffix(")")
+    if "(" in body or ")" in body or ")" in name:
+        raise UsageError(f"strategy {text!r}: write %28 for '(' and %29 for ')' inside a value")
+    if name == "POP":
+        raise UsageError("POP is the broker's allocation, not a strategy of a client")
+    known = known_parameters(name)
+    keys = [key for key, (parameter, _) in _KEYS.items() if parameter in known]
+    params: dict[str, Any] = {}
+    for key, value in settings_of(text, body):
+        if key not in keys:
+            raise unknown_name(f"parameter of {name}", key, keys)
+        parameter, read = _KEYS[key]
+        params[parameter] = read(key, value)
+    return make_strategy(name, params, version)
+
+
+def settings_of(text: str, body: str) -> list[tuple[str, str]]:
+    """The (key, still escaped value) pairs of a text's body, each key once.
+
+    Raises:
+        UsageError: what is between two commas is not key=value, or a key is there twice.
+    """
+    settings: dict[str, str] = {}
+    for setting in body.split(",") if body.strip(" ") else []:
+        key, equals, value = setting.partition("=")
+        key = key.strip(" ")
+        if not (key and equals) or "=" in value:
+            raise UsageError(
+                f"strategy {text!r}: {setting.strip()!r} is not key=value; inside a value write"
+                " %2C for ',' and %3D for '='"
+            )
+        if key in settings:
+            raise UsageError(f"strategy {text!r}: {key} is given twice")
+        settings[key] = value.strip(" ")
+    return list(settings.items())

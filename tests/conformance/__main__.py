@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.conformance import (
     allocation,
+    languages,
     producer_vectors,
     replay_vectors,
     start_offset,
@@ -23,7 +24,7 @@ SHOWN = 20  # mismatches printed per file
 USAGE = 'usage: python -m tests.conformance FILE... (make conformance VECTORS="FILE...")'
 KNOWN = (
     "allocation TSV, start-offset TSV, producer-duration TSV, replay JSONL, producer JSONL "
-    "(publish, select, latency, retry), upstream-assertions JSONL"
+    "(publish, select, latency, retry), language JSONL, upstream-assertions JSONL"
 )
 COMPARE_BY_COLUMNS: dict[tuple[str, ...], Compare] = {
     allocation.COLUMNS: allocation.compare,
@@ -54,6 +55,8 @@ def recognise(path: Path) -> Compare:
         value = None
     if upstream_assertions.is_head(value):
         return upstream_assertions.compare
+    if isinstance(value, dict) and value.keys() >= languages.KEYS:
+        return languages.compare
     if isinstance(value, dict) and value.keys() >= replay_vectors.KEYS:
         return replay_vectors.compare
     if isinstance(value, dict) and producer_vectors.compares(value) is not None:

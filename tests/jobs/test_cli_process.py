@@ -44,7 +44,7 @@ from rebalance_core.cli.jobs import Job
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import LocalFolder
-from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.run_record import OutputRun
 
 # a test run in the background of a script hands an ignored SIGINT down
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.cli.explain.ledger_folder import LedgerFolder
+from rebalance_core.cli.explain import LedgerFolder
 from rebalance_core.cli.main import main
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.model.errors import UsageError

@@ -12,10 +12,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import StoreFolder
-from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock
+from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, StoreFolder
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.run_record import ATTEMPTS, RUN_NAME
+from rebalance_core.contracts.paths import ATTEMPTS, RUN_NAME
 from rebalance_core.engine import table_writer
 from rebalance_core.storage.place import place_of
 from tests.object_store import closed_port, denying_store

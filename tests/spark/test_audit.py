@@ -19,14 +19,13 @@ from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.engine.table_writer import TableWriters
+from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process import audit_cases as in_process
 from rebalance_core.process.audit import audit_and_write as audit_here
 from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.simulate import simulate
-from rebalance_core.process.written_tables import read_written
 from rebalance_core.spark import sources, task_tables
 from rebalance_core.spark.audit import AuditInputs, audit_and_write, audit_unwritten, read_inputs
 from rebalance_core.spark.sources import reader_of

@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from rebalance_core.checks.input_tables import stored_input_tables
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.run_record import RUN_NAME
+from rebalance_core.contracts.paths import RUN_NAME
 from rebalance_core.contracts.table import SOURCE
+from rebalance_core.engine.table_writer import read_written as read_in_process
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.process.ingest import ingest_and_write
-from rebalance_core.process.written_tables import read_written as read_in_process
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import read_written
 from rebalance_core.storage.place import place_of

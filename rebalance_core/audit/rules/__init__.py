@@ -9,7 +9,7 @@ Begin with `idle_member`, which is short.
 
 from __future__ import annotations
 
-from rebalance_core.audit.finding import Rule
+from rebalance_core.audit.case import Rule
 from rebalance_core.audit.rules import (
     above_end,
     balance,

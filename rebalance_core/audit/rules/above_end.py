@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import is_deleted, number, queue_of
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, known_topics
+from rebalance_core.audit.case import Finding, GroupCase, Rule, known_topics, listed
 from rebalance_core.audit.dumps import subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.audit.orphans import has_settled, is_broadcasting
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import java_string_key

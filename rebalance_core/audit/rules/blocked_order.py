@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import number, queue_of
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.dumps import configs, configurations, subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import messages
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import utc

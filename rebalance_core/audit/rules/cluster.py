@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rebalance_core.audit.case import Row
-from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
+from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, known_topics
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Rule,
+    known_topics,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import READ, configs, queue_of, readable_queues, subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, has_settled, messages, span_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import by_topic, fresh, queue_of
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import (
     is_broadcasting,
     is_long,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import (
+    BROKER,
+    Finding,
+    GroupCase,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import by_topic
 from rebalance_core.audit.duplicate_ids import (
     HALF_OPEN_MS,
@@ -15,11 +24,10 @@ from rebalance_core.audit.duplicate_ids import (
     logged_duplicates,
     multiplied,
 )
-from rebalance_core.audit.finding import BROKER, Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import is_broadcasting, there_in
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.windows import NOTIFIED_MS
+from rebalance_core.protocol.members import NOTIFIED_MS
 
 OWN_INSTANCE = (
     "Give each consumer of the process an instance name of its own (and each container, where they "

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Rule,
+    lasting,
+    listed,
+    plural,
+)
 from rebalance_core.model.times import HOUR_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, known_topics, listed
 from rebalance_core.audit.dumps import (
     READ,
     configs,
@@ -16,7 +16,6 @@ from rebalance_core.audit.dumps import (
     subscribed_topics,
     unreadable_topics,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.audit.orphans import has_settled
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings

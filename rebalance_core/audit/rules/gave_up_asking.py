@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import Finding, Rule, listed
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped
 from rebalance_core.model.verdicts import INFO, WARNING
 

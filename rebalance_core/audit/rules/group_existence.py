@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed
 from rebalance_core.audit.dumps import (
     configs,
     configurations,
@@ -12,7 +12,6 @@ from rebalance_core.audit.dumps import (
     lacks_configuration,
     subscribed_topics,
 )
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 

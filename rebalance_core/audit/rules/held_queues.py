@@ -7,9 +7,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import flag, fresh, number, queue_of
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural
 from rebalance_core.audit.dumps import subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import has_settled, is_broadcasting, span_of
 from rebalance_core.audit.subscriptions import assigned_members, shared_topics
 from rebalance_core.model.verdicts import FROZEN, WARNING

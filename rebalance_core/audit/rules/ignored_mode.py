@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, known_topics, listed
 from rebalance_core.audit.dumps import subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.audit.orphans import has_settled
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, readers, request_mode
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.members import QUERY_ASSIGNMENT
-from rebalance_core.protocol.windows import OWN_PASS_MS
+from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
 
 
 def find(case: GroupCase) -> Iterator[Finding]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.dumps import by_topic
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import (
     Span,
     is_persistent,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed
 from rebalance_core.audit.dumps import fresh
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.audit.orphans import cause_before, window_around
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, utc

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.dumps import flag, number
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import SECOND_MS, utc

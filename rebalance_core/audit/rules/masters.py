@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import (
+    BROKER,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.finding import BROKER, Finding, Rule, lasting, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED

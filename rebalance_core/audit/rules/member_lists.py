@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.case import (
+    BROKER,
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    lasting,
+    listed,
+    plural,
+)
 from rebalance_core.audit.dumps import broker_answers, configs, fresh, member_rounds, said_steadily
-from rebalance_core.audit.finding import BROKER, Finding, Rule, lasting, listed, plural
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.subscriptions import is_proxied
@@ -14,7 +24,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.windows import ROUTE_MS, SCAN_AND_PASS_MS
+from rebalance_core.protocol.members import ROUTE_MS, SCAN_AND_PASS_MS
 
 FEW = 4
 """So few short refusals after a logged event are not worth a line."""

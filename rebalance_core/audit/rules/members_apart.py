@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.dumps import broker_answers, fresh, member_rounds, proxy_answers
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.times import utc

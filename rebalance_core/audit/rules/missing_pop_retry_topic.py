@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    lasting,
+    listed,
+)
 from rebalance_core.audit.dumps import configs, said_steadily
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed
 from rebalance_core.audit.orphans import subscribers
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed
 from rebalance_core.audit.dumps import listed_members
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed
 from rebalance_core.audit.orphans import (
     Span,
     has_settled,

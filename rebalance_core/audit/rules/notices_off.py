@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed
 from rebalance_core.audit.dumps import configurations, is_system_group
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import INFO
-from rebalance_core.protocol.windows import OWN_PASS_MS
+from rebalance_core.protocol.members import OWN_PASS_MS
 
 _SWITCH = "notify_consumer_ids_changed_enable"
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import explained, is_broadcasting
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.windows import MASTER_BACK_MS
+from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 
 STORE_COPY_MS = 5_000

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import QUEUE, Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import flag, fresh, number, queue_of, said_steadily
-from rebalance_core.audit.finding import QUEUE, Finding, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import cause_before
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO
-from rebalance_core.protocol.windows import ORDER_LOCK_MS
+from rebalance_core.protocol.members import ORDER_LOCK_MS
 
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import by_topic, queue_of
-from rebalance_core.audit.finding import Finding, Rule, lasting, plural, queue_names
 from rebalance_core.audit.orphans import (
     Offsets,
     is_broadcasting,

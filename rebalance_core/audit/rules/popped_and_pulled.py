@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import Span, is_persistent, mixed_spans
 from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.times import utc

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import READ, WRITE, configs, perm_of, subscribed_topics
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import ERROR, INFO
-from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.protocol.members import ROUTE_MS
 
 
 def find_fewer(case: GroupCase) -> Iterator[Finding]:

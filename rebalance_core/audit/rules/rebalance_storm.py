@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, spans_where
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.model import events
 from rebalance_core.model.times import HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.protocol.members import ROUTE_MS
 
 # How often brokers told members to rebalance, and how much of it the group's events explain.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.clockwork.loop.world import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH

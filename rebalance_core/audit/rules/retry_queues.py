@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, listed, plural
 from rebalance_core.audit.dumps import configs, configurations, number, queue_of, subscribed_topics
-from rebalance_core.audit.finding import BROKER, Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue, retry_topic

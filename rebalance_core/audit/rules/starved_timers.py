@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import Row
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, Row, Rule, lasting, listed, plural
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.orphans import there_in
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed
 from rebalance_core.audit.dumps import is_deleted, last_topics
-from rebalance_core.audit.finding import Finding, Rule, listed
 from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INFO, WARNING

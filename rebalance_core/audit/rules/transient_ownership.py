@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
-from rebalance_core.audit.finding import Finding, Rule, lasting, listed, plural
 from rebalance_core.audit.orphans import (
     cause_text,
     is_broadcasting,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import by_topic, queue_of
-from rebalance_core.audit.finding import Finding, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, messages, orphans
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.verdicts import WARNING

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural
 from rebalance_core.audit.dumps import Unlisted, is_system_group, unlisted_readers, unseen_reading
-from rebalance_core.audit.finding import Finding, Rule, listed, plural
 from rebalance_core.audit.orphans import backlog, messages
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING

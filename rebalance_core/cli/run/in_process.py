@@ -13,12 +13,16 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import (
     LocalFolder,
     OutputFolder,
+    breakable_lock,
     folder_here,
     refuse_own_input,
 )
-from rebalance_core.cli.run.output_lock import breakable_lock
-from rebalance_core.cli.run.output_run import OutputRun, check_output, output_errors
-from rebalance_core.cli.run.run_record import InputRecord
+from rebalance_core.cli.run.run_record import (
+    InputRecord,
+    OutputRun,
+    check_output,
+    output_errors,
+)
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.storage.place import place_of
@@ -117,3 +121,6 @@ class Carrier:
         with output_errors(folder.location):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
+
+
+# Where a run takes place: in this process, or on Spark.

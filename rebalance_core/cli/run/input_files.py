@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.cli.run.run_record import InputRecord, redact_text
-from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts import INPUT_TABLES, paths
 from rebalance_core.contracts.inputs import format_of, untold_format
-from rebalance_core.contracts.paths import (
-    is_local,
-    is_utf8,
-    local_path,
-    refuse_no_folder,
-    wrong_head,
-)
 from rebalance_core.model.errors import InputRefused, did_you_mean
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
@@ -42,7 +35,7 @@ def tables_in(
         InputRefused: no such folder, a table twice, the required one missing, or one that
             `check_readable` refuses.
     """
-    refuse_no_folder("--input", folder)
+    paths.refuse_no_folder("--input", folder)
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.partition(".")[0]
@@ -75,9 +68,9 @@ def tables_of(
     Raises:
         InputRefused: as `tables_in`.
     """
-    if not is_local(location):
+    if not paths.is_local(location):
         return {}
-    found = tables_in(local_path(location), input_format, tables, required)
+    found = tables_in(paths.local_path(location), input_format, tables, required)
     return {table: str(path) for table, path in found.items()}
 
 
@@ -102,9 +95,9 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         location: path or URI of a file, a folder of part files, or a pattern.
         input_format: as the operator names it; then the suffix does not matter.
     """
-    if not is_local(location):
+    if not paths.is_local(location):
         return
-    path = local_path(location)
+    path = paths.local_path(location)
     pattern = any(sign in location for sign in "*?[{")
     try:
         there = path.exists()
@@ -141,11 +134,11 @@ def _check_head(file: Path) -> None:
     """Refuse a file that is not open to this user, is packed otherwise than its suffix says, or
     has a name that no `source` could hold.
     """
-    if not is_utf8(file.name):
+    if not paths.is_utf8(file.name):
         raise InputRefused(f"{str(file)!r} cannot be read: its name is not UTF-8")
     try:
         with file.open("rb") as opened:
-            wrong = wrong_head(file.name, opened.read(_HEAD))
+            wrong = paths.wrong_head(file.name, opened.read(_HEAD))
     except OSError as error:
         raise InputRefused(f"{file} cannot be read: {error.strerror or error}") from error
     if wrong is not None:
@@ -161,8 +154,8 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
         session: only needed for a location that is not local; without one it has no hash.
     """
     shown = redact_text(location)
-    if is_local(location):
-        path = local_path(location)
+    if paths.is_local(location):
+        path = paths.local_path(location)
         if path.is_file() and path.stat().st_size <= WHOLE_CONTENT_UP_TO:
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -188,7 +181,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
 
 def local_bytes(location: str) -> int:
     """Size of a local file, of all files of a folder, or of what a pattern matches."""
-    return sum(size for _, size in _local_files(local_path(location)))
+    return sum(size for _, size in _local_files(paths.local_path(location)))
 
 
 def _local_files(pattern: Path) -> list[tuple[str, int]]:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spark_location
-from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_record import InputRecord
+from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import Progress
 from rebalance_core.spark import InputTables, SparkSession

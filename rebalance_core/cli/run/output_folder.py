@@ -1,22 +1,34 @@
-"""The output folder as the lock and the record see it: a place for small files and tables.
+"""The output folder: a place for small files and tables, locked by one run at a time.
 
 A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are reached
-through pyarrow, other places through Hadoop (`spark.tables.hadoop_folder`).
+through pyarrow, other places through Hadoop (`spark.hadoop_folder`). Somebody else's files are
+never written over.
 """
 
 import errno
+import json
 import os
 import shutil
+import socket
+import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import Place, place_of
+
+# The output folder as the lock and the record see it: a place for small files and tables.
+#
+# A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are
+# reached through pyarrow, other places through Hadoop (`spark.tables.hadoop_folder`).
 
 SETTLE_SECONDS = 0.5
 """How long a file that was made must stay as it is: longer than a writer takes to look and write.
@@ -234,3 +246,206 @@ def _is_within(inner: str, outer: str) -> bool:
 
 def _plain(location: str) -> str:
     return location.rstrip("/").replace("s3a://", "s3://", 1)
+
+
+# One run at a time in an output folder, and never over somebody else's files.
+
+LOCK_NAME = "_lock.json"
+BREAKING_NAME = "_lock_breaking.json"
+STALE_AFTER = timedelta(minutes=10)
+HEARTBEAT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """The content of `_lock.json`; times are ISO 8601, UTC."""
+
+    host: str
+    pid: int
+    started_at: str
+    heartbeat: str
+    token: str
+
+    def __str__(self) -> str:
+        return (
+            f"process {self.pid} on {self.host}, started {self.started_at}, "
+            f"last heartbeat {self.heartbeat}"
+        )
+
+    def is_dead(self, now: datetime) -> bool:
+        """True 10 minutes after the last heartbeat, or at once if its process here is gone."""
+        if now - datetime.fromisoformat(self.heartbeat) > STALE_AFTER:
+            return True
+        return self.host == socket.gethostname() and not _process_lives(self.pid)
+
+
+def read_lock(folder: OutputFolder) -> LockHolder | None:
+    """Who holds the folder, or None.
+
+    Raises:
+        OutputExists: there is a lock that is not one of ours.
+    """
+    text = folder.read_text(LOCK_NAME)
+    if text is None:
+        return None
+    try:
+        holder = LockHolder(**json.loads(text))
+        datetime.fromisoformat(holder.heartbeat).astimezone(UTC)
+    except (TypeError, ValueError) as error:
+        raise OutputExists(
+            f"{folder.location} holds a {LOCK_NAME} that cannot be read ({error}); if no run is "
+            "under way, remove that file"
+        ) from error
+    return holder
+
+
+def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | None:
+    """The dead run whose lock is there and may be broken, None if there is no lock.
+
+    Raises:
+        OutputExists: the lock may not be broken: its run is alive, or nobody asked for it.
+    """
+    holder = read_lock(folder)
+    where = folder.location
+    if holder is None:
+        return None
+    if not holder.is_dead(datetime.now(UTC)):
+        raise OutputExists(
+            f"{where}: another run holds it ({holder}); wait for its end or name another --output"
+        )
+    if not break_lock:
+        raise OutputExists(
+            f"{where}: a run that died left its lock ({holder}); --break-lock takes over, "
+            "together with --overwrite if it left tables"
+        )
+    return holder
+
+
+class OutputLock:
+    """Holds the folder from `acquire` to `release`; a context manager.
+
+    A thread renews the heartbeat. If somebody breaks the lock meanwhile, `check` says so: call it
+    before the step that makes the output valid.
+    """
+
+    def __init__(
+        self, folder: OutputFolder, *, break_lock: bool = False, every: float = HEARTBEAT_SECONDS
+    ) -> None:
+        self.folder = folder
+        self.broken: LockHolder | None = None
+        self._break_lock = break_lock
+        self._every = every
+        self._holder = _new_holder()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="lock-heartbeat", daemon=True)
+
+    @property
+    def token(self) -> str:
+        """What tells this run's lock from any other's."""
+        return self._holder.token
+
+    def acquire(self) -> None:
+        """Take the lock, or raise `OutputExists` saying who has it and what to do."""
+        self.folder.make()
+        try:
+            self._create()
+        except FileExistsError:
+            self._take_over()
+        self.check()
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise `OutputExists` if the lock is no longer this run's."""
+        holder = read_lock(self.folder)
+        if holder is None or holder.token != self._holder.token:
+            raise OutputExists(
+                f"{self.folder.location}: this run lost its lock to {holder or 'nobody'}; "
+                "its output is not valid"
+            )
+
+    def release(self, *, undo: bool = False) -> None:
+        """Give the folder back; does nothing to a lock that is no longer this run's.
+
+        `undo` puts a lock back that was broken: it proves whose the files there are.
+        """
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        holder = read_lock(self.folder)
+        if holder is not None and holder.token != self._holder.token:
+            return
+        if undo and self.broken is not None:
+            self.folder.replace_text(LOCK_NAME, json.dumps(asdict(self.broken), indent=2) + "\n")
+        elif holder is not None:
+            self.folder.delete(LOCK_NAME)
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def _create(self) -> None:
+        self.folder.create_text(LOCK_NAME, json.dumps(asdict(self._holder), indent=2) + "\n")
+
+    def _take_over(self) -> None:
+        holder = breakable_lock(self.folder, break_lock=self._break_lock)
+        if holder is None:
+            raise OutputExists(
+                f"{self.folder.location}: another run has just ended there; try again"
+            )
+        self._break(holder)
+
+    def _break(self, dead: LockHolder) -> None:
+        """Replace the lock of a dead run; of several that try, one succeeds."""
+        try:
+            self.folder.create_text(BREAKING_NAME, json.dumps(asdict(self._holder)) + "\n")
+        except FileExistsError as error:
+            raise OutputExists(
+                f"{self.folder.location}: another run is breaking the lock; if none is, remove "
+                f"{BREAKING_NAME} there"
+            ) from error
+        try:
+            now_there = read_lock(self.folder)
+            if now_there is not None and now_there.token != dead.token:
+                raise OutputExists(f"{self.folder.location}: another run was faster ({now_there})")
+            self.broken = dead  # first: a signal may come before the next line is done
+            self.folder.delete(LOCK_NAME)
+            self._create()
+        finally:
+            self.folder.delete(BREAKING_NAME)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._every):
+            # a store may fail to answer once; the lock holds until heartbeats have long ceased
+            with suppress(OSError):
+                holder = read_lock(self.folder)
+                if holder is None or holder.token != self._holder.token:
+                    return  # `check` tells; writing would break the other run's lock
+                beat = asdict(self._holder) | {"heartbeat": _now()}
+                self.folder.replace_text(LOCK_NAME, json.dumps(beat, indent=2) + "\n")
+
+
+def _new_holder() -> LockHolder:
+    now = _now()
+    return LockHolder(socket.gethostname(), os.getpid(), now, now, uuid.uuid4().hex)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _process_lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,5 +1,6 @@
-"""`_run.json`: what a run was given, what it made, and that it came to its end; no secrets in
-it.
+"""One run in its output folder, from the lock to `_run.json`, which is written last.
+
+The record holds what the run was given, what it made, and that it came to its end; no secrets.
 """
 
 from __future__ import annotations
@@ -7,22 +8,37 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
-from rebalance_core.cli.exit_codes import ExitCode
-from rebalance_core.cli.run.output_folder import OutputFolder
-from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import without_user
-from rebalance_core.contracts.run_record import RUN_NAME, refuse_unreadable
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.access import reason_of
+from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
+from rebalance_core.cli.options import JobOptions
+from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
+from rebalance_core.cli.run.output_folder import (
+    BREAKING_NAME,
+    LOCK_NAME,
+    LockHolder,
+    OutputFolder,
+    OutputLock,
+    read_lock,
+    refuse_own_input,
+)
+from rebalance_core.cli.terminal import say
+from rebalance_core.contracts import CONTRACT_VERSION, paths
+from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.storage.place import reason_of
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
     from rebalance_core.engine.table_writer import Written
 
+
+# `_run.json`: what a run was given, what it made, and that it came to its end; no secrets in it.
 
 # `_run.json`: what a run was given, what it made, and that it came to its end.
 #
@@ -132,12 +148,12 @@ def write_run(folder: OutputFolder, record: RunRecord) -> None:
     """Write the record; `FileExistsError` if the folder has one already."""
     text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
     # half characters, of names that are not UTF-8, as JSON's own escapes
-    folder.create_text(RUN_NAME, text.encode(errors="backslashreplace").decode())
+    folder.create_text(paths.RUN_NAME, text.encode(errors="backslashreplace").decode())
 
 
 def find_run(folder: OutputFolder) -> dict[str, Any] | None:
     """The record in the folder if it holds one of ours, of any version and status; else None."""
-    text = folder.read_text(RUN_NAME)
+    text = folder.read_text(paths.RUN_NAME)
     if text is None:
         return None
     try:
@@ -161,7 +177,7 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
         record = find_run(folder)
     except OSError as error:
         raise InputRefused(f"{folder.location} cannot be read: {reason_of(error)}") from error
-    refuse_unreadable(record, folder.location, CONTRACT_VERSION)
+    paths.refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record
 
@@ -186,7 +202,7 @@ def redact_text(text: str) -> str:
     name, equals, _ = text.partition("=")
     if equals and "://" not in name and _SECRET_NAME.search(name):
         return f"{name}={REDACTED}"
-    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", without_user(text))
+    return _IN_QUERY.sub(rf"\g<1>{REDACTED}", paths.without_user(text))
 
 
 def redact_arguments(arguments: Sequence[str]) -> list[str]:
@@ -210,3 +226,184 @@ def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = redact_text(value) if isinstance(value, str) else value
     return result
+
+
+# One run in its output folder: locked, cleared as late as can be, recorded at the end.
+
+BESIDE_TABLES = {
+    "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")
+}
+"""By job: what its result holds beside tables; it goes with it, whichever job comes next."""
+
+
+def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
+    """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
+
+    Args:
+        folder: the output folder; it may not exist.
+        overwrite: an earlier result may be replaced.
+        left_by_dead_run: a lock proves that what lies there is a dead run's.
+    """
+    ours = (LOCK_NAME, BREAKING_NAME)
+    names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
+    run = find_run(folder)
+    if not names or (run is not None and run["status"] != paths.STATUS_OK):
+        return
+    if run is not None:
+        if not overwrite:
+            raise OutputExists(
+                f"{folder.location} holds the result of a {run['job']} run of "
+                f"{run.get('started_at', 'unknown time')}; --overwrite replaces it, or name "
+                "another --output"
+            )
+    elif not left_by_dead_run:
+        some = ", ".join(names[:3]) + " …" * (len(names) > 3)
+        raise OutputExists(
+            f"{folder.location} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
+            "never overwritten; name another --output"
+        )
+    elif not overwrite:
+        raise OutputExists(
+            f"{folder.location} holds tables that a dead run left; --break-lock together with "
+            "--overwrite removes them"
+        )
+
+
+@contextmanager
+def output_errors(location: str) -> Iterator[None]:
+    """What the file system says of --output, as an error of ours."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise OutputExists(f"--output {location} is a file") from error
+    except OSError as error:
+        raise UsageError(f"--output {location} cannot be written: {reason_of(error)}") from error
+
+
+class OutputRun:
+    """Holds the output folder for one run; a context manager.
+
+    An earlier result stays untouched until `clear`: a refused input leaves the earlier ledger. An
+    error after that removes the half-written tables and leaves a record that says FAILED.
+
+    Attributes:
+        versions: for the record: of Python and, once they take part, Spark and Java.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        job: str,
+        options: JobOptions,
+        config: Mapping[str, Any],
+        tables: Iterable[str],
+        run_on: str,
+    ) -> None:
+        self.folder = folder
+        self.job = job
+        self._options = options
+        self._config = config
+        self._tables = tuple(tables)
+        self._run_on = run_on
+        self.versions: Mapping[str, str | None] = {"python": python_version()}
+        self._lock = OutputLock(folder, break_lock=options.break_lock)
+        self._started = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._may_clear = False
+
+    @property
+    def broken(self) -> LockHolder | None:
+        """The dead run whose lock this one broke."""
+        return self._lock.broken
+
+    def __enter__(self) -> Self:
+        refuse_own_input(self.folder, self._options)
+        try:
+            with output_errors(self.folder.location):
+                self._lock.acquire()
+                check_output(
+                    self.folder,
+                    overwrite=self._options.overwrite,
+                    left_by_dead_run=self.broken is not None,
+                )
+        except BaseException:
+            with suppress(OSError, OutputExists):  # the first error says more
+                self._lock.release(undo=True)
+            raise
+        run = find_run(self.folder)
+        self._may_clear = run is None or run["status"] != paths.STATUS_OK
+        return self
+
+    def clear(self) -> None:
+        """Remove the earlier result, its record first; call right before the first table."""
+        run = find_run(self.folder) or {}
+        self._may_clear = True
+        self.folder.delete(paths.RUN_NAME)
+        beside = BESIDE_TABLES.get(str(run.get("job")), ())
+        for name in {paths.ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
+            if "/" not in name:
+                self.folder.delete(name)
+
+    def finish(self, outcome: Outcome) -> RunRecord:
+        """Write the record: from now on the folder is a result."""
+        self._lock.check()
+        record = self._record(paths.STATUS_OK, int(outcome.exit_code), outcome)
+        write_run(self.folder, record)
+        return record
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._lock.release()
+            return
+        try:
+            try:
+                if self._may_clear:
+                    self._fail(error)
+            finally:
+                self._lock.release()
+        except OSError as second:
+            # the first error says more; without its record the folder is no result either
+            say(f"{self.folder.location} could not be cleared: {reason_of(second)}")
+
+    def _fail(self, error: BaseException) -> None:
+        holder = read_lock(self.folder)
+        if holder is None or holder.token != self._lock.token:
+            return  # the folder is another run's now
+        code, text = exit_code_of(error), f"{type(error).__name__}: {error}"
+        if is_spark_failure(error):
+            failure = explain_spark_failure(error)
+            code, text = failure.exit_code, failure.line
+        self.clear()
+        nothing = Outcome(outputs={})
+        write_run(
+            self.folder, self._record(paths.STATUS_FAILED, int(code), nothing, redact_text(text))
+        )
+
+    def _record(
+        self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
+    ) -> RunRecord:
+        return RunRecord(
+            status=status,
+            exit_code=exit_code,
+            job=self.job,
+            arguments=redact_arguments(self._options.argv),
+            config=redact_values(self._config),
+            started_at=self._started.isoformat(timespec="milliseconds"),
+            seconds=round(time.monotonic() - self._clock, 3),
+            inputs=list(outcome.inputs),
+            outputs=dict(outcome.outputs),
+            rejected=dict(outcome.rejected),
+            files=list(outcome.files),
+            replayed_groups=outcome.replayed_groups,
+            replay_reasons=outcome.replay_reasons,
+            versions=dict(self.versions),
+            run_on=self._run_on,
+            seed=outcome.seed,
+            audit=outcome.audit,
+            error=error,
+        )

@@ -29,8 +29,7 @@ from rebalance_core.model.events import (
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.members import tells_start
-from rebalance_core.protocol.windows import ROUTE_MS
+from rebalance_core.protocol.members import ROUTE_MS, tells_start
 
 # Who was a member when: looked up from a group's own events.
 

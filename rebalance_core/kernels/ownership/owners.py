@@ -12,23 +12,13 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.cells import NOBODY, Cells, Queues, Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs, TopicBrokers
 from rebalance_core.kernels.grid import Grid, Places, places
 from rebalance_core.kernels.roster import Roster, Runs, processes_at_once
-from rebalance_core.kernels.segments import (
-    AnyInts,
-    Bools,
-    Counts,
-    Ints,
-    first_of_run,
-    halves,
-    pair,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
@@ -67,7 +57,7 @@ def slices(queues: Ints, members: Ints) -> Counts:
     """
     size, larger = np.divmod(queues, members)
     owning = np.minimum(queues, members)
-    index = ranges(np.zeros_like(owning), owning)
+    index = segments.ranges(np.zeros_like(owning), owning)
     lengths = np.repeat(size, owning) + (index < np.repeat(larger, owning))
     return np.repeat(index.astype(np.int32), lengths)
 
@@ -96,7 +86,7 @@ def turns(queues: Ints, members: Ints) -> Counts:
     >>> turns(np.array([5, 2]), np.array([3, 4])).tolist()
     [0, 1, 2, 0, 1, 0, 1]
     """
-    place = ranges(np.zeros_like(queues), queues).astype(np.int32)
+    place = segments.ranges(np.zeros_like(queues), queues).astype(np.int32)
     dealt: Counts = place % np.repeat(members.astype(np.int32), queues)
     return dealt
 
@@ -138,17 +128,17 @@ class OwnersByPlace:
 
     def __init__(self, deal: Deal, mine: Bools, epochs: Epochs, grid: Grid, roster: Roster) -> None:
         sizes = np.diff(grid.topic_first)
-        self.epoch = ranges(epochs.of_group[grid.topics.group], sizes)
+        self.epoch = segments.ranges(epochs.of_group[grid.topics.group], sizes)
         """By topic cell."""
         members = np.diff(roster.first)[self.epoch]
         divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
         self.topic_cell: Ints = np.flatnonzero(divided)
         """The topic cells that have an answer."""
-        numbers = pair(grid.queues[self.topic_cell], members[self.topic_cell])
+        numbers = segments.pair(grid.queues[self.topic_cell], members[self.topic_cell])
         distinct, self.answer = np.unique(numbers, return_inverse=True)
         """`answer`: which one each of them has."""
-        self._deal, self._numbers = deal, halves(distinct)
-        self.first = pointers(self._numbers[0])
+        self._deal, self._numbers = deal, segments.halves(distinct)
+        self.first = segments.pointers(self._numbers[0])
         """Where each answer begins in `index`, and the end."""
 
     @cached_property
@@ -296,9 +286,9 @@ class Rooms:
         groups, numbers = self._coded.groups, self._numbers
         result = np.zeros(len(group), np.int64)
         rows = np.flatnonzero(groups.kind[group] == NEARBY_KIND)
-        keys = pair(groups.allocation[group[rows]], name[rows])
+        keys = segments.pair(groups.allocation[group[rows]], name[rows])
         distinct, of = np.unique(keys, return_inverse=True)
-        allocations, names_asked = halves(distinct)
+        allocations, names_asked = segments.halves(distinct)
         texts = names.take(pa.array(names_asked)).to_pylist()
         rooms = []
         for allocation, text in zip(allocations.tolist(), texts, strict=True):
@@ -335,7 +325,7 @@ class MachineRoomNearbyOwners:
         self._broker_room = rooms.of_brokers(grid.brokers.group, grid.brokers.broker)
         self._before, self._total = places(grid, grid.readable, self._broker_room)
         mine = self._entries(coded, epochs, roster)
-        keys = pair(roster.epoch[mine], run_room[roster.run[mine]])
+        keys = segments.pair(roster.epoch[mine], run_room[roster.run[mine]])
         order = np.argsort(keys, kind="stable")
         self._by_room, keys = mine[order], keys[order]
         wanted = self._rooms_wanted(epochs, grid)
@@ -350,13 +340,13 @@ class MachineRoomNearbyOwners:
         """The entries of groups with this strategy: a group's stand together."""
         groups = np.flatnonzero(coded.groups.kind == NEARBY_KIND)
         first = roster.first[epochs.of_group[groups]]
-        return ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
+        return segments.ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
     def _rooms_wanted(self, epochs: Epochs, grid: Grid) -> Ints:
         """By broker cell: (epoch, room of the broker)."""
         sizes = np.diff(grid.broker_first)
-        epoch = ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
-        return pair(epoch, np.repeat(self._broker_room, sizes))
+        epoch = segments.ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
+        return segments.pair(epoch, np.repeat(self._broker_room, sizes))
 
     @staticmethod
     def _inner_is_average(coded: CodedGroups) -> Bools:
@@ -424,11 +414,11 @@ class Rings:
 
 def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
     """Hash every virtual node; it takes far longer than all that is asked of a ring."""
-    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     copies = processes_at_once(runs)
     client_of = np.repeat(clients, copies)
     group, client = runs.group[client_of], runs.client[client_of]
-    copy = ranges(np.zeros(len(copies), np.int64), copies)
+    copy = segments.ranges(np.zeros(len(copies), np.int64), copies)
     hashing = np.flatnonzero(coded.groups.kind[group] == RING_KIND)
     names = coded.names.clients.take(client[hashing]).to_pylist()
     allocations = coded.groups.allocation[group[hashing]].tolist()
@@ -440,7 +430,10 @@ def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
     return Rings(
-        group, copy, pointers(counts), np.array([p for ring in found for p in ring], np.int64)
+        group,
+        copy,
+        segments.pointers(counts),
+        np.array([p for ring in found for p in ring], np.int64),
     )
 
 
@@ -450,7 +443,7 @@ def colliding_groups(rings: Rings) -> Ints:
     A further process numbers its nodes on from those its id still owns on the ring, which depends
     on the collisions of that epoch.
     """
-    keys = np.sort(pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
+    keys = np.sort(segments.pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
     colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
     return np.intersect1d(colliding, rings.group[rings.copy > 0])
 
@@ -475,13 +468,13 @@ class ConsistentHashOwners:
     ) -> None:
         self._epochs = epochs
         runs, group = roster.runs, rings.group
-        clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+        clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
         client = np.repeat(np.arange(len(group)), np.diff(rings.first))
-        points = pair(group[client], rings.points)
+        points = segments.pair(group[client], rings.points)
         order = np.lexsort((-client, points))  # of points that coincide the later node wins
         self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(coded.groups))
-        self._first, self._size = pointers(per_group)[:-1], per_group
+        self._first, self._size = segments.pointers(per_group)[:-1], per_group
         self._member, self._row = self._presence(coded, roster, rings, clients)
         self._hashes = _queue_points(coded, grid, queues)
 
@@ -496,21 +489,21 @@ class ConsistentHashOwners:
         """
         runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
         sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == RING_KIND)
-        row = pointers(sizes)[:-1] - of_group[group]
+        row = segments.pointers(sizes)[:-1] - of_group[group]
         member = np.full(int(sizes.sum()), NOBODY, np.int64)
         run = np.flatnonzero(coded.groups.kind[runs.group] == RING_KIND)
         client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
         begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
-        entry = roster.entry_at[ranges(roster.node_of_run[run] + begin, count)]
+        entry = roster.entry_at[segments.ranges(roster.node_of_run[run] + begin, count)]
         at = np.repeat(client, count) + roster.copy[entry]
-        member[row[at] + ranges(begin, count)] = entry
+        member[row[at] + segments.ranges(begin, count)] = entry
         return member, row
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell; `NOBODY` on an empty ring."""
         group = self._epochs.group[cells.epoch]
         first, size = self._first[group], self._size[group]
-        at = np.searchsorted(self._ring, pair(group, self._hashes[cells.queue])) - first
+        at = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
         entry = np.full(len(group), NOBODY, np.int64)
         left = np.flatnonzero(size > 0)
         while len(left):

@@ -13,7 +13,7 @@ import numpy as np
 from rebalance_core.kernels.cells import Cells
 from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.grid import places
-from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
+from rebalance_core.kernels.ownership.changes import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import (
     PreparedGroups,
     SharedTopics,

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.coded_groups import (
     CONSUMER_TYPES,
     NO_SHARE,
     CodedGroups,
     Events,
+    Membership,
+    follow_members,
     type_code,
 )
 from rebalance_core.kernels.epochs import (
@@ -30,14 +32,8 @@ from rebalance_core.kernels.epochs import (
 )
 from rebalance_core.kernels.grid import Grid, build_grid, spread, spread_values, with_master_windows
 from rebalance_core.kernels.group_rows import TYPES, Groups, strategies_of_groups
-from rebalance_core.kernels.membership import Membership, follow_members
-from rebalance_core.kernels.ownership.owners import (
-    Rings,
-    blank_groups,
-    colliding_groups,
-    find_rings,
-    roomless_groups,
-)
+from rebalance_core.kernels.ownership import owners
+from rebalance_core.kernels.ownership.owners import Rings
 from rebalance_core.kernels.roster import (
     Reading,
     Roster,
@@ -48,16 +44,7 @@ from rebalance_core.kernels.roster import (
     overlapping,
     retrying,
 )
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    bisect,
-    first_of_run,
-    last_of_run,
-    pair,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topics import (
     GroupTopics,
     Pops,
@@ -120,7 +107,7 @@ def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
         shared: what they share.
     """
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    first = first_of_run(of)
+    first = segments.first_of_run(of)
 
     def after(before: Bools) -> Bools:
         return ~first & np.roll(before, 1)
@@ -165,8 +152,8 @@ def pulling_groups(
     run, group_topic = takers.reading.run, takers.reading.group_topic
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
     begin, end = offset + runs.from_epoch[run], offset + runs.to_epoch[run]
-    pulled = pointers(shared.cells)
-    unasked = pointers(shared.cells & (shared.share == NO_SHARE))
+    pulled = segments.pointers(shared.cells)
+    unasked = segments.pointers(shared.cells & (shared.share == NO_SHARE))
     pulls = ~takers.proxied & np.where(
         takers.asking, unasked[end] > unasked[begin], pulled[end] > pulled[begin]
     )
@@ -212,8 +199,8 @@ def with_lock_turns(
     causing, changed = turns.causing.copy(), turns.changed.copy()
     turned = _turned(events, about)
     causing[turned[_readable(events, turned, turned, topics, known, routes)]] = True
-    turned = _turned(events, about[last_of_run(*_instants(events, about))])
-    end = np.flatnonzero(last_of_run(events.instant))[events.instant[turned]]
+    turned = _turned(events, about[segments.last_of_run(*_instants(events, about))])
+    end = np.flatnonzero(segments.last_of_run(events.instant))[events.instant[turned]]
     turned = turned[_readable(events, turned, end, topics, known, routes)]
     changed[events.instant[turned]] = True
     return Turns(causing, changed)
@@ -225,16 +212,16 @@ def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) ->
     about = _master_events(events, losers)
     if not len(about):
         return found
-    keys = pair(events.group[about], events.broker[about])
+    keys = segments.pair(events.group[about], events.broker[about])
     brokers = grid.brokers
-    wanted = pair(brokers.group, np.maximum(brokers.broker, 0))
+    wanted = segments.pair(brokers.group, np.maximum(brokers.broker, 0))
     first, end = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
     row = np.flatnonzero((end > first) & (brokers.broker >= 0))
     count = np.diff(grid.broker_first)[row]
-    cell = ranges(grid.broker_first[row], count)
-    epoch = ranges(epochs.of_group[brokers.group[row]], count)
+    cell = segments.ranges(grid.broker_first[row], count)
+    epoch = segments.ranges(epochs.of_group[brokers.group[row]], count)
     first, end = np.repeat(first[row], count), np.repeat(end[row], count)
-    at = bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
+    at = segments.bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
     begun = at >= first
     found[cell[begun]] = _lockless(events, about[at[begun]])
     return found
@@ -255,7 +242,7 @@ def _turned(events: Events, ordinal: Ints) -> Ints:
     """Those of a broker's MASTER events after which its locks are given again, or no more."""
     now = _lockless(events, ordinal)
     was = np.roll(now, 1)
-    was[first_of_run(*_instants(events, ordinal)[:2])] = False
+    was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
     return ordinal[now != was]
 
 
@@ -277,7 +264,7 @@ def _readable(
     asker, row = known.of(events.group[event], events.broker[event])
     begin = np.searchsorted(routes.topic_broker, row)
     end = np.searchsorted(routes.topic_broker, row, side="right")
-    at = bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
+    at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
     there = at >= begin
     there &= np.append(routes.after, 0)[np.where(there, at, -1)] > 0
     there &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
@@ -354,14 +341,14 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     left_out = reason != group_rows.REGULAR
     shared &= ~left_out
     if left_out.any():
-        turns = turns.without(left_out[events.group[first_of_run(events.instant)]])
+        turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, len(groups))
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
     epochs = with_master_windows(events, epochs, grid)
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
-    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
+    rings = tuple(owners.find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     lockless = lockless_cells(events, epochs, grid, losers)
     return PreparedGroups(
         coded, membership, epochs, roster, rings, grid, lockless, popped, shared, reason
@@ -440,7 +427,7 @@ def _reasons(
     By group: ``losers``, see `lock_losers`; ``several``, several members may take from a queue.
     """
     reason = coded.groups.reason.copy()
-    clients = np.flatnonzero(first_of_run(runs.group, runs.client))
+    clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     masterless = losers & (several | (coded.groups.kind >= group_rows.EVERYONE))
     found: tuple[tuple[int, Ints], ...] = (
         (group_rows.MASTERLESS, np.flatnonzero(masterless)),
@@ -450,11 +437,11 @@ def _reasons(
     )
     for divided in _by_strategy(coded):
         found += (
-            (group_rows.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
-            (group_rows.NO_ROOM, roomless_groups(divided, brokers, runs)),
+            (group_rows.RING_COLLISION, owners.colliding_groups(owners.find_rings(divided, runs))),
+            (group_rows.NO_ROOM, owners.roomless_groups(divided, brokers, runs)),
             (
                 group_rows.BLANK_CLIENT_ID,
-                blank_groups(divided, runs.group[clients], runs.client[clients]),
+                owners.blank_groups(divided, runs.group[clients], runs.client[clients]),
             ),
         )
     for code, groups in found:

@@ -9,22 +9,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.cells import Cells, Queues, Shared, Spans, Tenures
 from rebalance_core.kernels.ownership.layout import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.roster import Reading, find_reading
-from rebalance_core.kernels.segments import (
-    NEVER,
-    Bools,
-    Ints,
-    Periods,
-    begins_of_union,
-    first_of_run,
-    last_of_run,
-    pair,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints, Periods
 from rebalance_core.model.group_settings import BROADCASTING
 
 # When the processes of shared groups rebalance a topic, and how long each keeps what it then got.
@@ -90,7 +80,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
     order = np.lexsort((begin, process, group_topic[of]))
     of, begin, end, process = of[order], begin[order], end[order], process[order]
     following = np.append(begin[1:], 0)
-    last = last_of_run(group_topic[of], process)
+    last = segments.last_of_run(group_topic[of], process)
     kept = np.where(last, kept[of], np.minimum(kept[of], following))
     if prepared.grid.elsewhere.any():
         kept = np.minimum(kept, _next_elsewhere(prepared, group_topic[of], begin))
@@ -137,14 +127,14 @@ def _kept(prepared: PreparedGroups, reading: Reading, suspended: Bools) -> Ints:
     runs = prepared.roster.runs
     process, pairs = (
         runs.process[reading.run],
-        first_of_run(reading.group_topic, runs.process[reading.run]),
+        segments.first_of_run(reading.group_topic, runs.process[reading.run]),
     )
     asleep = np.flatnonzero(suspended & prepared.shared[runs.group])
     by_process = np.argsort(process[pairs], kind="stable")
     sorted_process = process[pairs][by_process]
     first = np.searchsorted(sorted_process, runs.process[asleep])
     count = np.searchsorted(sorted_process, runs.process[asleep], side="right") - first
-    topic = reading.group_topic[pairs][by_process][ranges(first, count)]
+    topic = reading.group_topic[pairs][by_process][segments.ranges(first, count)]
     run = np.concatenate([reading.run, np.repeat(asleep, count)])
     topic = np.concatenate([reading.group_topic, topic])
     held = Periods.union(topic, runs.process[run], runs.from_epoch[run], runs.to_epoch[run])
@@ -156,11 +146,11 @@ def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) ->
     """The first epoch from this one on of which the grid does not say who takes from the topic."""
     grid, of_group = prepared.grid, prepared.epochs.of_group[:-1]
     cells = np.arange(len(grid.elsewhere))
-    following = np.where(grid.elsewhere, cells, NEVER)
+    following = np.where(grid.elsewhere, cells, segments.NEVER)
     following = np.minimum.accumulate(following[::-1])[::-1]
     offset = grid.topic_first[group_topic] - of_group[grid.topics.group[group_topic]]
     found = following[epoch + offset]
-    return np.where(found < grid.topic_first[group_topic + 1], found - offset, NEVER)
+    return np.where(found < grid.topic_first[group_topic + 1], found - offset, segments.NEVER)
 
 
 def parts(
@@ -170,8 +160,8 @@ def parts(
     grid, epochs = prepared.grid, prepared.epochs
     first = grid.topic_first[:-1]
     of_cell = np.repeat(np.arange(len(first)), np.diff(grid.topic_first))
-    opens = np.flatnonzero(mask & first_of_run(mask, of_cell))
-    closes = np.flatnonzero(mask & last_of_run(mask, of_cell))
+    opens = np.flatnonzero(mask & segments.first_of_run(mask, of_cell))
+    closes = np.flatnonzero(mask & segments.last_of_run(mask, of_cell))
     of = of_cell[opens]
     offset = (epochs.of_group[:-1][grid.topics.group] - first)[of]
     true = Periods(of, np.zeros_like(of), opens + offset, closes + 1 + offset)
@@ -201,7 +191,7 @@ class Sharing:
         self._periods = passes.periods
         self._everyone = np.flatnonzero(passes.kind == group_rows.EVERYONE)
         listed = np.flatnonzero(passes.kind == group_rows.LISTED)
-        keys = pair(passes.group_topic[listed], passes.allocation[listed])
+        keys = segments.pair(passes.group_topic[listed], passes.allocation[listed])
         order = np.argsort(keys, kind="stable")
         self._listing, self._list_keys = listed[order], keys[order]
         self._lists = listed_queues(prepared).sorted_among(queues)
@@ -254,7 +244,7 @@ class Sharing:
         mine = (copy == 0) | self._hashes[number][self._prepared.epochs.group[cells.epoch[cell]]]
         cell, first = cell[mine], (owner - copy)[mine]
         count = self._processes(first)
-        cell, entry = np.repeat(cell, count), ranges(first, count)
+        cell, entry = np.repeat(cell, count), segments.ranges(first, count)
         segment, epoch = cells.segment[cell], cells.epoch[cell]
         group_topic = self._queues.group_topic[cells.queue[segment]]
         stretch = self._periods.at(group_topic, roster.process(entry), epoch)
@@ -280,12 +270,12 @@ class Sharing:
         passes, lists = self._passes, self._lists
         first = np.searchsorted(lists.key, cells.queue)
         count = np.searchsorted(lists.key, cells.queue, side="right") - first
-        segment, row = np.repeat(np.arange(len(count)), count), ranges(first, count)
+        segment, row = np.repeat(np.arange(len(count)), count), segments.ranges(first, count)
         group_topic = self._queues.group_topic[cells.queue[segment]]
-        keys = pair(group_topic, lists.allocation[row])
+        keys = segments.pair(group_topic, lists.allocation[row])
         first = np.searchsorted(self._list_keys, keys)
         count = np.searchsorted(self._list_keys, keys, side="right") - first
-        stretch = self._listing[ranges(first, count)]
+        stretch = self._listing[segments.ranges(first, count)]
         return np.repeat(segment, count), stretch, passes.begin[stretch], passes.kept[stretch]
 
     def _everyones(self, cells: Cells) -> Stints:
@@ -293,14 +283,17 @@ class Sharing:
         passes, stretches = self._passes, self._everyone
         first, last = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (first_of_run, last_of_run)
+            for turns in (segments.first_of_run, segments.last_of_run)
         )
         segment = cells.segment[first]
         group_topic = self._queues.group_topic[cells.queue[segment]]
         of = passes.group_topic[stretches]
         begin = np.searchsorted(of, group_topic)
         count = np.searchsorted(of, group_topic, side="right") - begin
-        row, stretch = np.repeat(np.arange(len(first)), count), stretches[ranges(begin, count)]
+        row, stretch = (
+            np.repeat(np.arange(len(first)), count),
+            stretches[segments.ranges(begin, count)],
+        )
         begin = np.maximum(cells.epoch[first][row], passes.begin[stretch])
         end = np.minimum(cells.epoch[last][row] + 1, passes.end[stretch])
         meets = begin < end
@@ -318,8 +311,8 @@ def _joined(segment: Ints, process: Ints, begin: Ints, end: Ints, node: Ints) ->
     """Spans out of stretches that may touch."""
     order = np.lexsort((begin, process, segment))
     segment, process, begin, end = (a[order] for a in (segment, process, begin, end))
-    starts = begins_of_union(first_of_run(segment, process), begin, end)
-    last = last_of_run(np.cumsum(starts))
+    starts = segments.begins_of_union(segments.first_of_run(segment, process), begin, end)
+    last = segments.last_of_run(np.cumsum(starts))
     return Spans(segment[starts], process[starts], begin[starts], end[last], node[order][starts])
 
 
@@ -330,9 +323,9 @@ def _tenures(spans: Spans, client: Ints) -> Tenures:
     order = np.lexsort((cell, client, segment))
     segment, client, cell = segment[order], client[order], cell[order]
     total = np.cumsum(step[order])  # every client's steps add up to 0
-    last = last_of_run(segment, client, cell)
+    last = segments.last_of_run(segment, client, cell)
     segment, client, cell, total = segment[last], client[last], cell[last], total[last]
-    turns = first_of_run(segment, client) | (total != np.roll(total, 1))
+    turns = segments.first_of_run(segment, client) | (total != np.roll(total, 1))
     segment, client, cell, total = segment[turns], client[turns], cell[turns], total[turns]
     held = total > 0
     end = np.roll(cell, -1)

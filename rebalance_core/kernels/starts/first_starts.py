@@ -30,8 +30,8 @@ from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.model.verdicts import START_STATUSES
+from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET, TIMESTAMP
-from rebalance_core.protocol.windows import MASTER_BACK_MS
 
 # The start of many new owners: rule, answer and bounds.
 

@@ -9,8 +9,7 @@ from rebalance_core.kernels.cells import Block, Broadcast, Piece, Queues, Shared
 from rebalance_core.kernels.coded_groups import Observations
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.group_rows import TYPES
-from rebalance_core.kernels.ownership.changes import INITIAL, Differ, OwnerChanges
-from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.changes import INITIAL, Differ, Holdings, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.kernels.starts.first_starts import (

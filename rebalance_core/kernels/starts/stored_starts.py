@@ -8,23 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Block, Shared
 from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import (
-    NEVER,
-    NONE,
-    Bools,
-    Ints,
-    extreme,
-    first_of_run,
-    last_of_run,
-    pair,
-    pointers,
-    ranges,
-    running_max,
-    running_min,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.starts.first_starts import (
     LOCAL_STORE,
     OK,
@@ -36,12 +24,12 @@ from rebalance_core.kernels.starts.first_starts import (
 )
 from rebalance_core.kernels.starts.handovers import Handover, Inside, given_up, shared_past
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.protocol.members import ROUTE_MS
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
 )
-from rebalance_core.protocol.windows import ROUTE_MS
 
 # Where BROADCASTING members start on queues they held before: their own offset files.
 
@@ -69,18 +57,18 @@ def local_starts(
     row = commits.newest_of(adds.queue, adds.client, earliest_ms)
     offset = pick(commits.offset, row)
     asker, later = commits.within_of(adds.queue, adds.client, earliest_ms, adds.latest_ms)
-    bounds = pointers(np.bincount(asker, minlength=count))
+    bounds = segments.pointers(np.bincount(asker, minlength=count))
     seen = commits.offset[later]
     newest = offset.copy()
     newest[asker] = seen
-    low = np.where(bounds[1:] > bounds[:-1], extreme(np.minimum, seen, bounds, 0), offset)
+    low = np.where(bounds[1:] > bounds[:-1], segments.extreme(np.minimum, seen, bounds, 0), offset)
     starts = Starts.unknown(count)
     starts.put(
         row >= 0, LOCAL_STORE, newest, np.minimum(low, offset),
-        np.maximum(extreme(np.maximum, seen, bounds, NONE), offset), OK,
+        np.maximum(segments.extreme(np.maximum, seen, bounds, segments.NONE), offset), OK,
     )  # fmt: skip
     top = offsets.max_by(adds.queue, adds.latest_ms, earliest_ms)
-    starts.put((row < 0) & held_before, LOCAL_STORE, NONE, 0, top, UNKNOWN)
+    starts.put((row < 0) & held_before, LOCAL_STORE, segments.NONE, 0, top, UNKNOWN)
     return starts, (row < 0) & ~held_before
 
 
@@ -111,7 +99,7 @@ class StoredStarts:
         switches: RoleSwitches, switched: Switched,
     ) -> None:  # fmt: skip
         self._commits, self._offsets, self._rows, self._inside = commits, offsets, rows, inside
-        self._bounds = pointers(np.bincount(inside.row, minlength=len(rows.queue)))
+        self._bounds = segments.pointers(np.bincount(inside.row, minlength=len(rows.queue)))
         newest = switches.newest(commits, rows.queue, rows.earliest_ms)
         self.stored = self._since(newest, rows.forgotten_ms)
         """The newest commit that whoever answers still knows, or `NONE`."""
@@ -134,8 +122,8 @@ class StoredStarts:
         rows, commits, unsure = self._rows, self._commits, self.unsure
         known = self.stored >= 0
         offset = pick(commits.offset, self.stored)
-        least = extreme(np.minimum, self._inside.offset, self._bounds, BIGGEST)
-        most = extreme(np.maximum, self._inside.offset, self._bounds, NONE)
+        least = segments.extreme(np.minimum, self._inside.offset, self._bounds, BIGGEST)
+        most = segments.extreme(np.maximum, self._inside.offset, self._bounds, segments.NONE)
         least, most = _with(offset, least, most)
         final_low, final_high = least, most
         least, most = self._with_holders(least, most)
@@ -143,9 +131,9 @@ class StoredStarts:
         low = np.minimum(least, np.where(base >= 0, pick(commits.offset, base), BIGGEST))
         low[(base < 0) & (rows.first | rows.outlived)] = 0
         low = np.where(unsure, np.minimum(low, np.maximum(uncommitted.low, 0)), low)
-        high = np.where(self._may_be_old(base), NONE, self._high(most))
+        high = np.where(self._may_be_old(base), segments.NONE, self._high(most))
         high = np.where(unsure, highest(high, uncommitted.high), high)
-        estimate = np.where(known, offset, np.where(rows.outlived, 0, NONE))
+        estimate = np.where(known, offset, np.where(rows.outlived, 0, segments.NONE))
         handed = self._handed_over()
         estimate = np.where(handed >= 0, handed, estimate)
         status = np.where(estimate >= 0, OK, UNKNOWN)
@@ -172,9 +160,9 @@ class StoredStarts:
 
         That is what they still are then.
         """
-        over = switched.any & (switched.settled_ms != NEVER)
+        over = switched.any & (switched.settled_ms != segments.NEVER)
         if over.any():
-            before, settled_ms = self._rows, np.where(over, switched.settled_ms, NONE)
+            before, settled_ms = self._rows, np.where(over, switched.settled_ms, segments.NONE)
             names = ("alone_ms", "taken_ms", "gone_ms")
             later = {name: np.maximum(getattr(before, name), settled_ms) for name in names}
             self._rows = replace(before, **later)
@@ -186,7 +174,7 @@ class StoredStarts:
         return switched.any & ~over
 
     def _since(self, row: Ints, after_ms: Ints) -> Ints:
-        return np.where(pick(self._commits.at_ms, row) > after_ms, row, NONE)
+        return np.where(pick(self._commits.at_ms, row) > after_ms, row, segments.NONE)
 
     def _with_holders(self, least: Ints, most: Ints) -> tuple[Ints, Ints]:
         """The extremes with the last holders' newest commits, where they are known."""
@@ -205,7 +193,7 @@ class StoredStarts:
         """The newest commit of the only last holder that no outage of the broker may have lost."""
         rows = self._rows
         row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=True)
-        return np.where(rows.first, NONE, row)
+        return np.where(rows.first, segments.NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
         """Nobody could write any more when the commit arrived, and it had by the event."""
@@ -223,17 +211,17 @@ class StoredStarts:
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
         own = self._since(self._newest_sent(sent_ms), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
-        broker = np.full(len(rows.queue), NONE)
+        broker = np.full(len(rows.queue), segments.NONE)
         seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
         seen = self._since(seen, np.maximum(rows.forgotten_ms, settled_ms - 1))
         alone = np.where(rows.taken_ms < 0, arrived, np.maximum(own, seen))
-        alone = np.where(rows.outlived | ~rows.alone, NONE, alone)
+        alone = np.where(rows.outlived | ~rows.alone, segments.NONE, alone)
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
     def _handed_over(self) -> Ints:
         """What the last holder is seen to persist on the way out, or `NONE`."""
         inside = self._inside
-        handed = np.full(len(self._rows.queue), NONE, np.int64)
+        handed = np.full(len(self._rows.queue), segments.NONE, np.int64)
         handed[inside.row[inside.handing]] = inside.offset[inside.handing]
         return handed
 
@@ -241,7 +229,7 @@ class StoredStarts:
         """What the queue had when the last one gave it up that can have written."""
         rows = self._rows
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
-        last_ms = extreme(np.maximum, self._inside.at_ms, self._bounds, NONE)
+        last_ms = segments.extreme(np.maximum, self._inside.at_ms, self._bounds, segments.NONE)
         back, shared = last_ms > end_ms + COMMIT_TRANSIT_MS, rows.stays | rows.others_start
         back |= self.switched
         end_ms = np.where(shared | back | rows.first, rows.latest_ms, end_ms)
@@ -250,7 +238,7 @@ class StoredStarts:
             # a slave may know a commit of messages that it has not got
             seen = self._offsets.most_by(rows.queue, rows.latest_ms, rows.earliest_ms)
             most = np.where(self.switched, np.maximum(most, seen), most)
-        return np.where(top >= 0, np.maximum(top, most), NONE)
+        return np.where(top >= 0, np.maximum(top, most), segments.NONE)
 
     def _may_be_old(self, base: Ints) -> Bools:
         """The broker may answer what was committed on a queue of that name that was deleted."""
@@ -268,7 +256,7 @@ def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
 
 def highest(one: Ints, other: Ints) -> Ints:
     """The higher of two upper bounds; `NONE`: there is none."""
-    return np.where((one >= 0) & (other >= 0), np.maximum(one, other), NONE)
+    return np.where((one >= 0) & (other >= 0), np.maximum(one, other), segments.NONE)
 
 
 def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
@@ -286,15 +274,15 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
     Returns:
         `NONE` for rows that are not chained, and where the start of the owner before is unknown.
     """
-    first = first_of_run(queue)
+    first = segments.first_of_run(queue)
     unknown = first | np.roll((low < 0) & ~chained, 1)
     before = np.minimum(np.maximum(np.roll(low, 1), 0), np.roll(sent_back, 1))
     before[unknown] = 0
     links = np.flatnonzero(chained)
     run = np.cumsum(~(chained & ~first), dtype=np.int64)[links]
-    lows = np.full(len(low), NONE, np.int64)
-    lows[links] = running_min(before[links], run)
-    lows[chained & unknown] = NONE
+    lows = np.full(len(low), segments.NONE, np.int64)
+    lows[links] = segments.running_min(before[links], run)
+    lows[chained & unknown] = segments.NONE
     return lows
 
 
@@ -324,20 +312,22 @@ class Steps:
         """The count of some of the steps."""
         if not len(self.queue):
             return np.zeros(len(queue), np.int64)
-        return self.count[np.searchsorted(pair(self.queue, self.epoch), pair(queue, epoch))]
+        return self.count[
+            np.searchsorted(segments.pair(self.queue, self.epoch), segments.pair(queue, epoch))
+        ]
 
 
 def find_steps(changes: OwnerChanges, switches: RoleSwitches) -> Steps:
     """The steps of a piece's changes; none where no master was ever lost."""
     if not switches:
         changes = changes.where(np.zeros(0, np.int64))
-    order = np.argsort(pair(changes.queue, changes.epoch), kind="stable")
+    order = np.argsort(segments.pair(changes.queue, changes.epoch), kind="stable")
     queue, epoch = changes.queue[order], changes.epoch[order]
     known = switches.until(queue, changes.latest_ms[order])
-    last = last_of_run(queue, epoch)
-    count = running_max(known, queue)[last]
+    last = segments.last_of_run(queue, epoch)
+    count = segments.running_max(known, queue)[last]
     queue = queue[last]
-    before = np.where(first_of_run(queue), 0, np.roll(count, 1))
+    before = np.where(segments.first_of_run(queue), 0, np.roll(count, 1))
     return Steps(queue, epoch[last], changes.cell[order][last], count, count - before)
 
 
@@ -367,10 +357,10 @@ class SwitchedLows:
             switched: rows that all this bounds.
             stays: by row, equal in a step: somebody else goes on holding the queue.
         """
-        least, begins = low.copy(), np.flatnonzero(first_of_run(mine.queue, mine.epoch))
+        least, begins = low.copy(), np.flatnonzero(segments.first_of_run(mine.queue, mine.epoch))
         count = np.diff(np.append(begins, len(low)))
         asks = np.logical_or.reduceat(self.asks, begins) if len(begins) else self.asks
-        before = np.full(len(begins), NONE, np.int64)
+        before = np.full(len(begins), segments.NONE, np.int64)
         after, asked = before.copy(), np.full(len(begins), BIGGEST)
         rank = _rank(mine.queue[begins])
         order = np.argsort(rank, kind="stable")
@@ -381,26 +371,29 @@ class SwitchedLows:
                 before[at], asked[at] = after[at - 1], asked[at - 1]
             its = np.maximum(before[at], 0)
             asked[at] = np.where(asks[at], np.minimum(asked[at], its), asked[at])
-            row, of = ranges(begins[at], count[at]), np.repeat(np.arange(len(at)), count[at])
+            row, of = (
+                segments.ranges(begins[at], count[at]),
+                np.repeat(np.arange(len(at)), count[at]),
+            )
             bound = np.where(chained[row], its[of], BIGGEST)
             most = np.minimum(self.known[row], asked[at][of])
             bound = np.where(switched[row], np.minimum(bound, most), bound)
             bounded = chained[row] | switched[row]
             least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
-            opens = first_of_run(of)
+            opens = segments.first_of_run(of)
             unknown = np.logical_or.reduceat(least[row] < 0, np.flatnonzero(opens))
             after[at] = np.minimum.reduceat(
                 np.minimum(least[row], sent_back[row]), np.flatnonzero(opens)
             )
             remain = stays[begins[at]]
             after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
-            after[at[unknown]] = NONE
+            after[at[unknown]] = segments.NONE
         return np.repeat(before, count), least
 
 
 def _rank(key: Ints) -> Ints:
     """The number of each row among those with its key, which stand together."""
-    first = np.flatnonzero(first_of_run(key))
+    first = np.flatnonzero(segments.first_of_run(key))
     return np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
 
 
@@ -429,7 +422,7 @@ def switched_lows(
         offsets: what was seen of the queues.
     """
     step = np.repeat(np.arange(len(steps.queue)), steps.new)
-    switch = ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
+    switch = segments.ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
     queue, epoch = steps.queue[step], steps.epoch[step]
     at_ms = np.minimum(switches.kept_ms[switch], prepared.epochs.from_ms[epoch])
     cell = steps.cell[step]
@@ -438,18 +431,18 @@ def switched_lows(
         if isinstance(piece, Shared)
         else _past(prepared, queue, epoch, cell, at_ms, adds, drops, offsets)
     )
-    nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, NONE)))
+    nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, segments.NONE)))
     base = StoredStarts(commits, offsets, asked, Inside.none(), switches, nothing).base()
     value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
     value[asked.first & (base < 0)] = 0
-    place, rows = pair(queue, epoch), pair(mine.queue, mine.epoch)
-    least = np.append(running_min(value, queue), BIGGEST)
+    place, rows = segments.pair(queue, epoch), segments.pair(mine.queue, mine.epoch)
+    least = np.append(segments.running_min(value, queue), BIGGEST)
     last = np.searchsorted(place, rows, side="right") - 1
-    of_queue = (last >= 0) & (np.append(queue, NONE)[last] == mine.queue)
+    of_queue = (last >= 0) & (np.append(queue, segments.NONE)[last] == mine.queue)
     asks = np.zeros(len(rows) + 1, np.bool_)
     open_ = value == BIGGEST
     following = np.searchsorted(rows, place[open_])
-    same = np.append(mine.queue, NONE)[following] == queue[open_]
+    same = np.append(mine.queue, segments.NONE)[following] == queue[open_]
     asks[following[same]] = True
     return SwitchedLows(np.where(of_queue, least[last], BIGGEST), asks[:-1])
 
@@ -465,22 +458,22 @@ def _past(
     offsets: SeenOffsets,
 ) -> Handover:
     """A handover to nobody at each moment, from whoever had the queue before the epoch."""
-    before = np.searchsorted(pair(adds.queue, adds.epoch), pair(queue, epoch)) - 1
-    held = (before >= 0) & (np.append(adds.queue, NONE)[before] == queue)
-    before = np.where(held, before, NONE)
+    before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
+    held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
+    before = np.where(held, before, segments.NONE)
     from_ms = prepared.epochs.from_ms[adds.epoch]
     alone_ms, _ = given_up(prepared, adds.cell, adds.queue, drops)
     gone_ms, _ = given_up(prepared, cell - 1, queue, drops)
     dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
     last_cell = np.where(
-        (dropped >= 0) & (np.append(drops.queue, NONE)[dropped] == queue),
-        np.append(drops.cell, NONE)[dropped], NONE,
+        (dropped >= 0) & (np.append(drops.queue, segments.NONE)[dropped] == queue),
+        np.append(drops.cell, segments.NONE)[dropped], segments.NONE,
     )  # fmt: skip
     last, rows = pick(adds.client, before), np.flatnonzero(held)
     none = np.zeros(len(queue), np.bool_)
     return Handover(
         queue=queue,
-        client=np.full(len(queue), NONE, np.int64),
+        client=np.full(len(queue), segments.NONE, np.int64),
         earliest_ms=at_ms,
         latest_ms=at_ms,
         last_client=last,
@@ -489,10 +482,10 @@ def _past(
         held_until_now=held & (last_cell <= pick(adds.cell, before)),
         stays=none,
         since_ms=pick(from_ms, before),
-        taken_ms=pick(np.where(adds.kind == INITIAL, NONE, adds.latest_ms), before),
+        taken_ms=pick(np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms), before),
         alone=~none,
         alone_ms=pick(alone_ms, before),
-        dropped_ms=np.full(len(queue), NONE, np.int64),
+        dropped_ms=np.full(len(queue), segments.NONE, np.int64),
         gone_ms=gone_ms,
         others_start=none,
         emptied_ms=offsets.emptied_ms(queue, at_ms),
@@ -529,7 +522,7 @@ class FirstPulls(NamedTuple):
         if len(beyond):
             furthest = self._furthest(mine.where(beyond), starts.rule[beyond], seen_ms[beyond])
             known[beyond] = furthest >= starts.offset[beyond]
-        return np.where(known, _corrected(starts.offset, least, most, overflow), NONE)
+        return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
         """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
@@ -561,6 +554,6 @@ def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) ->
             offset <= most,
             to_start,
         ],
-        [0, NONE, least, NONE, 0],
+        [0, segments.NONE, least, segments.NONE, 0],
         most,
     )

@@ -14,23 +14,9 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
 )
 from rebalance_core.model.times import read_duration
+from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
-from rebalance_core.planning.scenario.edit import (
-    LOSS_DETAILS,
-    Edit,
-    GroupEdit,
-    Key,
-    exactly_one,
-    matches,
-    number,
-    one_of,
-    patterns,
-    required,
-    strategy,
-    texts,
-    whole,
-    words,
-)
+from rebalance_core.planning.scenario.edit import Edit, GroupEdit, Key, strategy
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
@@ -53,7 +39,7 @@ class BrokerLoss(Edit):
 
     def matched(self, life: ClusterLife) -> list[str]:
         """The brokers that ``broker`` matches."""
-        return [name for name in sorted(life.brokers) if matches(name, self.broker)]
+        return [name for name in sorted(life.brokers) if edit.matches(name, self.broker)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +51,8 @@ class LoseBroker(BrokerLoss):
 
     KIND = "lose_broker"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "broker": required(patterns),
-        "how": Key(one_of("stopped", "closed", "expired"), "closed"),
+        "broker": edit.required(edit.patterns),
+        "how": Key(edit.one_of("stopped", "closed", "expired"), "closed"),
         "back_after": Key(read_duration),
     }
 
@@ -91,8 +77,8 @@ class LoseMaster(BrokerLoss):
 
     KIND = "lose_master"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "broker": required(patterns),
-        "slaves": Key(one_of("refused", "slave_read", "acting"), "refused"),
+        "broker": edit.required(edit.patterns),
+        "slaves": Key(edit.one_of("refused", "slave_read", "acting"), "refused"),
         "back_after": Key(read_duration),
     }
 
@@ -118,11 +104,11 @@ class LoseRoom(Edit):
 
     KIND = "lose_room"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "room": required(texts),
-        "separator": Key(words, DEFAULT_ROOM_SEPARATOR),
-        "broker_prefixes": Key(texts),
-        "client_prefixes": Key(texts),
-        "how": Key(one_of("crash", "expired"), "expired"),
+        "room": edit.required(edit.texts),
+        "separator": Key(edit.words, DEFAULT_ROOM_SEPARATOR),
+        "broker_prefixes": Key(edit.texts),
+        "client_prefixes": Key(edit.texts),
+        "how": Key(edit.one_of("crash", "expired"), "expired"),
         "back_after": Key(read_duration),
     }
 
@@ -144,11 +130,11 @@ class LoseRoom(Edit):
             rooms = ", ".join(self.room)
             life.log.warn(f"{source}: no broker of {life.cluster} is in the room {rooms}")
         for name in lost:
-            life.lose(name, LOSS_DETAILS[self.how] or "", self.back_after, source)
+            life.lose(name, edit.LOSS_DETAILS[self.how] or "", self.back_after, source)
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Lose the members."""
-        detail = LOSS_DETAILS[self.how]
+        detail = edit.LOSS_DETAILS[self.how]
         for member in life.members():
             if not self._inside(member.key[0], self.client_prefixes):
                 continue
@@ -183,12 +169,12 @@ class ScaleQueues(Edit):
 
     KIND = "scale_queues"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "topic": required(patterns),
-        "broker": Key(patterns, ("*",)),
-        "queues": Key(whole(0, MOST_QUEUES)),
-        "read": Key(whole(0, MOST_QUEUES)),
-        "write": Key(whole(0, MOST_QUEUES)),
-        "factor": Key(number(0, 1_024)),
+        "topic": edit.required(edit.patterns),
+        "broker": Key(edit.patterns, ("*",)),
+        "queues": Key(edit.whole(0, MOST_QUEUES)),
+        "read": Key(edit.whole(0, MOST_QUEUES)),
+        "write": Key(edit.whole(0, MOST_QUEUES)),
+        "factor": Key(edit.number(0, 1_024)),
     }
 
     topic: tuple[str, ...]
@@ -202,7 +188,7 @@ class ScaleQueues(Edit):
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """One way to say how many."""
         apart = "read" if "read" in values else "write"
-        yield from exactly_one(values, "queues", apart, "factor")
+        yield from edit.exactly_one(values, "queues", apart, "factor")
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Topics and brokers."""
@@ -210,7 +196,7 @@ class ScaleQueues(Edit):
 
     def scaled(self, topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
         """The settings of a topic on a broker under this edit."""
-        if not (matches(topic, self.topic) and matches(broker, self.broker)):
+        if not (edit.matches(topic, self.topic) and edit.matches(broker, self.broker)):
             return settings
         read, write = settings["read_queue_nums"] or 0, settings["write_queue_nums"] or 0
         if self.factor is not None:
@@ -247,10 +233,10 @@ class NewTopic(Edit):
 
     KIND = "new_topic"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "name": required(words),
-        "queues": required(whole(1, MOST_QUEUES)),
-        "broker": Key(patterns, ("*",)),
-        "subscribed_by": Key(patterns, ()),
+        "name": edit.required(edit.words),
+        "queues": edit.required(edit.whole(1, MOST_QUEUES)),
+        "broker": Key(edit.patterns, ("*",)),
+        "subscribed_by": Key(edit.patterns, ()),
         "subscribe_after": Key(read_duration, 0),
         "every": Key(read_duration, 0),
     }
@@ -271,7 +257,7 @@ class NewTopic(Edit):
 
     def concerns_group(self, consumer_group: str) -> bool:
         """True for the groups that subscribe it."""
-        return matches(consumer_group, self.subscribed_by)
+        return edit.matches(consumer_group, self.subscribed_by)
 
     def subscribed(self) -> Sequence[str]:
         """The new topic."""
@@ -280,7 +266,7 @@ class NewTopic(Edit):
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Create it where it is not there yet."""
         for broker in sorted(life.brokers):
-            if not matches(broker, self.broker):
+            if not edit.matches(broker, self.broker):
                 continue
             if broker in life.configs.get(self.name, {}):
                 life.log.warn(f"{source}: topic {self.name} is on broker {broker} already")
@@ -320,10 +306,10 @@ class SwitchStrategy(GroupEdit):
 
     KIND = "switch_strategy"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "strategy": required(strategy),
-        "how": Key(one_of(AT_ONCE, ROLLING), AT_ONCE),
-        "percent": Key(number(0, 100), 10.0),
+        "group": edit.required(edit.patterns),
+        "strategy": edit.required(strategy),
+        "how": Key(edit.one_of(AT_ONCE, ROLLING), AT_ONCE),
+        "percent": Key(edit.number(0, 100), 10.0),
         "every": Key(read_duration, EVERY_MS),
         "down": Key(read_duration, DOWN_MS),
     }
@@ -373,11 +359,11 @@ class SwitchRequestMode(GroupEdit):
 
     KIND = "switch_request_mode"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "topic": Key(patterns, ("*",)),
-        "mode": required(one_of(POP, PULL)),
-        "share_queue_num": Key(whole(-1, LARGEST_SHARE_QUEUE_NUM)),
-        "rebalance_mode": Key(one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
+        "group": edit.required(edit.patterns),
+        "topic": Key(edit.patterns, ("*",)),
+        "mode": edit.required(edit.one_of(POP, PULL)),
+        "share_queue_num": Key(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM)),
+        "rebalance_mode": Key(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
     }
 
     topic: tuple[str, ...]
@@ -407,7 +393,9 @@ class SwitchRequestMode(GroupEdit):
         """Set the mode now and keep it; switch who is there, and whoever joins later."""
         named = [glob for glob in self.topic if not _GLOB_SIGNS & set(glob)]
         topics = sorted({*life.topics, *named})
-        topics = [topic for topic in topics if matches(topic, self.topic) and can_be_popped(topic)]
+        topics = [
+            topic for topic in topics if edit.matches(topic, self.topic) and can_be_popped(topic)
+        ]
         if not topics:
             life.log.warn(f"{source}: {life.consumer_group} has no topic that it could be set for")
             return

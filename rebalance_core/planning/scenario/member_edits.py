@@ -7,18 +7,8 @@ from typing import Any, ClassVar
 
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS, read_duration
-from rebalance_core.planning.scenario.edit import (
-    LOSS_DETAILS,
-    GroupEdit,
-    Key,
-    exactly_one,
-    number,
-    one_of,
-    patterns,
-    required,
-    whole,
-    words,
-)
+from rebalance_core.planning.scenario import edit
+from rebalance_core.planning.scenario.edit import GroupEdit, Key
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
 
 # add_consumers: more processes of a group, like those that it has.
@@ -37,9 +27,9 @@ class AddConsumers(GroupEdit):
 
     KIND = "add_consumers"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "count": Key(whole(1, MOST_CONSUMERS)),
-        "share": Key(number(0, 100)),
+        "group": edit.required(edit.patterns),
+        "count": Key(edit.whole(1, MOST_CONSUMERS)),
+        "share": Key(edit.number(0, 100)),
         "every": Key(read_duration, 0),
     }
 
@@ -50,7 +40,7 @@ class AddConsumers(GroupEdit):
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Count or share."""
-        yield from exactly_one(values, "count", "share")
+        yield from edit.exactly_one(values, "count", "share")
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Join them, one ``every``."""
@@ -82,10 +72,10 @@ class RemoveConsumers(GroupEdit):
 
     KIND = "remove_consumers"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "count": Key(whole(1, MOST_CONSUMERS)),
-        "share": Key(number(0, 1)),
-        "how": Key(one_of(*LOSS_DETAILS), "leave"),
+        "group": edit.required(edit.patterns),
+        "count": Key(edit.whole(1, MOST_CONSUMERS)),
+        "share": Key(edit.number(0, 1)),
+        "how": Key(edit.one_of(*edit.LOSS_DETAILS), "leave"),
         "every": Key(read_duration, 0),
     }
 
@@ -97,7 +87,7 @@ class RemoveConsumers(GroupEdit):
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Count or share."""
-        yield from exactly_one(values, "count", "share")
+        yield from edit.exactly_one(values, "count", "share")
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """End them, one ``every``."""
@@ -108,7 +98,7 @@ class RemoveConsumers(GroupEdit):
                 f"{source}: {life.consumer_group} has {len(members)} members then, not {wanted}"
             )
         for i, member in enumerate(members[:wanted]):
-            life.after(i * self.every, life.remove, member, source, LOSS_DETAILS[self.how])
+            life.after(i * self.every, life.remove, member, source, edit.LOSS_DETAILS[self.how])
 
 
 # rolling_restart: all members restart, some percent at a time.
@@ -132,12 +122,12 @@ class RollingRestart(GroupEdit):
 
     KIND = "rolling_restart"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "percent": Key(number(0, 100), 10.0),
+        "group": edit.required(edit.patterns),
+        "percent": Key(edit.number(0, 100), 10.0),
         "every": Key(read_duration, EVERY_MS),
         "down": Key(read_duration, DOWN_MS),
-        "how": Key(one_of(*LOSS_DETAILS), "leave"),
-        "order": Key(one_of(RANDOM, FIRST_FIRST, LAST_FIRST), RANDOM),
+        "how": Key(edit.one_of(*edit.LOSS_DETAILS), "leave"),
+        "order": Key(edit.one_of(RANDOM, FIRST_FIRST, LAST_FIRST), RANDOM),
     }
 
     percent: float
@@ -154,7 +144,7 @@ class RollingRestart(GroupEdit):
         at_once = math.ceil(len(members) * self.percent / 100)
 
         def restart(member: EditedMember) -> None:
-            life.restart(member, source, down_ms=self.down, detail=LOSS_DETAILS[self.how])
+            life.restart(member, source, down_ms=self.down, detail=edit.LOSS_DETAILS[self.how])
 
         in_steps(life, members, at_once, self.every, restart)
 
@@ -190,10 +180,10 @@ class MixedSubscriptions(GroupEdit):
 
     KIND = "mixed_subscriptions"
     KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": required(patterns),
-        "percent": required(number(0, 100)),
-        "extra": Key(words),
-        "lacking": Key(words),
+        "group": edit.required(edit.patterns),
+        "percent": edit.required(edit.number(0, 100)),
+        "extra": Key(edit.words),
+        "lacking": Key(edit.words),
         "every": Key(read_duration, EVERY_MS),
         "down": Key(read_duration, DOWN_MS),
     }
@@ -207,7 +197,7 @@ class MixedSubscriptions(GroupEdit):
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """Extra or lacking."""
-        yield from exactly_one(values, "extra", "lacking")
+        yield from edit.exactly_one(values, "extra", "lacking")
 
     def subscribed(self) -> Sequence[str]:
         """The extra topic."""

@@ -7,16 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from rebalance_core.model import times
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.model.times import (
-    CHANNEL_SCAN_MS,
-    GRPC_HEARTBEAT_MS,
-    POP_INVISIBLE_MS,
-    POP_REVIVE_WAIT_MS,
-    PROXY_CHANNEL_EXPIRY_MS,
-    SECOND_MS,
-)
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch, owners_of
 from rebalance_core.planning.strategies import Owners, PlanningStrategy
 from rebalance_core.planning.what_if.planned_group import PlannedGroup
@@ -31,7 +24,7 @@ from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
 REVIVE_ROUND_MS = 2_000
 """Beyond POP_REVIVE_WAIT_MS: recorded were 2 to 4 s from the end of the invisible time to the
 second delivery (rocketmq.md §14, an overloaded host)."""
-POP_INVISIBLE_S = POP_INVISIBLE_MS / SECOND_MS
+POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +65,18 @@ def redelivery_after_death(
     >>> str(redelivery_after_death("BROKER")), str(redelivery_after_death("PROXY"))
     ('0 to 64 s', '110 to 194 s')
     """
-    revive_s = (POP_REVIVE_WAIT_MS + REVIVE_ROUND_MS) / SECOND_MS
+    revive_s = (times.POP_REVIVE_WAIT_MS + REVIVE_ROUND_MS) / times.SECOND_MS
     if rebalance_mode != PROXY_REBALANCE:
         why = f"popped before the death, again after {invisible_time_s:g} s and 2 to 4 s more"
         return Redelivery(0.0, invisible_time_s + revive_s, why)
-    expiry_s = PROXY_CHANNEL_EXPIRY_MS / SECOND_MS
+    expiry_s = times.PROXY_CHANNEL_EXPIRY_MS / times.SECOND_MS
+    scan_s = times.CHANNEL_SCAN_MS / times.SECOND_MS
     why = (
         f"the proxy renews until the channel has expired ({expiry_s:g} s) and a scan finds out "
-        f"({CHANNEL_SCAN_MS // SECOND_MS} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
+        f"({scan_s:.0f} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
     )
-    latest_s = expiry_s + CHANNEL_SCAN_MS / SECOND_MS + invisible_time_s + revive_s
-    return Redelivery(expiry_s - GRPC_HEARTBEAT_MS / SECOND_MS, latest_s, why)
+    latest_s = expiry_s + scan_s + invisible_time_s + revive_s
+    return Redelivery(expiry_s - times.GRPC_HEARTBEAT_MS / times.SECOND_MS, latest_s, why)
 
 
 # Who owns what in one settled state of a group, and what differs between two.

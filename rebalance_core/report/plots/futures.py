@@ -9,28 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from rebalance_core.report.plots import style
 from rebalance_core.report.plots.owners_over_time import draw_ownership
-from rebalance_core.report.plots.style import (
-    ACCENT,
-    ALARM,
-    INK,
-    LINE,
-    QUIET,
-    SMALL,
-    TOP,
-    WIDTH,
-    PlotRows,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    only,
-    page,
-    panel,
-    short,
-    styled,
-    table,
-)
+from rebalance_core.report.plots.style import PlotRows
 
 # How long changes take until the last queue has moved, over all simulated futures.
 
@@ -44,7 +25,8 @@ EARLY_MS = 500
 HEIGHT, LEFT, RIGHT = 3.1, 0.75, 0.3
 Dashes = Literal["-", "--", "-.", ":"]
 LOOKS: tuple[tuple[str, Dashes], ...] = (
-    (INK, "-"), (ACCENT, "--"), (ALARM, "-."), (QUIET, ":"), (ACCENT, "-"), (INK, "--"),
+    (style.INK, "-"), (style.ACCENT, "--"), (style.ALARM, "-."),
+    (style.QUIET, ":"), (style.ACCENT, "-"), (style.INK, "--"),
 )  # fmt: skip
 FEET = [
     "A step is one change in one future; one that moved no queue is not drawn.",
@@ -52,7 +34,7 @@ FEET = [
 ]
 
 
-@styled
+@style.styled
 def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     """The share of changes that have settled, over the time since the change; a curve each kind.
 
@@ -63,11 +45,11 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = table(handovers, (*CONVERGENCE_NEEDED, *({by} - set(CONVERGENCE_NEEDED))))
+    frame = style.table(handovers, (*CONVERGENCE_NEEDED, *({by} - set(CONVERGENCE_NEEDED))))
     frame["over_ms"] = _over_ms(frame, by)
     frame = frame[frame["over_ms"].notna()]
     if frame.empty:
-        return nothing_to_draw(CONVERGENCE_TITLE, "No queue moved.")
+        return style.nothing_to_draw(CONVERGENCE_TITLE, "No queue moved.")
     settled = frame.groupby([by, "change_ms", "seed"], sort=True)["over_ms"].max().clip(lower=0)
     curves = {str(name): np.sort(of.to_numpy()) for name, of in settled.groupby(level=0)}
     ordered = sorted(curves, key=lambda name: (_quantile(curves[name]), name))
@@ -76,20 +58,17 @@ def draw_convergence(handovers: PlotRows, by: str = "cause") -> Figure:
         feet.append(f"… and {len(ordered) - MOST_CURVES} more, which take longer, not drawn.")
     seeds = frame["seed"].nunique()
     legend = 0.2 + 0.18 * -(-len(drawn) // 2)
-    height = TOP + HEIGHT + 0.55 + legend + note_height(feet)
-    figure = page(
-        CONVERGENCE_TITLE, f"share of changes that have settled, {seeds:,} futures", height
-    )
-    axes = panel(figure, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT)
+    subtitle = f"share of changes that have settled, {seeds:,} futures"
+    figure = style.page(CONVERGENCE_TITLE, subtitle, HEIGHT + 0.55 + legend, feet)
+    axes = style.panel(figure, LEFT, style.TOP, style.WIDTH - LEFT - RIGHT, HEIGHT)
     _frame(axes, max(curves[name][-1] for name in drawn) / SECOND_MS)
     samples = []
     for (colour, dashes), name in zip(LOOKS, drawn, strict=False):
         _curve(axes, curves[name] / SECOND_MS, colour, dashes)
         p50, p99 = (_quantile(curves[name], share) / SECOND_MS for share in (0.5, P99))
-        label = f"{short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
+        label = f"{style.short(name, 34)}: half by {p50:.1f} s, 99 % by {p99:.1f} s"
         samples.append(Line2D([], [], color=colour, linestyle=dashes, label=label))
-    key(figure, samples, LEFT, TOP + HEIGHT + 0.5, 2)
-    note(figure, feet)
+    style.key(figure, samples, LEFT, style.TOP + HEIGHT + 0.5, 2)
     return figure
 
 
@@ -109,9 +88,9 @@ def _frame(axes: Axes, longest_s: float) -> None:
     axes.set_xlim(0, max(longest_s * 1.03, 0.1))
     axes.set_ylim(0, 1.03)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    axes.grid(color=LINE, linewidth=0.5, alpha=0.7)
+    axes.grid(color=style.LINE, linewidth=0.5, alpha=0.7)
     axes.tick_params(length=0)
-    axes.set_xlabel("seconds since the change", size=SMALL)
+    axes.set_xlabel("seconds since the change", size=style.SMALL)
 
 
 def _curve(axes: Axes, seconds: Any, colour: str, dashes: Dashes) -> None:
@@ -154,15 +133,15 @@ def draw_worst_future(handovers: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = table(handovers, FUTURE_NEEDED)
-    only(frame, ("consumer_group",), FUTURE_TITLE)
+    frame = style.table(handovers, FUTURE_NEEDED)
+    style.only(frame, ("consumer_group",), FUTURE_TITLE)
     if frame.empty:
-        return nothing_to_draw(FUTURE_TITLE, "No queue moved.")
+        return style.nothing_to_draw(FUTURE_TITLE, "No queue moved.")
     gaps = frame.groupby(["change_ms", "seed"], sort=True)["gap_ms"].sum()
     change_ms, seed = gaps.idxmax()
     figure = draw_ownership(ownership_of(frame, int(change_ms), int(seed)))
     title, subtitle = figure.texts[:2]
-    title.set_text(f"{FUTURE_TITLE}: {short(str(frame['consumer_group'].iloc[0]), 44)}")
+    title.set_text(f"{FUTURE_TITLE}: {style.short(str(frame['consumer_group'].iloc[0]), 44)}")
     worst_s = gaps.max() / SECOND_MS
     subtitle.set_text(
         f"{subtitle.get_text()}; {worst_s:,.1f} queue-seconds without an owner, the most of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,39 +15,9 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import sort_client_ids
+from rebalance_core.report.plots import style
 from rebalance_core.report.plots.moves import read_steps, strategies, strategy_lines
-from rebalance_core.report.plots.style import (
-    ACCENT,
-    FILL,
-    IDLE_HATCH,
-    INK,
-    LETTER,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    WIDTH,
-    PlotRows,
-    bare,
-    clock,
-    draw_clock,
-    few_ticks,
-    from_to,
-    grid,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    only,
-    page,
-    panel,
-    shade,
-    short,
-    styled,
-    table,
-    text_on,
-)
+from rebalance_core.report.plots.style import PlotRows
 from rebalance_core.report.timeline import Axis
 
 # How many queues consumers have over time, whatever their number: fewest, average, most, idle.
@@ -120,15 +90,15 @@ def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> Non
         [getattr(band, name) for band in bands] + [getattr(bands[-1], name)]
         for name in ("fewest", "average", "most")
     )
-    axes.fill_between(at, fewest, most, step="post", facecolor=FILL, alpha=0.75, linewidth=0)
-    axes.step(at, most, where="post", color=INK, linewidth=1.3)
-    axes.step(at, fewest, where="post", color=QUIET, linewidth=0.8)
-    axes.step(at, average, where="post", color=ACCENT, linewidth=1.2, linestyle=(0, (4, 2)))
+    axes.fill_between(at, fewest, most, step="post", facecolor=style.FILL, alpha=0.75, linewidth=0)
+    axes.step(at, most, where="post", color=style.INK, linewidth=1.3)
+    axes.step(at, fewest, where="post", color=style.QUIET, linewidth=0.8)
+    axes.step(at, average, where="post", color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2)))
     axes.set_xlim(0, axis.width)
     axes.set_ylim(0, max(highest, 1) * 1.1)
-    few_ticks(axes, 4)
+    style.few_ticks(axes, 4)
     axes.set_xticks([])
-    grid(axes)
+    style.grid(axes)
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
@@ -136,25 +106,36 @@ def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
     at = [axis.at(max(band.from_ms, axis.from_ms)) for band in bands] + [axis.width]
     members = [band.members for band in bands] + [bands[-1].members]
     idle = [band.idle for band in bands] + [bands[-1].idle]
-    axes.step(at, members, where="post", color=INK, linewidth=1.0)
+    axes.step(at, members, where="post", color=style.INK, linewidth=1.0)
     axes.fill_between(
-        at, 0, idle, step="post", facecolor=PAPER, edgecolor=INK, hatch=IDLE_HATCH, linewidth=0.4
+        at,
+        0,
+        idle,
+        step="post",
+        facecolor=style.PAPER,
+        edgecolor=style.INK,
+        hatch=style.IDLE_HATCH,
+        linewidth=0.4,
     )
     axes.set_xlim(0, axis.width)
     axes.set_ylim(0, max(*members, 1) * 1.15)
-    few_ticks(axes, 2)
+    style.few_ticks(axes, 2)
     axes.set_xticks([])
-    grid(axes)
+    style.grid(axes)
 
 
 def band_samples() -> list[Any]:
     """The legend of `draw_bands` and `draw_idle`."""
     return [
-        Line2D([], [], color=INK, linewidth=1.3, label="most queues of a consumer"),
-        Line2D([], [], color=ACCENT, linewidth=1.2, linestyle=(0, (4, 2)), label="average"),
-        Line2D([], [], color=QUIET, linewidth=0.8, label="fewest"),
+        Line2D([], [], color=style.INK, linewidth=1.3, label="most queues of a consumer"),
+        Line2D([], [], color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2)), label="average"),
+        Line2D([], [], color=style.QUIET, linewidth=0.8, label="fewest"),
         Patch(
-            facecolor=PAPER, edgecolor=INK, hatch=IDLE_HATCH, linewidth=0.4, label="idle consumers"
+            facecolor=style.PAPER,
+            edgecolor=style.INK,
+            hatch=style.IDLE_HATCH,
+            linewidth=0.4,
+            label="idle consumers",
         ),
     ]
 
@@ -169,7 +150,7 @@ ROW = 0.24
 ORDER = "Consumers from top to bottom as RocketMQ sorts them (Java's order of strings)."
 
 
-@styled
+@style.styled
 def draw_load(load: PlotRows) -> Figure:
     """Queues of each consumer over time, idle ones hatched.
 
@@ -183,37 +164,37 @@ def draw_load(load: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups, scenarios or seeds.
     """
-    frame = table(load, ())
+    frame = style.table(load, ())
     if frame.empty:
-        return nothing_to_draw(TITLE, "No consumer.")
+        return style.nothing_to_draw(TITLE, "No consumer.")
     if "client_id" not in frame.columns:
         return _of_steps(read_steps(frame, STEPS))
-    frame = table(frame, LOADS, {"cluster": "", "suspended": False})
-    _, group = only(frame, ("cluster", "consumer_group"), TITLE)
+    frame = style.table(frame, LOADS, {"cluster": "", "suspended": False})
+    _, group = style.only(frame, ("cluster", "consumer_group"), TITLE)
     ends = [None if end != end or end is None else int(end) for end in frame["to_ms"]]
-    axis = clock(frame["from_ms"].astype(int), ends, WIDTH - 0.5)
-    title = f"{TITLE} of {short(group, 40)}"
+    axis = style.clock(frame["from_ms"].astype(int), ends, style.WIDTH - 0.5)
+    title = f"{TITLE} of {style.short(group, 40)}"
     rows = list(zip(frame["from_ms"].astype(int), ends, frame["queues"].astype(int), strict=True))
     consumers = sort_client_ids(set(frame["client_id"]))
     if len(consumers) > MOST_ROWS:
-        many = f"{len(consumers):,} consumers, {from_to(axis)}"
+        many = f"{len(consumers):,} consumers, {style.from_to(axis)}"
         return _banded(title, many, {"": bands_of_loads(rows)}, 2.4)
     return _one_by_one(title, frame, rows, consumers)
 
 
 def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -> Figure:
-    names = [short(client_id) for client_id in consumers]
-    left = 0.45 + LETTER * max(map(len, names))
-    inches = WIDTH - left - 0.3
-    axis = clock([row[0] for row in rows], [row[1] for row in rows], inches)
-    feet = [ORDER]
-    height = TOP + 0.25 + ROW * len(consumers) + 0.45 + note_height(feet)
-    figure = page(title, from_to(axis), height)
-    axes = panel(figure, left, TOP + 0.25, inches, ROW * len(consumers))
-    bare(axes)
-    draw_clock(axes, axis)
+    names = [style.short(client_id) for client_id in consumers]
+    left = 0.45 + style.LETTER * max(map(len, names))
+    inches = style.WIDTH - left - 0.3
+    axis = style.clock([row[0] for row in rows], [row[1] for row in rows], inches)
+    figure = style.page(title, style.from_to(axis), ROW * len(consumers) + 0.7, [ORDER])
+    axes = style.panel(figure, left, style.TOP + 0.25, inches, ROW * len(consumers))
+    style.bare(axes)
+    style.draw_clock(axes, axis)
     axes.set_ylim(len(consumers), 0)
-    axes.set_yticks([at + 0.5 for at in range(len(consumers))], names, family=MONO, color=INK)
+    axes.set_yticks(
+        [at + 0.5 for at in range(len(consumers))], names, family=style.MONO, color=style.INK
+    )
     axes.tick_params(axis="y", length=0)
     top_of = {client_id: at for at, client_id in enumerate(consumers)}
     _cells(axes, axis, [
@@ -222,8 +203,7 @@ def _one_by_one(title: str, frame: Any, rows: list[Any], consumers: list[str]) -
             frame["client_id"], frame["suspended"], rows, strict=True
         )
     ])  # fmt: skip
-    key(figure, _samples(frame), left, TOP - 0.05, 5)
-    note(figure, feet)
+    style.key(figure, _samples(frame), left, style.TOP - 0.05, 5)
     return figure
 
 
@@ -235,22 +215,27 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
         corners = [(left, top + 0.06), (right, top + 0.06), (right, top + 0.94), (left, top + 0.94)]
         if queues:
             held.append(corners)
-            shades.append(shade(queues, most))
+            shades.append(style.shade(queues, most))
         else:
             idle.append(corners)
         text = f"{queues or 'idle'}{' s' if suspended else ''}"
-        if right - left > 100 * LETTER * (len(text) + 1):
-            box = None if queues else {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
+        if right - left > 100 * style.LETTER * (len(text) + 1):
+            box = None if queues else {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.0}
             axes.text(
-                (left + right) / 2, top + 0.53, text, ha="center", va="center", size=SMALL,
-                color=text_on(queues, most), bbox=box,
+                (left + right) / 2, top + 0.53, text, ha="center", va="center", size=style.SMALL,
+                color=style.text_on(queues, most), bbox=box,
             )  # fmt: skip
     axes.add_collection(
-        PolyCollection(held, facecolors=shades, edgecolors=PAPER, linewidths=0.6, zorder=1)
+        PolyCollection(held, facecolors=shades, edgecolors=style.PAPER, linewidths=0.6, zorder=1)
     )
     axes.add_collection(
         PolyCollection(
-            idle, facecolors=PAPER, edgecolors=INK, linewidths=0.5, hatch=IDLE_HATCH, zorder=1.5
+            idle,
+            facecolors=style.PAPER,
+            edgecolors=style.INK,
+            linewidths=0.5,
+            hatch=style.IDLE_HATCH,
+            zorder=1.5,
         )
     )
 
@@ -258,13 +243,17 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
 def _samples(frame: Any) -> list[Any]:
     most = int(frame["queues"].max())
     samples = [
-        Patch(facecolor=shade(n, most), edgecolor=PAPER, label=f"{n:,} queue{'s' if n > 1 else ''}")
+        Patch(
+            facecolor=style.shade(n, most),
+            edgecolor=style.PAPER,
+            label=f"{n:,} queue{'s' if n > 1 else ''}",
+        )
         for n in sorted({1, most} - {0})
     ]
     idle: dict[str, Any] = {
-        "facecolor": PAPER,
-        "edgecolor": INK,
-        "hatch": IDLE_HATCH,
+        "facecolor": style.PAPER,
+        "edgecolor": style.INK,
+        "hatch": style.IDLE_HATCH,
         "linewidth": 0.5,
     }
     samples.append(Patch(**idle, label="idle: no queue"))
@@ -275,7 +264,7 @@ def _samples(frame: Any) -> list[Any]:
 
 def _of_steps(frame: Any) -> Figure:
     one = ("cluster", "consumer_group", "scenario", "seed")
-    _, group, scenario, _ = only(frame, one, TITLE)
+    _, group, scenario, _ = style.only(frame, one, TITLE)
     names = strategies(frame)
     if frame.duplicated(["strategy", "epoch"]).any():
         raise UsageError("an epoch is there twice under one strategy")
@@ -285,12 +274,12 @@ def _of_steps(frame: Any) -> Figure:
         own = bool(rows["of_rocketmq"].iloc[0])
         panels[strategy_lines(name, own)] = bands_of_steps(rows)
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
-    axis = clock([first, last], [None], 1.0)
-    where = f"{short(scenario, 40)}, " if scenario else ""
+    axis = style.clock([first, last], [None], 1.0)
+    where = f"{style.short(scenario, 40)}, " if scenario else ""
     more = len(names) - MOST_STRATEGIES
     feet = [f"… and {more} more strategies, not drawn."] if more > 0 else []
-    title = f"{TITLE} of {short(group, 40)}" if group else TITLE
-    return _banded(title, f"{where}{from_to(axis)}", panels, 0.85, feet)
+    title = f"{TITLE} of {style.short(group, 40)}" if group else TITLE
+    return _banded(title, f"{where}{style.from_to(axis)}", panels, 0.85, feet)
 
 
 def _banded(
@@ -298,33 +287,30 @@ def _banded(
     subtitle: str,
     panels: dict[str, list[Band]],
     high: float,
-    feet: list[str] | None = None,
+    feet: Sequence[str] = (),
 ) -> Figure:
     """A band for each strategy, and the idle consumers below each."""
     left = 2.3 if any(panels) else 0.75
-    inches, low, gap = WIDTH - left - 0.35, 0.34, 0.22
+    inches, low, gap = style.WIDTH - left - 0.35, 0.34, 0.22
     every = [band for bands in panels.values() for band in bands]
-    axis = clock([band.from_ms for band in every], [None], inches)
-    feet = feet or []
+    axis = style.clock([band.from_ms for band in every], [None], inches)
     step = high + low + 0.08 + gap
-    height = TOP + 0.25 + step * len(panels) + 0.25 + note_height(feet)
-    figure = page(title, subtitle, height)
+    figure = style.page(title, subtitle, step * len(panels) + 0.5, feet)
     highest = max(band.most for band in every)
     for at, (label, bands) in enumerate(panels.items()):
-        top = TOP + 0.25 + at * step
-        axes = panel(figure, left, top, inches, high)
+        top = style.TOP + 0.25 + at * step
+        axes = style.panel(figure, left, top, inches, high)
         draw_bands(axes, bands, axis, highest)
         axes.text(
             -0.45 / inches, 0.5, label, transform=axes.transAxes, ha="right", va="center",
-            family=MONO, size=SMALL, color=INK,
+            family=style.MONO, size=style.SMALL,
         )  # fmt: skip
-        below = panel(figure, left, top + high + 0.08, inches, low)
+        below = style.panel(figure, left, top + high + 0.08, inches, low)
         draw_idle(below, bands, axis)
         below.text(
             -0.45 / inches, 0.5, "consumers", transform=below.transAxes, ha="right", va="center",
-            size=SMALL, color=QUIET, rotation=0 if label else 90,
+            size=style.SMALL, color=style.QUIET, rotation=0 if label else 90,
         )  # fmt: skip
-    draw_clock(below, axis)
-    key(figure, band_samples(), left, TOP - 0.05, 4)
-    note(figure, feet)
+    style.draw_clock(below, axis)
+    style.key(figure, band_samples(), left, style.TOP - 0.05, 4)
     return figure

@@ -15,30 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from rebalance_core.model.times import utc
-from rebalance_core.report.plots.style import (
-    FILL,
-    INK,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    UNCERTAIN_HATCH,
-    WIDTH,
-    PlotRows,
-    few_ticks,
-    grid,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    page,
-    panel,
-    short,
-    styled,
-    table,
-    whole,
-)
+from rebalance_core.report.plots import style
+from rebalance_core.report.plots.style import PlotRows, whole
 
 # The rebalances of `plan_steps` in an order that all strategies share.
 
@@ -86,7 +64,7 @@ def read_steps(given: PlotRows, needed: Sequence[str]) -> Any:
     Rows of `group_metrics` with a strategy and a time are welcome: those of topics are left out,
     and so is what `plan_steps` does not count.
     """
-    frame = table(given, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
+    frame = style.table(given, ("strategy", "epoch", "change_ms", *needed), DEFAULTS)
     if "topic" in frame.columns:
         frame = frame[frame["topic"].isna()].reset_index(drop=True)
     if "counted" in frame.columns:
@@ -123,10 +101,10 @@ def total(rows: Any) -> Total:
 def strategy_lines(name: str, of_rocketmq: bool, most: int = 24) -> str:
     """A strategy's label: its name, its settings below, and whose it is if not RocketMQ's."""
     head, bracket, rest = name.partition("(")
-    lines = [short(head, most)]
+    lines = [style.short(head, most)]
     settings = rest.split(", ") if bracket else []
     shown = [f"{setting}," for setting in settings[:-1]] + settings[-1:]
-    lines += [short(setting, most) for setting in shown[:2]]
+    lines += [style.short(setting, most) for setting in shown[:2]]
     if more := len(settings) - 2:
         lines += [f"and {more} more"] if more > 0 else []
     if bracket:
@@ -159,7 +137,7 @@ NO_MINIMUM = (
 LEFT, RIGHT, ROW, GAP = 2.15, 1.95, 0.78, 0.16
 
 
-@styled
+@style.styled
 def draw_moves(steps: PlotRows) -> Figure:
     """A row for each strategy, a bar for each rebalance, a black line at the fewest possible.
 
@@ -176,7 +154,7 @@ def draw_moves(steps: PlotRows) -> Figure:
     """
     frame = read_steps(steps, ("moved", "minimum_moves"))
     if frame.empty:
-        return nothing_to_draw(TITLE, "No rebalance.")
+        return style.nothing_to_draw(TITLE, "No rebalance.")
     places = slots(frame)
     each = -(-len(places) // MOST_BARS)
     frame = frame.merge(places, on=[name for name in places.columns if name != "slot"])
@@ -184,17 +162,17 @@ def draw_moves(steps: PlotRows) -> Figure:
     names = strategies(frame)
     drawn = names[:MOST_STRATEGIES]
     feet = _feet(frame, names, each)
-    bottom = 0.5 + note_height(feet)
-    height = TOP + 0.3 + len(drawn) * (ROW + GAP) + bottom
-    figure = page(TITLE, _subtitle(frame, len(places)), height)
+    body = 0.8 + len(drawn) * (ROW + GAP)
+    figure = style.page(TITLE, _subtitle(frame, len(places)), body, feet)
     highest = max(_bars(frame, name)[1].max() for name in drawn)
     bars = int(frame["bar"].max()) + 1
     for at, name in enumerate(drawn):
-        axes = panel(figure, LEFT, TOP + 0.3 + at * (ROW + GAP), WIDTH - LEFT - RIGHT, ROW)
+        axes = style.panel(
+            figure, LEFT, style.TOP + 0.3 + at * (ROW + GAP), style.WIDTH - LEFT - RIGHT, ROW
+        )
         _row(axes, frame, name, bars, highest)
     _time_labels(axes, frame, bars, each)
-    key(figure, _samples(frame), LEFT, TOP - 0.02, 3)
-    note(figure, feet)
+    style.key(figure, _samples(frame), LEFT, style.TOP - 0.02, 3)
     return figure
 
 
@@ -215,37 +193,47 @@ def _bars(frame: Any, name: str) -> tuple[Any, Any, Any, Any]:
 
 def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
     at, moved, fewest, compared = _bars(frame, name)
-    axes.bar(at[compared], moved[compared], 0.72, color=FILL, edgecolor=QUIET, linewidth=0.5)
     axes.bar(
-        at[~compared], moved[~compared], 0.72, color=PAPER, edgecolor=QUIET, linewidth=0.5,
-        hatch=UNCERTAIN_HATCH,
+        at[compared], moved[compared], 0.72, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5
+    )
+    axes.bar(
+        at[~compared], moved[~compared], 0.72, color=style.PAPER, edgecolor=style.QUIET,
+        linewidth=0.5, hatch=style.UNCERTAIN_HATCH,
     )  # fmt: skip
     if bars <= MOST_NAMED:
         for x, y, least in zip(at, moved, fewest, strict=True):
             above = y if least - y > 0.3 * highest else np.fmax(y, least)
             axes.annotate(
                 whole(float(y)), (x, above), (0, 2.5), textcoords="offset points",
-                ha="center", size=SMALL - 0.5, color=INK, zorder=4,
+                ha="center", size=style.SMALL - 0.5, zorder=4,
             )  # fmt: skip
     marks = [[(x - 0.46, y), (x + 0.46, y)] for x, y in zip(at, fewest, strict=True) if y == y]
-    axes.add_collection(LineCollection(marks, colors=INK, linewidths=2.0, zorder=3))
+    axes.add_collection(LineCollection(marks, colors=style.INK, linewidths=2.0, zorder=3))
     axes.set_xlim(-0.6, bars - 0.4)
     axes.set_ylim(0, max(highest, 1.0) * 1.3)
     axes.set_xticks([])
-    few_ticks(axes, 3)
-    grid(axes)
+    style.few_ticks(axes, 3)
+    style.grid(axes)
     rows = frame[frame["strategy"] == name]
     label = strategy_lines(name, bool(rows["of_rocketmq"].iloc[0]))
     axes.text(
-        -0.42 / (WIDTH - LEFT - RIGHT), 0.5, label, transform=axes.transAxes, ha="right",
-        va="center", family=MONO, size=SMALL, color=INK,
+        -0.42 / (style.WIDTH - LEFT - RIGHT), 0.5, label, transform=axes.transAxes, ha="right",
+        va="center", family=style.MONO, size=style.SMALL,
     )  # fmt: skip
     head, detail = _sums(rows)
-    edge = 1 + 0.15 / (WIDTH - LEFT - RIGHT)
+    edge = 1 + 0.15 / (style.WIDTH - LEFT - RIGHT)
     axes.text(
-        edge, 0.52, head, transform=axes.transAxes, va="bottom", size=10, weight="bold", color=INK
+        edge,
+        0.52,
+        head,
+        transform=axes.transAxes,
+        va="bottom",
+        size=10,
+        weight="bold",
     )
-    axes.text(edge, 0.47, detail, transform=axes.transAxes, va="top", size=SMALL, color=QUIET)
+    axes.text(
+        edge, 0.47, detail, transform=axes.transAxes, va="top", size=style.SMALL, color=style.QUIET
+    )
 
 
 def _sums(rows: Any) -> tuple[str, str]:
@@ -261,14 +249,14 @@ def _sums(rows: Any) -> tuple[str, str]:
 
 def _samples(frame: Any) -> list[Any]:
     samples: list[Any] = [
-        Patch(facecolor=FILL, edgecolor=QUIET, linewidth=0.5, label="queues moved"),
-        Line2D([], [], color=INK, linewidth=2.0, label="proven fewest for a balanced result"),
+        Patch(facecolor=style.FILL, edgecolor=style.QUIET, linewidth=0.5, label="queues moved"),
+        Line2D([], [], color=style.INK, linewidth=2.0, label="proven fewest for a balanced result"),
     ]
     if not frame.groupby(["strategy", "bar"])["compared"].any().all():
         samples.append(
             Patch(
-                facecolor=PAPER, edgecolor=QUIET, linewidth=0.5, hatch=UNCERTAIN_HATCH,
-                label="no minimum to compare with",
+                facecolor=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
+                hatch=style.UNCERTAIN_HATCH, label="no minimum to compare with",
             )
         )  # fmt: skip
     return samples
@@ -279,13 +267,13 @@ def _subtitle(frame: Any, rebalances: int) -> str:
     scenarios = sorted(set(frame["scenario"].astype(str)) - {""})
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
     who = (
-        short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
+        style.short(str(groups["consumer_group"].iloc[0]), 40) if len(groups) == 1
         else f"{len(groups):,} groups"
     )  # fmt: skip
     what = ""
     if scenarios:
         what = (
-            f", {short(scenarios[0], 30)}"
+            f", {style.short(scenarios[0], 30)}"
             if len(scenarios) == 1
             else f", {len(scenarios)} scenarios"
         )
@@ -313,12 +301,12 @@ def _time_labels(axes: Axes, frame: Any, bars: int, each: int) -> None:
             f"{utc(int(ms), '%H:%M:%S')}\n{cause_lines(causes)}"
             for ms, causes in zip(rows["change_ms"], rows["causes"], strict=True)
         ]
-        axes.set_xticks(rows["bar"].to_numpy(), labels, size=SMALL - 1, linespacing=1.3)
+        axes.set_xticks(rows["bar"].to_numpy(), labels, size=style.SMALL - 1, linespacing=1.3)
         return
     step = max(1, bars // 8)
     at = np.arange(0, bars, step)
     axes.set_xticks(at, [f"{number * each + 1:,}" for number in at])
-    axes.set_xlabel("rebalances, in order of time" if each == 1 else "rebalances", size=SMALL)
+    axes.set_xlabel("rebalances, in order of time" if each == 1 else "rebalances", size=style.SMALL)
     axes.tick_params(axis="x", length=0)
     axes.xaxis.labelpad = 3
     axes.set_xlabel(axes.get_xlabel(), loc="left")

@@ -13,42 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
+from rebalance_core.report import timeline
 from rebalance_core.report.audit_report import QueueHistory, Stretch
 from rebalance_core.report.plots import style
-from rebalance_core.report.plots.style import (
-    ALARM,
-    INK,
-    LETTER,
-    MONO,
-    NOBODY_HATCH,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    WIDTH,
-    bare,
-    clock,
-    draw_clock,
-    from_to,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    page,
-    panel,
-    short,
-    styled,
-)
-from rebalance_core.report.timeline import (
-    NOBODY,
-    Cell,
-    TimelineRow,
-    TimelineRows,
-    cells_of,
-    is_shared,
-    rows_of,
-    segments,
-)
+from rebalance_core.report.timeline import Cell, TimelineRow, TimelineRows
 
 # Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
 
@@ -93,7 +61,7 @@ ROW = 0.225
 Corners = list[tuple[float, float]]
 
 
-@styled
+@style.styled
 def draw_ownership(ownership: style.PlotRows) -> Figure:
     """A row for each queue, time to the right, each owner a letter with its tint and hatch.
 
@@ -110,18 +78,18 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     _, group = style.only(frame, ("cluster", "consumer_group"), TITLE)
     frame = frame[[not str(topic).startswith(RETRY) for topic in frame["topic"]]]
     if frame.empty:
-        return nothing_to_draw(TITLE, "No queue.")
+        return style.nothing_to_draw(TITLE, "No queue.")
     ends = [_end(end) for end in frame["to_ms"]]
     histories = _histories(frame, ends)
-    span = clock(frame["from_ms"].astype(int), ends, 1.0)
+    span = style.clock(frame["from_ms"].astype(int), ends, 1.0)
     segmented = [
-        (queue, segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
+        (queue, timeline.segments(queue.stretches, span.from_ms, span.to_ms)) for queue in histories
     ]
-    rows = _moving(rows_of(segmented, most=MOST_ROWS))
-    labels = [short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
-    left = max(0.4 + LETTER * max(map(len, labels)), 1.3)
-    axis = clock(frame["from_ms"].astype(int), ends, WIDTH - left - 0.3)
-    cells = cells_of(rows.shown, axis)
+    rows = _moving(timeline.rows_of(segmented, most=MOST_ROWS))
+    labels = [style.short(f"{row.broker_name} {row.label}", 34) for row in rows.shown]
+    left = max(0.4 + style.LETTER * max(map(len, labels)), 1.3)
+    axis = style.clock(frame["from_ms"].astype(int), ends, style.WIDTH - left - 0.3)
+    cells = timeline.cells_of(rows.shown, axis)
     marks = marks_of(sort_client_ids({c for c in frame["client_id"] if isinstance(c, str)}))
     samples = [*_clients(marks, cells), *_signs(cells)]
     feet = _feet(rows, marks)
@@ -129,20 +97,26 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     legend = 0.2 + 0.18 * -(-len(samples) // columns)
     tops, heads = _places(rows.shown)
     high = (tops[-1] + 1) * ROW
-    height = TOP + high + 0.4 + legend + note_height(feet)
-    figure = page(f"{TITLE}: {short(group, 44)}", _subtitle(len(histories), axis), height)
-    axes = panel(figure, left, TOP - 0.1, axis.width / 100, high)
-    bare(axes)
-    draw_clock(axes, axis)
+    title, subtitle = f"{TITLE}: {style.short(group, 44)}", _subtitle(len(histories), axis)
+    figure = style.page(title, subtitle, high + 0.4 + legend, feet)
+    axes = style.panel(figure, left, style.TOP - 0.1, axis.width / 100, high)
+    style.bare(axes)
+    style.draw_clock(axes, axis)
     axes.set_ylim(tops[-1] + 1, 0)
-    axes.set_yticks([top + 0.5 for top in tops], labels, family=MONO, color=INK)
+    axes.set_yticks([top + 0.5 for top in tops], labels, family=style.MONO, color=style.INK)
     axes.tick_params(axis="y", length=0)
     for top, topic in heads:
-        axes.text(0, top + 0.78, short(topic, 90), size=SMALL, weight="bold", color=QUIET)
+        axes.text(
+            0,
+            top + 0.78,
+            style.short(topic, 90),
+            size=style.SMALL,
+            weight="bold",
+            color=style.QUIET,
+        )
     placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
     _paint(axes, placed, marks)
-    key(figure, samples, 0.2, TOP + high + 0.35, columns)
-    note(figure, feet)
+    style.key(figure, samples, 0.2, style.TOP + high + 0.35, columns)
     return figure
 
 
@@ -199,7 +173,7 @@ def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str,
         axes.add_collection(
             PolyCollection(
                 cells, facecolors=face, edgecolors=edge, hatch=hatch or None, linewidths=line,
-                zorder=2 if edge == ALARM else 1,
+                zorder=2 if edge == style.ALARM else 1,
             )
         )  # fmt: skip
 
@@ -209,10 +183,13 @@ def _boxes(
 ) -> Iterable[tuple[tuple[str, str, str, float], Corners]]:
     left, right = cell.left, cell.left + cell.width
     if cell.changes:
-        yield (PAPER, INK, CROWD_HATCH, 0.5), _box(left, right, top + 0.08, top + 0.92)
+        yield (style.PAPER, style.INK, CROWD_HATCH, 0.5), _box(left, right, top + 0.08, top + 0.92)
         return
     if not cell.state:
-        yield (PAPER, ALARM, NOBODY_HATCH, 0.8), _box(left, right, top + 0.08, top + 0.92)
+        yield (
+            (style.PAPER, style.ALARM, style.NOBODY_HATCH, 0.8),
+            _box(left, right, top + 0.08, top + 0.92),
+        )
         return
     clients = [client for client, _ in cell.state][:2]
     share = 0.84 / len(clients)
@@ -220,8 +197,8 @@ def _boxes(
         low = top + 0.08 + at * share
         mark = marks[client]
         yield (mark.tint, "#8496ad", mark.hatch, 0.5), _box(left, right, low, low + share)
-    if is_shared(cell.state):
-        yield ("none", ALARM, "", 1.4), _box(left, right, top + 0.08, top + 0.92)
+    if timeline.is_shared(cell.state):
+        yield ("none", style.ALARM, "", 1.4), _box(left, right, top + 0.08, top + 0.92)
 
 
 def _box(left: float, right: float, low: float, high: float) -> Corners:
@@ -230,18 +207,18 @@ def _box(left: float, right: float, low: float, high: float) -> Corners:
 
 def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Mark]) -> None:
     word = _said(cell, marks)
-    if cell.width > 100 * LETTER * (len(word) + 0.8):
+    if cell.width > 100 * style.LETTER * (len(word) + 0.8):
         axes.text(
             cell.left + cell.width / 2, top + 0.53, word, ha="center", va="center",
-            size=SMALL - 0.5, weight="bold", color=INK, zorder=3,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+            size=style.SMALL - 0.5, weight="bold", zorder=3,
+            bbox={"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
         )  # fmt: skip
 
 
 def _said(cell: Cell, marks: Mapping[str, Mark]) -> str:
     if cell.changes:
         return f"{cell.changes:,} changes"
-    if cell.state == NOBODY or cell.state is None:
+    if cell.state == timeline.NOBODY or cell.state is None:
         return "no owner"
     named = [
         marks[client].label + (f"×{holders}" if holders > 1 else "")
@@ -262,7 +239,7 @@ def _clients(marks: Mapping[str, Mark], cells: Iterable[Sequence[Cell]]) -> list
     samples = [
         Patch(
             facecolor=marks[client].tint, edgecolor="#8496ad", hatch=marks[client].hatch,
-            linewidth=0.5, label=f"{marks[client].label}  {short(client, 34)}",
+            linewidth=0.5, label=f"{marks[client].label}  {style.short(client, 34)}",
         )
         for client in seen[:MOST_KEYS]
     ]  # fmt: skip
@@ -276,17 +253,30 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
     drawn = [cell for row in cells for cell in row]
     signs = (
         (
-            any(cell.state == NOBODY and not cell.changes for cell in drawn),
-            Patch(facecolor=PAPER, edgecolor=ALARM, hatch=NOBODY_HATCH, label="no owner"),
+            any(cell.state == timeline.NOBODY and not cell.changes for cell in drawn),
+            Patch(
+                facecolor=style.PAPER,
+                edgecolor=style.ALARM,
+                hatch=style.NOBODY_HATCH,
+                label="no owner",
+            ),
         ),
         (
-            any(is_shared(cell.state) for cell in drawn),
-            Patch(facecolor=PAPER, edgecolor=ALARM, linewidth=1.4, label="A+B: several own it"),
+            any(timeline.is_shared(cell.state) for cell in drawn),
+            Patch(
+                facecolor=style.PAPER,
+                edgecolor=style.ALARM,
+                linewidth=1.4,
+                label="A+B: several own it",
+            ),
         ),
         (
             any(cell.changes for cell in drawn),
             Patch(
-                facecolor=PAPER, edgecolor=INK, hatch=CROWD_HATCH, label="changes too fast to draw"
+                facecolor=style.PAPER,
+                edgecolor=style.INK,
+                hatch=CROWD_HATCH,
+                label="changes too fast to draw",
             ),
         ),
     )
@@ -294,7 +284,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
 
 
 def _subtitle(queues: int, axis: Any) -> str:
-    return f"{queues:,} queue{'s' if queues != 1 else ''}, {from_to(axis)}"
+    return f"{queues:,} queue{'s' if queues != 1 else ''}, {style.from_to(axis)}"
 
 
 def _feet(rows: TimelineRows, marks: Mapping[str, Mark]) -> list[str]:

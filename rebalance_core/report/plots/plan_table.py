@@ -24,8 +24,6 @@ from rebalance_core.report.plots.style import (
     PlotRows,
     bare,
     head,
-    note,
-    note_height,
     nothing_to_draw,
     page,
     panel,
@@ -67,10 +65,9 @@ def draw_summary(summary: PlotRows) -> Figure:
     names = {name: [_name(row, name) for row in rows.to_dict("records")] for name in named}
     widths = [0.25 + LETTER * max(len(n) for n in [*values, key]) for key, values in names.items()]
     left = 0.2 + sum(widths)
-    feet = _feet(frame)
     high = HEAD + ROW * len(rows)
     width = left + COLUMN * len(SHOWN) + 0.25
-    figure = page(TITLE, _one_value(frame, named), TOP + high + note_height(feet), width)
+    figure = page(TITLE, _one_value(frame, named), high, _feet(frame), width)
     axes = panel(figure, left, TOP - 0.15, COLUMN * len(SHOWN), high)
     bare(axes)
     axes.set_xlim(0, len(SHOWN))
@@ -78,7 +75,6 @@ def draw_summary(summary: PlotRows) -> Figure:
     _draw_names(axes, names, widths)
     _draw_cells(axes, rows)
     _draw_lines(axes, names[named[0]], -sum(widths) / COLUMN)
-    note(figure, feet)
     return figure
 
 

@@ -8,30 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from rebalance_core.report.plots.style import (
-    ALARM,
-    FILL,
-    IDLE_HATCH,
-    INK,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    WIDTH,
-    PlotRows,
-    bare,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    only,
-    page,
-    panel,
-    short,
-    styled,
-    table,
-)
+from rebalance_core.report.plots import style
+from rebalance_core.report.plots.style import PlotRows
 
 TITLE = "What becomes of the messages of producers"
 HEALTHY = "healthy"
@@ -57,7 +35,7 @@ FEET = [
 LEFT, RIGHT, ROW, HEAD = 2.15, 2.2, 0.34, 0.42
 
 
-@styled
+@style.styled
 def draw_producers(outcomes: PlotRows) -> Figure:
     """A panel for each disturbed phase, a bar for each version and setting.
 
@@ -70,13 +48,13 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing, or the rows are of several groups.
     """
-    frame = table(outcomes, NEEDED)
-    (group,) = only(frame, ("producer_group",), "this picture")
+    frame = style.table(outcomes, NEEDED)
+    (group,) = style.only(frame, ("producer_group",), "this picture")
     frame = frame[frame["phase"] != HEALTHY].sort_values(
         ["from_ms", "client_version", "fault_tolerance"], kind="stable"
     )
     if frame.empty:
-        return nothing_to_draw(TITLE, "No phase in which a broker is disturbed.")
+        return style.nothing_to_draw(TITLE, "No phase in which a broker is disturbed.")
     phases = list(frame.groupby("from_ms", sort=True))
     drawn = phases[:MOST_PHASES]
     feet = list(FEET)
@@ -86,26 +64,26 @@ def draw_producers(outcomes: PlotRows) -> Figure:
     if most > MOST_BARS:
         feet.append(f"… and {most - MOST_BARS} more versions and settings, not drawn.")
     drawn = [(start, rows.head(MOST_BARS)) for start, rows in drawn]
-    height = TOP + 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn) + note_height(feet)
-    figure = page(TITLE, f"{short(group, 60)}, with and without sendLatencyFaultEnable", height)
-    top = TOP + 0.25
+    body = 0.3 + sum(HEAD + ROW * len(rows) for _, rows in drawn)
+    subtitle = f"{style.short(group, 60)}, with and without sendLatencyFaultEnable"
+    figure = style.page(TITLE, subtitle, body, feet)
+    top = style.TOP + 0.25
     for _, rows in drawn:
-        axes = panel(figure, LEFT, top + HEAD, WIDTH - LEFT - RIGHT, ROW * len(rows))
+        axes = style.panel(figure, LEFT, top + HEAD, style.WIDTH - LEFT - RIGHT, ROW * len(rows))
         _phase(axes, rows)
         top += HEAD + ROW * len(rows)
-    key(figure, _samples(), LEFT, TOP - 0.02, 3)
-    note(figure, feet)
+    style.key(figure, _samples(), LEFT, style.TOP - 0.02, 3)
     return figure
 
 
 def _phase(axes: Axes, rows: Any) -> None:
-    bare(axes)
+    style.bare(axes)
     axes.set_xlim(0, 1)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     first = rows.iloc[0]
     seconds = (first["to_ms"] - first["from_ms"]) / 1000
-    title = f"{short(first['phase'], 60)}, {seconds:,.0f} s"
-    axes.set_title(title, loc="left", size=SMALL + 1, weight="bold", color=INK)
+    title = f"{style.short(first['phase'], 60)}, {seconds:,.0f} s"
+    axes.set_title(title, loc="left", size=style.SMALL + 1, weight="bold")
     for at, (_, row) in enumerate(rows.iterrows()):
         _bar(axes, at, row)
 
@@ -114,26 +92,26 @@ def _bar(axes: Axes, at: int, row: Any) -> None:
     due = max(row["sends"] + row["held_back"], 1)
     sent, failed = (row["sends"] - row["failed"]) / due, row["failed"] / due
     back = row["held_back"] / due
-    axes.barh(at, sent, 0.66, color=FILL, edgecolor=QUIET, linewidth=0.5)
-    axes.barh(at, failed, 0.66, left=sent, color=ALARM, edgecolor=QUIET, linewidth=0.5)
+    axes.barh(at, sent, 0.66, color=style.FILL, edgecolor=style.QUIET, linewidth=0.5)
+    axes.barh(at, failed, 0.66, left=sent, color=style.ALARM, edgecolor=style.QUIET, linewidth=0.5)
     axes.barh(
-        at, back, 0.66, left=sent + failed, color=PAPER, edgecolor=QUIET, linewidth=0.5,
-        hatch=IDLE_HATCH,
+        at, back, 0.66, left=sent + failed, color=style.PAPER, edgecolor=style.QUIET, linewidth=0.5,
+        hatch=style.IDLE_HATCH,
     )  # fmt: skip
     setting = "on" if row["fault_tolerance"] else "off"
     axes.text(
-        -0.02, at, f"{row['client_version']} {setting}", ha="right", va="center", family=MONO,
-        size=SMALL, color=INK,
+        -0.02, at, f"{row['client_version']} {setting}", ha="right", va="center", family=style.MONO,
+        size=style.SMALL,
     )  # fmt: skip
     peak = row["peak_queue_ratio"]
     uneven = "-" if peak is None or peak != peak else f"busiest queue {peak:.1f} x"
-    axes.text(1.02, at, f"{sent:.1%} sent, {uneven}", va="center", size=SMALL, color=INK)
+    axes.text(1.02, at, f"{sent:.1%} sent, {uneven}", va="center", size=style.SMALL)
 
 
 def _samples() -> list[Any]:
-    edge: dict[str, Any] = {"edgecolor": QUIET, "linewidth": 0.5}
+    edge: dict[str, Any] = {"edgecolor": style.QUIET, "linewidth": 0.5}
     return [
-        Patch(facecolor=FILL, label="sent", **edge),
-        Patch(facecolor=ALARM, label="failed after all retries", **edge),
-        Patch(facecolor=PAPER, hatch=IDLE_HATCH, label="held back", **edge),
+        Patch(facecolor=style.FILL, label="sent", **edge),
+        Patch(facecolor=style.ALARM, label="failed after all retries", **edge),
+        Patch(facecolor=style.PAPER, hatch=style.IDLE_HATCH, label="held back", **edge),
     ]

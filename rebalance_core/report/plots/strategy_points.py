@@ -11,28 +11,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from rebalance_core.report.plots import style
 from rebalance_core.report.plots.moves import BELOW_ONE
-from rebalance_core.report.plots.style import (
-    ACCENT,
-    INK,
-    LINE,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    PlotRows,
-    key,
-    note,
-    note_height,
-    nothing_to_draw,
-    page,
-    panel,
-    short,
-    styled,
-    table,
-    whole,
-)
+from rebalance_core.report.plots.style import PlotRows
 
 TITLE = "Movement beside balance"
 COLUMNS = ("strategy", "of_rocketmq", "rebalances", "moved_per_rebalance", "mean_peak_ratio",
@@ -70,7 +51,7 @@ class _Point:
         return self.fewest is not None and self.moved < self.fewest
 
 
-@styled
+@style.styled
 def draw_league(league: PlotRows) -> Figure:
     """Queues moved per rebalance to the right, peak over average upwards: left and low is best.
 
@@ -85,24 +66,22 @@ def draw_league(league: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = table(league, COLUMNS, DEFAULTS)
+    frame = style.table(league, COLUMNS, DEFAULTS)
     measured = frame["moved_per_rebalance"].notna() & frame["mean_peak_ratio"].notna()
     rows = frame[measured]
     if rows.empty:
-        return nothing_to_draw(TITLE, "No strategy with a rebalance.")
+        return style.nothing_to_draw(TITLE, "No strategy with a rebalance.")
     points = [_point(row) for row in rows.itertuples()]
     drawn = points[:MOST_STRATEGIES]
     feet = _feet(drawn, len(points) - len(drawn), len(frame) - len(rows))
     high = max(HIGH, LABEL * len(drawn))
-    height = TOP + 0.2 + high + 0.55 + note_height(feet)
-    figure = page(TITLE, _subtitle(rows), height, LEFT + ACROSS + RIGHT)
-    axes = panel(figure, LEFT, TOP + 0.2, ACROSS, high)
+    figure = style.page(TITLE, _subtitle(rows), high + 0.75, feet, LEFT + ACROSS + RIGHT)
+    axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
     _limits(axes, drawn)
-    axes.axhline(1.0, color=LINE, linewidth=1.0)
+    axes.axhline(1.0, color=style.LINE, linewidth=1.0)
     _points(axes, drawn)
     _labels(axes, drawn, high)
-    key(figure, _samples(drawn), LEFT, TOP - 0.12, 4)
-    note(figure, feet)
+    style.key(figure, _samples(drawn), LEFT, style.TOP - 0.12, 4)
     return figure
 
 
@@ -118,7 +97,11 @@ def _point(row: Any) -> _Point:
     ]
     high = "" if worst is None or worst != worst else f" (worst {float(worst):.2f})"
     whose = [] if row.of_rocketmq else ["not RocketMQ's"]
-    figures = [*whose, f"{whole(float(row.moved_per_rebalance))} moved", f"peak {mean:.2f}{high}"]
+    figures = [
+        *whose,
+        f"{style.whole(float(row.moved_per_rebalance))} moved",
+        f"peak {mean:.2f}{high}",
+    ]
     if compared:
         figures.append(f"{float(ratio):.2f} x fewest{'*' if isinstance(row.caveat, str) else ''}")
     moved = float(row.moved_per_rebalance)
@@ -138,33 +121,33 @@ def _limits(axes: Axes, points: Sequence[_Point]) -> None:
     enough = low + 2 * max(max(point.mean_peak for point in points) - low, 0.25)
     top = top if top <= 1.5 * enough else enough
     axes.set_ylim(low - 0.06 * (top - low), top + 0.08 * (top - low))
-    axes.set_xlabel("queues moved per rebalance", size=SMALL + 0.5)
-    axes.set_ylabel("most queues of a consumer / average", size=SMALL + 0.5)
-    axes.grid(color=LINE, linewidth=0.4, alpha=0.6)
+    axes.set_xlabel("queues moved per rebalance", size=style.SMALL + 0.5)
+    axes.set_ylabel("most queues of a consumer / average", size=style.SMALL + 0.5)
+    axes.grid(color=style.LINE, linewidth=0.4, alpha=0.6)
     axes.tick_params(length=0)
 
 
 def _points(axes: Axes, points: Sequence[_Point]) -> None:
     up = [[(p.moved, p.mean_peak), (p.moved, p.worst_peak)] for p in points]
-    axes.add_collection(LineCollection(up, colors=QUIET, linewidths=0.9, zorder=2))
+    axes.add_collection(LineCollection(up, colors=style.QUIET, linewidths=0.9, zorder=2))
     over = [
         [(p.fewest, p.mean_peak), (p.moved, p.mean_peak)] for p in points if p.fewest is not None
     ]
     axes.add_collection(
-        LineCollection(over, colors=INK, linewidths=1.1, linestyles=[DOTS], zorder=3)
+        LineCollection(over, colors=style.INK, linewidths=1.1, linestyles=[DOTS], zorder=3)
     )
     top = axes.get_ylim()[1]
     for beyond, marker in ((False, "_"), (True, "^")):
         ends = [p for p in points if bool(p.worst_peak > top) is beyond]
         axes.plot(
             [p.moved for p in ends], [min(p.worst_peak, top) for p in ends], linestyle="none",
-            marker=marker, color=QUIET, markersize=7, zorder=2, clip_on=False,
+            marker=marker, color=style.QUIET, markersize=7, zorder=2, clip_on=False,
         )  # fmt: skip
-    for own, marker, face in ((True, OURS, ACCENT), (False, OTHERS, PAPER)):
+    for own, marker, face in ((True, OURS, style.ACCENT), (False, OTHERS, style.PAPER)):
         drawn = [p for p in points if p.of_rocketmq is own]
         axes.plot(
             [p.moved for p in drawn], [p.mean_peak for p in drawn], linestyle="none",
-            marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=INK, zorder=4,
+            marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=style.INK, zorder=4,
             clip_on=False,
         )  # fmt: skip
 
@@ -179,21 +162,21 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
     for point, down in zip(ordered, _spread(wanted, LABEL, high), strict=True):
         y = top - down / high * (top - low)
         axes.plot(
-            [point.moved, right, right + 0.22 * inch], [point.mean_peak, y, y], color=LINE,
+            [point.moved, right, right + 0.22 * inch], [point.mean_peak, y, y], color=style.LINE,
             linewidth=0.8, clip_on=False, zorder=1,
         )  # fmt: skip
         place: dict[str, Any] = {
             "xy": (right + 0.28 * inch, y),
             "annotation_clip": False,
-            "color": INK,
+            "color": style.INK,
         }
         axes.annotate(
-            short(point.name, 56), xytext=(0, 1), textcoords="offset points", va="bottom",
-            family=MONO, size=SMALL - 0.5, weight="bold", **place,
+            style.short(point.name, 56), xytext=(0, 1), textcoords="offset points", va="bottom",
+            family=style.MONO, size=style.SMALL - 0.5, weight="bold", **place,
         )  # fmt: skip
         axes.annotate(
-            short(point.detail, 82), xytext=(0, -1), textcoords="offset points", va="top",
-            size=SMALL - 0.5, **{**place, "color": QUIET},
+            style.short(point.detail, 82), xytext=(0, -1), textcoords="offset points", va="top",
+            size=style.SMALL - 0.5, **{**place, "color": style.QUIET},
         )  # fmt: skip
 
 
@@ -223,15 +206,19 @@ def _spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
 
 
 def _samples(points: Sequence[_Point]) -> list[Any]:
-    dot: dict[str, Any] = {"linestyle": "none", "markersize": 7, "markeredgecolor": INK}
-    samples = [Line2D([], [], marker=OURS, markerfacecolor=ACCENT, label="RocketMQ's own", **dot)]
+    dot: dict[str, Any] = {"linestyle": "none", "markersize": 7, "markeredgecolor": style.INK}
+    samples = [
+        Line2D([], [], marker=OURS, markerfacecolor=style.ACCENT, label="RocketMQ's own", **dot)
+    ]
     if not all(point.of_rocketmq for point in points):
         words = "not RocketMQ's"
-        samples.append(Line2D([], [], marker=OTHERS, markerfacecolor=PAPER, label=words, **dot))
-    samples.append(Line2D([], [], color=QUIET, linewidth=0.9, label="up to the worst"))
+        samples.append(
+            Line2D([], [], marker=OTHERS, markerfacecolor=style.PAPER, label=words, **dot)
+        )
+    samples.append(Line2D([], [], color=style.QUIET, linewidth=0.9, label="up to the worst"))
     if any(point.fewest is not None for point in points):
         words = "from its proven fewest"
-        samples.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=DOTS, label=words))
+        samples.append(Line2D([], [], color=style.INK, linewidth=1.1, linestyle=DOTS, label=words))
     return samples
 
 

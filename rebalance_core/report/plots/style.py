@@ -45,6 +45,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.edgecolor": LINE,
     "axes.labelcolor": QUIET,
+    "text.color": INK,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -107,8 +108,11 @@ def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
         Path(path).write_bytes(png_bytes(figure))
 
 
-def page(title: str, subtitle: str, height: float, width: float = WIDTH) -> Picture:
-    """An empty page; height in inches."""
+def page(
+    title: str, subtitle: str, body: float, feet: Sequence[str] = (), width: float = WIDTH
+) -> Picture:
+    """An empty page, sizes in inches: title above, ``body`` for panels, ``feet`` as small print."""
+    height = TOP + body + 0.15 + 0.16 * len(feet)
     figure = Picture(figsize=(width, height))
     FigureCanvasAgg(figure)
     figure.text(0.2 / width, 1 - 0.34 / height, title, size=12.5, weight="bold", color=INK)
@@ -116,6 +120,11 @@ def page(title: str, subtitle: str, height: float, width: float = WIDTH) -> Pict
         0.2 / width, 1 - 0.45 / height, subtitle, size=SMALL + 0.5, color=QUIET, va="top",
         linespacing=1.4,
     )  # fmt: skip
+    if feet:
+        figure.text(
+            0.2 / width, 0.1 / height, "\n".join(feet), size=SMALL - 0.5, color=QUIET, va="bottom",
+            linespacing=1.35,
+        )  # fmt: skip
     return figure
 
 
@@ -154,20 +163,6 @@ def few_ticks(axes: Axes, most: int) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=2))
 
 
-def note(figure: Figure, lines: Sequence[str]) -> None:
-    """Small print at the foot of the page; 0.17 inches a line."""
-    across, down = figure.get_size_inches()
-    figure.text(
-        0.2 / across, 0.1 / down, "\n".join(lines), size=SMALL - 0.5, color=QUIET, va="bottom",
-        linespacing=1.35,
-    )  # fmt: skip
-
-
-def note_height(lines: Sequence[str]) -> float:
-    """Inches that `note` takes."""
-    return 0.15 + 0.16 * len(lines)
-
-
 def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns: int) -> Legend:
     """A legend with its left upper corner at a place in inches."""
     across, down = figure.get_size_inches()
@@ -180,7 +175,7 @@ def key(figure: Figure, samples: Sequence[Any], left: float, top: float, columns
 
 def nothing_to_draw(title: str, why: str) -> Picture:
     """The picture of no rows: says so instead of failing."""
-    figure = page(title, "", 1.5)
+    figure = page(title, "", 1.5 - TOP - 0.15)
     figure.text(0.2 / WIDTH, 0.4, why, size=10, color=QUIET)
     return figure
 

@@ -13,30 +13,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from rebalance_core.model.queue import sort_client_ids
+from rebalance_core.report.plots import style
 from rebalance_core.report.plots.moves import BELOW_ONE
 from rebalance_core.report.plots.plan_table import draw_summary
-from rebalance_core.report.plots.style import (
-    IDLE_HATCH,
-    INK,
-    LETTER,
-    MONO,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    PlotRows,
-    bare,
-    head,
-    note,
-    note_height,
-    nothing_to_draw,
-    page,
-    panel,
-    shade,
-    short,
-    styled,
-    text_on,
-)
+from rebalance_core.report.plots.style import PlotRows, head
 
 # What a picture of changes shows of each state: a head, the load of each consumer, the figures.
 #
@@ -189,7 +169,7 @@ def _row(
     per_column = list(zip(*(loads[client] for client in clients), strict=True))
     if not label:
         more = f" and {len(clients) - 1:,} more" if len(clients) > 1 else ""
-        label = short(clients[0], 30) + more
+        label = style.short(clients[0], 30) + more
     return PictureRow(
         label,
         tuple(
@@ -223,20 +203,26 @@ def draw_cells(
                 for x, y in ((0.04, 0.05), (0.96, 0.05), (0.96, 0.95), (0.04, 0.95))
             ]
             if not there:
-                axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=QUIET)
+                axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=style.QUIET)
                 continue
             if there == [0]:
                 idle.append(corners)
             else:
                 held.append(corners)
-                shades.append(shade(there[-1], most))
+                shades.append(style.shade(there[-1], most))
             _number(axes, (at + 0.5, top + 0.52), there, row, row.idle[at], most)
     axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
     axes.add_collection(
-        PolyCollection(idle, facecolors=PAPER, edgecolors=INK, linewidths=0.6, hatch=IDLE_HATCH)
+        PolyCollection(
+            idle,
+            facecolors=style.PAPER,
+            edgecolors=style.INK,
+            linewidths=0.6,
+            hatch=style.IDLE_HATCH,
+        )
     )
     axes.set_yticks(
-        [at for at, _ in labels], [label for _, label in labels], family=MONO, color=INK
+        [at for at, _ in labels], [label for _, label in labels], family=style.MONO, color=style.INK
     )
     axes.tick_params(axis="y", length=0)
 
@@ -255,27 +241,27 @@ def _number(
         text = f"{loads[0]:,} each" if row.many else f"{loads[0]:,}"
     else:
         text = f"{loads[0]:,}–{loads[-1]:,}" + (f", {idle:,} {IDLE}" if idle else "")
-    box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if loads == [0] else None
+    box = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2} if loads == [0] else None
     axes.text(
-        *place, text, ha="center", va="center", size=SMALL, color=text_on(loads[-1], most),
-        weight="bold" if idle else "normal", bbox=box,
+        *place, text, ha="center", va="center", size=style.SMALL,
+        color=style.text_on(loads[-1], most), weight="bold" if idle else "normal", bbox=box,
     )  # fmt: skip
 
 
 def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -> None:
     """Below a rule at ``top`` a line for each figure: label -> a text for each column."""
     line = top + 0.25
-    axes.plot(axes.get_xlim(), (line, line), color=QUIET, linewidth=0.8)
+    axes.plot(axes.get_xlim(), (line, line), color=style.QUIET, linewidth=0.8)
     for number, (label, texts) in enumerate(figures.items()):
         at = line + number + 0.55
         axes.text(
-            -0.035, at, label, ha="right", va="center", size=SMALL, color=QUIET,
-            family=MONO, clip_on=False,
+            -0.035, at, label, ha="right", va="center", size=style.SMALL, color=style.QUIET,
+            family=style.MONO, clip_on=False,
         )  # fmt: skip
         for column, text in enumerate(texts):
             strong = label == "idle consumers" and text not in ("", "0")
             axes.text(
-                column + 0.5, at, text, ha="center", va="center", size=SMALL, color=INK,
+                column + 0.5, at, text, ha="center", va="center", size=style.SMALL,
                 weight="bold" if strong else "normal",
             )  # fmt: skip
 
@@ -292,7 +278,7 @@ COLUMN, ROW, LINE, ACROSS, MOST_LINES = 1.24, 0.25, 0.13, 17, 8
 NO_MEANING = "n/a: moved / fewest means nothing there: {}."
 
 
-@styled
+@style.styled
 def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) -> Figure:
     """What changes would do: of one group consumer by consumer, or a row for each plan.
 
@@ -320,7 +306,7 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
         else list(cast("Any", what_if))
     )
     if not steps:
-        return nothing_to_draw(TITLE, "No change was asked.")
+        return style.nothing_to_draw(TITLE, "No change was asked.")
     columns = columns_of(steps)
     more = len(columns) - MOST_COLUMNS
     columns = columns[:MOST_COLUMNS]
@@ -328,21 +314,22 @@ def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) ->
     rows = rows_of(consumers, columns)
     figures = figures_of(columns)
     feet = _feet(columns, rows, more)
-    left = 0.45 + LETTER * max(len(label) for label in [r.label for r in rows] + list(figures))
+    left = 0.45 + style.LETTER * max(
+        len(label) for label in [r.label for r in rows] + list(figures)
+    )
     width = max(left + COLUMN * len(columns) + 0.3, 6.4)
     heads = [wrapped(column.head) for column in columns]
     top = (0.24 + LINE * max(words.count("\n") + 1 for words in heads)) / ROW
     high = ROW * (top + len(rows) + len(figures)) + 0.12
-    figure = page(TITLE, _subtitle(steps, consumers), TOP - 0.2 + high + note_height(feet), width)
-    axes = panel(figure, left, TOP - 0.2, COLUMN * len(columns), high)
-    bare(axes)
+    figure = style.page(TITLE, _subtitle(steps, consumers), high - 0.2, feet, width)
+    axes = style.panel(figure, left, style.TOP - 0.2, COLUMN * len(columns), high)
+    style.bare(axes)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(high / ROW, 0)
     for at, words in enumerate(heads):
         head(axes, at + 0.5, top - 0.12 / ROW, words, LINE / ROW)
     draw_cells(axes, rows, columns, top)
     draw_figures(axes, figures, top + len(rows))
-    note(figure, feet)
     return figure
 
 
@@ -350,7 +337,7 @@ def wrapped(text: str) -> str:
     """A few lines of a column's width, broken between words where possible."""
     lines = [""]
     for word in text.replace("(", " (").split():
-        word = short(word, ACROSS + 2)
+        word = style.short(word, ACROSS + 2)
         if lines[-1] and len(lines[-1]) + 1 + len(word) > ACROSS:
             lines.append(word)
         else:
@@ -361,7 +348,7 @@ def wrapped(text: str) -> str:
 
 def _subtitle(steps: Sequence[PlannedChange], consumers: Sequence[str]) -> str:
     names = dict.fromkeys(strategy_text(step.before) for step in steps)
-    shown = ", ".join(short(name, 44) for name in list(names)[:2])
+    shown = ", ".join(style.short(name, 44) for name in list(names)[:2])
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return f"Queues of each consumer under {shown}{more}"
 
@@ -377,5 +364,5 @@ def _feet(columns: Sequence[PictureColumn], rows: Sequence[PictureRow], more: in
     if any(column.below for column in columns):
         feet.append(BELOW_ONE)
     reasons = dict.fromkeys(column.caveat for column in columns if column.caveat)
-    feet += [short(NO_MEANING.format(reason), 110) for reason in list(reasons)[:2]]
+    feet += [style.short(NO_MEANING.format(reason), 110) for reason in list(reasons)[:2]]
     return feet

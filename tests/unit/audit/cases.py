@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.audit.finding import Finding
+from rebalance_core.audit.case import AuditRun, Finding, GroupCase
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model import events as kinds
 from rebalance_core.model.events import GROUP_EVENTS, TOPIC_EVENTS, Event

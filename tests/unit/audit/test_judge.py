@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from rebalance_core.audit import findings as rule_runs
-from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import Finding
+from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.findings import missing_reason, run_rules
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.verdicts import REASONS

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks import lines
-from rebalance_core.checks.lines import lines_of_file, number_lines
+from rebalance_core.checks import text_rows
+from rebalance_core.checks.text_rows import lines_of_file, number_lines
 from rebalance_core.model.errors import InputRefused
 
 
@@ -33,7 +33,7 @@ def test_another_header_is_refused() -> None:
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 1000])
 def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
-    monkeypatch.setattr(lines, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(text_rows, "BLOCK_BYTES", block_bytes)
     data = b"\xef\xbb\xbfa\r\nb\rc\n\n\xff\xc3\xa9\r\r\nlast"
     read = list(lines_of_file("f", io.BytesIO(data)))
     assert [text for batch in read for text in batch["_raw"].to_pylist()] == [

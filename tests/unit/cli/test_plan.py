@@ -13,7 +13,7 @@ from rebalance_core.cli.plan_summary import (
     render_dry_run,
     render_plan,
 )
-from rebalance_core.cli.printed import RowReport
+from rebalance_core.cli.terminal import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
 

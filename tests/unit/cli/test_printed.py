@@ -1,5 +1,5 @@
 from rebalance_core.checks.row_limits import Complaint, RowCounts
-from rebalance_core.cli.printed import RowReport, numbers, rejected_rows, table
+from rebalance_core.cli.terminal import RowReport, numbers, rejected_rows, table
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import InputRefused
 

@@ -14,7 +14,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run import on_spark
-from rebalance_core.cli.run.output_lock import LOCK_NAME
+from rebalance_core.cli.run.output_folder import LOCK_NAME
 from rebalance_core.contracts import CONTRACT_VERSION
 
 TREE = Path(__file__).resolve().parents[3]

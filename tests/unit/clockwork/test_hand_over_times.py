@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.clockwork.draws import ADD_AFTER, DROP_AFTER, PASS_LENGTH, Timer, uniform
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.protocol.windows import MASTER_BACK_MS
+from rebalance_core.protocol.members import MASTER_BACK_MS
 from tests.unit.clockwork.futures import (
     EXACT,
     SECOND,

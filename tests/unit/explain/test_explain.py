@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.explain.rendering import render_explanation, start_lines
+from rebalance_core.cli.explain_text import render_explanation, start_lines
 from rebalance_core.explain.answer import Explanation, Start
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.explain.view import GroupRows

@@ -17,7 +17,7 @@ from rebalance_core.kernels import group_rows
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.loads import sharing_of
-from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
+from rebalance_core.kernels.ownership.changes import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings

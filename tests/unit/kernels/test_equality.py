@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.kernels import cells, group_rows
-from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.ownership.changes import CELLS_PER_BLOCK
 from rebalance_core.kernels.starts.first_starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (

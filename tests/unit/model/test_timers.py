@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from rebalance_core.model import times
-from rebalance_core.protocol import windows
+from rebalance_core.protocol import members
 
 TREE = Path(__file__).resolve().parents[3]
 PURE = ("audit", "client", "ingest", "kernels", "planning", "protocol", "replay", "synthetic")
@@ -41,6 +41,6 @@ def test_a_timer_of_rocketmq_stands_in_one_file() -> None:
 
 
 def test_the_windows_that_derive_from_them() -> None:
-    assert (windows.NOTIFIED_MS, windows.OWN_PASS_MS) == (3_000, 23_000)
-    assert (windows.SCAN_AND_PASS_MS, windows.ROUTE_MS) == (33_000, 53_000)
-    assert windows.ORDER_LOCK_MS == 61_000
+    assert (members.NOTIFIED_MS, members.OWN_PASS_MS) == (3_000, 23_000)
+    assert (members.SCAN_AND_PASS_MS, members.ROUTE_MS) == (33_000, 53_000)
+    assert members.ORDER_LOCK_MS == 61_000

@@ -8,12 +8,12 @@ import pytest
 
 from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
+from rebalance_core.engine.table_writer import read_written
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.process import ingest as module
 from rebalance_core.process.ingest import ingest_and_write
-from rebalance_core.process.written_tables import read_written
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "nightly" / "collection"

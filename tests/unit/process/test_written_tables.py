@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.process.written_tables import read_written
+from rebalance_core.engine.table_writer import read_written
 
 
 def test_columns_that_were_not_known_are_null_and_others_not_read(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_core.model.events import EVENT_TYPES, Event
-from rebalance_core.protocol.windows import ORDER_LOCK_MS, ROUTE_MS, window_ms
+from rebalance_core.protocol.members import ORDER_LOCK_MS, ROUTE_MS, window_ms
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from rebalance_core.storage.access import is_full, is_of_store, reason_of
+from rebalance_core.storage.place import is_full, is_of_store, reason_of
 
 KEYS = {"AWS_PROFILE": "nightly"}
 

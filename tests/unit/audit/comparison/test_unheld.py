@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.comparison import compare, comparison_findings
-from rebalance_core.audit.finding import Finding
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, NOT_TOLD, UNKNOWN
 from tests.unit.audit.comparison.group_rows import (
     DUMPED_MS,

@@ -1,7 +1,6 @@
 import pytest
 
-from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.finding import Rule
+from rebalance_core.audit.case import GroupCase, Rule
 from rebalance_core.audit.rules import RULES, rules_by_id
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.verdicts import SEVERITIES

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LocalFolder
-from rebalance_core.cli.run.output_lock import LOCK_NAME, OutputLock, read_lock
-from rebalance_core.cli.run.output_run import OutputRun
+from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder, OutputLock, read_lock
+from rebalance_core.cli.run.run_record import OutputRun
 from rebalance_core.model.errors import OutputExists
 
 TREE = Path(__file__).resolve().parents[4]
@@ -24,7 +23,7 @@ TREE = Path(__file__).resolve().parents[4]
 HOLD = """
 import sys, time
 from rebalance_core.cli.run.output_folder import LocalFolder
-from rebalance_core.cli.run.output_lock import OutputLock
+from rebalance_core.cli.run.output_folder import OutputLock
 with OutputLock(LocalFolder(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LocalFolder
-from rebalance_core.cli.run.output_lock import LOCK_NAME
-from rebalance_core.cli.run.output_run import OutputRun
-from rebalance_core.cli.run.run_record import Outcome, TableRecord, read_run
+from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, TableRecord, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 DEAD = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.kernels.cells import Block, Broadcast
-from rebalance_core.kernels.ownership.holdings import Holdings
+from rebalance_core.kernels.ownership.changes import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, topic

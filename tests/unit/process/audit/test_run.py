@@ -18,13 +18,12 @@ from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.engine.table_writer import LedgerWritten, TableWriters
+from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import audit_and_write, audit_unwritten
 from rebalance_core.process.audit_cases import READ_TABLES, AuditInputs, observed
 from rebalance_core.process.audit_pass import audit_tables, redacted
 from rebalance_core.process.simulate import simulate, simulate_and_write
-from rebalance_core.process.written_tables import read_written
 from tests.recordings.fleets import ingested_fleet, table_of
 
 Row = dict[str, Any]

@@ -1,9 +1,17 @@
-"""The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark."""
+"""`explain`: read the rows of one group around one instant, work the owner out again, say why."""
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.cli.explain_text import render_explanation
+from rebalance_core.cli.job_options import ExplainOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.cli.terminal import joined, warn
+from rebalance_core.explain.answer import Explanation
+from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.explain.view import GroupRows, refuse_unknown
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
@@ -13,6 +21,9 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+
+
+# The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
 
 Row = dict[str, Any]
 QUEUE_COLUMNS = MessageQueue._fields
@@ -204,3 +215,33 @@ def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:
 def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
     in_time = row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
     return in_time and tuple(row[column] for column in QUEUE_COLUMNS) == queue
+
+
+def run(options: ExplainOptions) -> JobReport:
+    """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    if options.run_on == SPARK:
+        warn("explain reads the rows of one group; it runs in this process wherever others run")
+    ledger = LedgerFolder(options.ledger)
+    cluster = ledger.cluster_of(options.group, options.cluster)
+    rows = ledger.around(cluster, options.group, options.queue, options.at_ms)
+    try:
+        explanation = Explainer(rows).explain(options.queue, options.at_ms)
+    except KeyError:
+        raise UsageError(
+            f"--queue {queue_text(options.queue)}: {options.group} cannot read it at "
+            f"{utc(options.at_ms)}; members share the topic then"
+        ) from None
+    doubts = ledger.doubts(cluster, options.group, options.queue, options.at_ms)
+    explanation = replace(explanation, notes=(*explanation.notes, *doubts))
+    if options.dry_run:
+        text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
+        facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}
+        return JobReport(joined([text]), facts)
+    return JobReport(render_explanation(explanation), explain_facts(explanation))
+
+
+def explain_facts(explanation: Explanation) -> dict[str, Any]:
+    """The `--json` object: every field of the explanation, lists whole."""
+    facts = asdict(explanation)
+    facts["queue"] = explanation.queue._asdict()
+    return {"job": "explain", "status": "OK", "exit_code": 0} | facts

@@ -1,4 +1,4 @@
-"""An explanation as a person reads it."""
+"""The text of an explanation: lists, formula, reasons, offset rule."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,12 +10,12 @@ from rebalance_core.explain.answer import (
     Explanation,
     Holder,
     Lists,
+    Reason,
     Sharing,
     Start,
     Taker,
 )
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.explain.reason import Reason
 from rebalance_core.model.times import utc_ms
 from rebalance_core.replay.start_rule import STORED
 
