@@ -146,7 +146,10 @@ def _judged(case: GroupCase) -> ComparisonResult:
         return ComparisonResult(UNKNOWN, ASSIGNED)
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
-    result = _covered(case, prediction, observed, _compared(case, prediction, observed))
+    result = _compared(case, prediction, observed)
+    if result.verdict == DIFFERS and _may_assign(case):
+        return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
+    result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
     if not _depends_on_missing(case):  # what such a broker lacks may be a change
         until_ms = _logged_until(case)
@@ -154,6 +157,16 @@ def _judged(case: GroupCase) -> ComparisonResult:
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
     silent = untold(case, prediction, observed)
     return replace(result, unheld=tuple(found), untold=silent)
+
+
+def _may_assign(case: GroupCase) -> bool:
+    """True if every member may read what its application assigns, and no log tells of any."""
+    unsure = [
+        set(row["evidence"]["clients"].split(", "))
+        for row in case.rows("findings")
+        if row["rule_id"] == "INGEST_MAY_ASSIGN"
+    ]
+    return bool(unsure) and {row["client_id"] for row in case.members} <= set().union(*unsure)
 
 
 def _unpredictable(case: GroupCase) -> str | None:

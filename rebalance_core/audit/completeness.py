@@ -314,11 +314,13 @@ CLUSTER_KINDS = (
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
     "HEARTBEAT_FAILED",
+    "NO_BROKER_ADDRESS",
     "BROKER_STARTED",
     "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach; BROKER_STARTED: one for each start."""
+and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
+BROKER_STARTED: one for each start."""
 
 
 def audit_run_of(

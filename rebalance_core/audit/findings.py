@@ -46,6 +46,8 @@ from rebalance_core.audit.rules.cluster import (
     name_servers_differ,
     slaves_not_readable,
 )
+from rebalance_core.audit.rules.no_broker_address import RULE as NO_BROKER_ADDRESS
+from rebalance_core.audit.rules.no_broker_address import no_broker_address
 from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
 from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.audit.subscriptions import strategy_is_known
@@ -80,6 +82,7 @@ ALL_RULES: tuple[Rule, ...] = (
     NAME_SERVERS_DIFFER,
     BROKER_FLAPS,
     STARVED_TIMERS,
+    NO_BROKER_ADDRESS,
     SLAVE_NOT_READABLE,
     RULE_FAILED,
 )
@@ -137,6 +140,7 @@ def run_cluster_rules(
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
+    rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]

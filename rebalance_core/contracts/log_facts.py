@@ -188,6 +188,19 @@ BROKER_LOG = (
         ),
     ),
     LogFact(
+        "subscription_not_latest", BROKER, GROUP, "group",
+        "group: a pull was refused, as the member's subscription is newer than the broker's",
+        thinning=ONE_A_SECOND,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "SUBSCRIPTION_NOT_LATEST",
+                "pulls were refused until a heartbeat brought the member's newer subscription",
+                EPISODES,
+            ),
+        ),
+    ),
+    LogFact(
         "group_not_known", BROKER, GROUP, "group",
         "group: a pull was refused, CODE 24; no member of the group is registered",
         thinning=ONE_A_SECOND,
@@ -460,6 +473,22 @@ CLIENT_LOG = (
             ),
         ),
         details=("address", LOG_FOLDER, PROCESS_ID),
+    ),
+    LogFact(
+        "no_broker", CLIENT, CLUSTER, "",
+        "topic, broker_name, queue_id: a Go client's routes have no address of the queue's broker",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NO_BROKER_ADDRESS",
+                "a Go client did not pull a queue, as its routes had no address of the broker: "
+                "log; its line names no group or client; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=(LOG_FOLDER,),
     ),
     LogFact(
         "pull_refused", CLIENT, CLUSTER, "",

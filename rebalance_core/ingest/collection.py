@@ -21,8 +21,9 @@ from rebalance_core.ingest.collection_settings import (
     CollectionSettings,
     read_settings,
 )
-from rebalance_core.ingest.fact import Unread
+from rebalance_core.ingest.fact import Unread, Unreadable
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
+from rebalance_core.ingest.parse.wrapped_lines import UNWRAPPED, Unwrapper, Wrapping, wrapping_of
 from rebalance_core.model.errors import InputRefused
 
 # What a file of a collection is, by its path alone (layout: docs/ingest.md).
@@ -96,6 +97,7 @@ class CollectedFile:
         arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
         newest: True for the last store of its kind that was collected of its broker.
         turn: logs: how many files of its kind and place begin before it.
+        wrapping: logs: how their lines were kept.
     """
 
     name: str
@@ -106,6 +108,7 @@ class CollectedFile:
     arguments: tuple[str, ...] = ()
     newest: bool = False
     turn: int = 0
+    wrapping: Wrapping = UNWRAPPED
 
     @property
     def is_log(self) -> bool:
@@ -266,14 +269,14 @@ def _age(file: CollectedFile) -> tuple[bool, int]:
 
 # The pieces that one log was rotated into, in the order they were written.
 
-_TIME = re.compile(rb"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})?", re.MULTILINE)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})?")
 _INDEX = re.compile(r"[.-](\d{1,4})\.log(?:\.gz)?$|\.log\.(\d{1,4})(?:\.gz)?$")
 _GZIP = 31  # zlib: a gzip header, 32 KB window
 _UNPACKED = 64 * 1024
 
 
-def first_time(file: CollectedFile, head: bytes) -> str:
-    """The first time in a log, as it is written there; empty if its first bytes hold none.
+def first_lines(file: CollectedFile, head: bytes) -> list[str]:
+    """The lines of a log that its first bytes hold, without the last one.
 
     Args:
         file: the log.
@@ -283,9 +286,22 @@ def first_time(file: CollectedFile, head: bytes) -> str:
         try:
             head = zlib.decompressobj(wbits=_GZIP).decompress(head, _UNPACKED)
         except zlib.error:
-            return ""
-    found = _TIME.search(head)
-    return found[0].decode() if found else ""
+            return []
+    lines = head.decode("utf-8", "replace").split("\n")
+    return lines[:-1] or lines
+
+
+def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
+    """The first time in a log, as RocketMQ writes it; empty if its first lines hold none.
+
+    Args:
+        file: the log.
+        lines: its first ones.
+    """
+    if file.wrapping:
+        unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
+        lines = (own for line in tuple(lines) for own, _, _ in unwrapper.lines(line, file.name))
+    return next((found[0] for line in lines if (found := _TIME.match(line))), "")
 
 
 def with_turns(
@@ -326,7 +342,8 @@ DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 GZIP_LIMIT = 512 * 1024**2
 """Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
-_SNIFFED = 4096
+_SNIFFED = 64 * 1024
+"""Bytes of each file, or unpacked ones of a log, that tell what it is."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -376,6 +393,12 @@ def open_collection(folder: Path) -> Collection:
         if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
             continue
         entry = _identified(root, name, seen, begins)
+        if isinstance(entry, CollectedFile) and _lacks_zone(entry, settings):
+            why = (
+                "has heads of another logger, whose times name no zone: name it in collection.toml "
+                f'under [time_zones], as "{name}" = "Asia/Shanghai"'
+            )
+            entry = _refuse(name, "NO_TIME_ZONE", why)
         if isinstance(entry, CollectedFile):
             files.append(entry)
         elif entry is not None:
@@ -389,6 +412,12 @@ def open_collection(folder: Path) -> Collection:
     proxies = {*folders, *settings.proxies}
     files = [asked_at(file, proxies) for file in with_newest(files)]
     return Collection(root, settings, with_turns(files, begins), tuple(refused))
+
+
+def _lacks_zone(file: CollectedFile, settings: CollectionSettings) -> bool:
+    """A server's log in local time that nothing places: all that it says would be off."""
+    of_server = file.is_log and file.kind != CLIENT_LOG
+    return of_server and file.wrapping.local and settings.zone_of(file.name) is None
 
 
 def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
@@ -435,9 +464,16 @@ def _identified(
     if file is None:
         return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
     seen.add(real)
-    if file.is_log:
-        begins[name] = first_time(file, head)
-    return _refusal_of_content(file, head) or file
+    refusal = _refusal_of_content(file, head)
+    if refusal is not None or not file.is_log:
+        return refusal or file
+    lines = first_lines(file, head)
+    try:
+        file = replace(file, wrapping=wrapping_of(lines, client=file.kind == CLIENT_LOG))
+        begins[name] = first_time(file, lines)
+    except Unreadable as error:
+        return _refuse(name, error.code, error.message)
+    return file
 
 
 def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:

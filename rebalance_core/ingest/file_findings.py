@@ -42,21 +42,42 @@ def file_findings(
     findings += [*_folders(context), *_unknown_versions(context), *rocksdb_findings(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(one.name) for one in stats if one.facts}
+    others = {file.name for file in collection.files if file.wrapping.head}
     for one in stats:
-        findings += _of_file(one, stating=places.get(one.name) in stating)
-    findings += _silent_clients(stats, places, stating)
+        stated = places.get(one.name) in stating
+        findings += _of_file(one, stating=stated, other_head=one.name in others)
+    findings += [*_silent_clients(stats, places, stating, others), *_wrapped(collection)]
     return findings
+
+
+def _wrapped(collection: Collection) -> Iterator[Row]:
+    """Logs of which something was taken off, one finding for those that were kept alike."""
+    alike: dict[str, list[str]] = {}
+    for file in collection.files:
+        if file.wrapping:
+            alike.setdefault(str(file.wrapping), []).append(file.name)
+    for how, names in sorted(alike.items()):
+        shown = ", ".join(names[:LISTED])
+        yield finding(
+            "INGEST_WRAPPED",
+            f"{len(names)} log{'s' * (len(names) > 1)} ({names[0]}{' …' * (len(names) > 1)}): "
+            f"{how}; the lines are read as those inside.",
+            "Nothing: what is read is the same.",
+            evidence={"files": shown, "wrapping": how},
+        )
 
 
 def _silent_clients(
     stats: Iterable[FileStats],
     places: Mapping[str, tuple[str, str]],
     stating: Container[tuple[str, str] | None],
+    others: Container[str],
 ) -> Iterator[Row]:
     """Logs of clients that were read and state nothing of ours."""
     silent: dict[str, list[FileStats]] = {}
     for one in stats:
-        if one.kind == CLIENT_LOG and places[one.name] not in stating and one.understood:
+        headed = one.understood and one.name not in others
+        if one.kind == CLIENT_LOG and places[one.name] not in stating and headed:
             silent.setdefault(places[one.name][1], []).append(one)
     for place, of_client in sorted(silent.items()):
         lines = sum(one.lines for one in of_client)
@@ -172,17 +193,19 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
     )
 
 
-def _of_file(stats: FileStats, *, stating: bool) -> list[Row]:
+def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Row]:
     """Findings on one file; `stating`: it or another of its log states something.
 
-    A client's log may state nothing, as that of a producer; a proxy's too.
+    A client's log may state nothing, as that of a producer, if its head is RocketMQ's; a proxy's
+    too.
     """
     rows = []
     shown = {"file": stats.name, "lines": stats.lines, "understood": stats.understood}
     # a proxy's lines go on in lines without a head, and one without members states nothing
     share = 0 if stats.kind == PROXY_LOG else WRONG_FILE_SHARE
     foreign = stats.understood < share * stats.lines or not stats.understood
-    silent = not stating and stats.kind not in (LOCK_LOG, PROXY_LOG, CLIENT_LOG)
+    quiet = (LOCK_LOG, PROXY_LOG) if other_head else (LOCK_LOG, PROXY_LOG, CLIENT_LOG)
+    silent = not stating and stats.kind not in quiet
     if stats.kind in LOGS and stats.lines and (foreign or silent):
         rows.append(
             finding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
@@ -34,6 +34,7 @@ from rebalance_core.ingest.fact import (
     Unread,
     Unreadable,
     looks_like,
+    storable,
     unread,
 )
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
@@ -50,6 +51,7 @@ from rebalance_core.ingest.parse.config_stores import (
     parse_topics_json,
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
+from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
 from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
@@ -89,6 +91,7 @@ from rebalance_core.ingest.parse.server_logs import (
     parse_namesrv_line,
     parse_proxy_line,
 )
+from rebalance_core.ingest.parse.wrapped_lines import Unwrapper
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
 
@@ -286,6 +289,7 @@ class FileReader:
     line: int = field(init=False, default=FOREIGN)
     """What the last line is: FOREIGN, HEADED or STACK."""
     _clock: Clock | ClientClock = field(init=False)
+    _unwrapper: Unwrapper | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -293,18 +297,51 @@ class FileReader:
             self._clock = ClientClock(Clock(zone_named(self.zone)))
         else:
             self._clock = ProxyClock() if self.file.kind == PROXY_LOG else ServerClock()
+        self._unwrapper = None
+        if self.file.wrapping:
+            zone, of_client = Clock(zone_named(self.zone)), self.file.kind == CLIENT_LOG
+            words = WORDS[self.file.kind]
+            self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
         """What one line of the log states; blank lines are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
+
+        Raises:
+            Unreadable: the line is of another container than those before.
         """
+        if self._unwrapper is None:
+            text = text.removesuffix("\r")
+            yield from self._read_own(text, text, source, position)
+        else:
+            yield from self._read_inner(self._unwrapper.lines(text, source), position)
+
+    def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
+        """What lines state that a carrier broke and the file does not end."""
+        if self._unwrapper is not None:
+            yield from self._read_inner(self._unwrapper.rest(), position)
+
+    def _read_inner(
+        self, lines: Iterable[tuple[str, str, str]], position: int
+    ) -> Iterator[Evidence | Unread]:
+        for own, text, source in lines:
+            yield from self._read_own(own, text, source, position)
+
+    def _read_own(
+        self, text: str, raw: str, source: str, position: int
+    ) -> Iterator[Evidence | Unread]:
+        """What a line with RocketMQ's head states; `raw`: as it stands in the file."""
         if not text or text.isspace():
             return
-        text = text.removesuffix("\r")
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
+        if raw != text:
+            results = tuple(
+                replace(piece, raw=storable(raw)) if isinstance(piece, Unread) else piece
+                for piece in results
+            )
         self.stats.lines += 1
-        self.note_first_line(text)
+        self.note_first_line(raw)
         if (
             results
             and self.file.kind == CLIENT_LOG
@@ -313,7 +350,7 @@ class FileReader:
             self.stats.local_times += 1
         if results and BROKEN_TEXT.search(text):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
-            results = (unread(source, text, broken),)
+            results = (unread(source, raw, broken),)
         refused = any(isinstance(piece, Unread) for piece in results)
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
@@ -346,8 +383,10 @@ class FileReader:
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)
             return
-        results = parser(text, name, **zone)
-        if PROPERTIES in text and self.file.arguments[0:1] == ("consumerStatus",):
+        of_admin = self.file.kind == ADMIN
+        answer = dashboard_answer(self.file.arguments[0], text, name) if of_admin else None
+        results = parser(text, name, **zone) if answer is None else answer
+        if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)

@@ -9,6 +9,7 @@ from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TO
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
 from rebalance_core.ingest.cluster_context import ClusterContext, of_group, of_masters
 from rebalance_core.ingest.collection import PROXIES
+from rebalance_core.ingest.events.assigned_queues import may_assign, without_assigned
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
@@ -143,6 +144,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     presence = Presence(events)
     events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
     findings += more
+    events, more = without_assigned(group, events, evidence, context)
+    findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
     findings += more
@@ -160,6 +163,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
+    findings += may_assign(group, events, evidence, versions)
     findings += _release_not_told(group, libraries)
     findings += _not_modelled(group, stated)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)

@@ -134,10 +134,12 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 
 def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence | Unread]:
     """All that the lines of one whole log state."""
+    number = 0
     for number, line in enumerate(lines, 1):
         yield from reader.read_line(
             line.decode("utf-8", "replace"), f"{reader.file.name}:{number}", number
         )
+    yield from reader.read_rest(number)
 
 
 def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:

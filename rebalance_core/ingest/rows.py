@@ -14,6 +14,7 @@ ORDER = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
 
 FINDING_IDS = {
+    "INGEST_ASSIGNED_QUEUES": "Lite pull members read what they assign, not what they subscribe.",
     "INGEST_ASSUMED": "A field, parameter or time zone that no file tells was assumed.",
     "INGEST_BROKER_FOLDER_UNCLEAR": "No file tells which broker the files of a folder are of.",
     "INGEST_BROKER_LOG_MISSING": "The log of an expected broker was not collected.",
@@ -27,6 +28,7 @@ FINDING_IDS = {
     "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
     "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads what of it is not modelled.",
     "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",
+    "INGEST_MAY_ASSIGN": "No log tells whether lite pull members divide what they subscribe.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
@@ -41,6 +43,7 @@ FINDING_IDS = {
     "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
+    "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
 }
 """What `ingest` may find, and what it means."""
 

@@ -152,7 +152,7 @@ def collection_evidence(
     whole: dict[str, FileReader] = {}
     for file in collection.files:
         if file.kind != GIVEN_GROUPS:
-            readers = split if file.is_log and not file.gzipped else whole
+            readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
             readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
     evidence = _whole_files(spark, Readers(whole), buckets)
     return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
@@ -168,7 +168,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
     counts = {one.name: one for one in stats}
     for file in collection.files:
         one = counts.get(file.name)
-        in_splits = file.is_log and not file.gzipped
+        in_splits = file.is_log and not file.gzipped and not file.wrapping
         if one is not None and in_splits and file.size - one.line_bytes > LINE_LIMIT:
             refusal = long_line()
             one.rejected += 1

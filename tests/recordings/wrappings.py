@@ -20,6 +20,8 @@ from zoneinfo import ZoneInfo
 
 Files = dict[str, bytes]
 LATE_MS = 7_000
+SHOWN = "Asia/Shanghai"
+"""The zone of a host for which none is said: as that of RocketMQ's own heads."""
 PART = 200
 """Characters after which a runtime breaks a line; the real ones break at 16 KB."""
 
@@ -37,7 +39,7 @@ LOG = re.compile(
 
 
 class Line(NamedTuple):
-    """A line, the parts of its head (None: it has none) and when it was written."""
+    """A line, the parts of its head (None: it has none) and when it was written, in local time."""
 
     text: str
     head: dict[str, str] | None
@@ -53,13 +55,13 @@ class Line(NamedTuple):
 def read(lines: Sequence[str], zone: str | None) -> Iterator[Line]:
     """The lines with their heads; a line without one was written when that before it was."""
     at = datetime(2026, 11, 21, tzinfo=UTC)
-    local = ZoneInfo(zone or "UTC")
+    local, shown = ZoneInfo(zone or "UTC"), ZoneInfo(zone or SHOWN)
     for text in lines:
         found = _OWN.fullmatch(text)
         if found:
             own = local if found["mark"] == "," else _GMT_8
             at = datetime.fromisoformat(found["time"]).replace(tzinfo=own)
-            at += timedelta(milliseconds=int(found["millis"] or 0))
+            at = at.astimezone(shown) + timedelta(milliseconds=int(found["millis"] or 0))
         yield Line(text, found and {k: v or "" for k, v in found.groupdict().items()}, at)
 
 
@@ -163,8 +165,7 @@ def _spring_2_colours(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _local(line: Line, mark: str) -> str:
-    assert line.head is not None
-    return f"{line.head['time']}{mark}{line.head['millis'] or '000'}"
+    return f"{line.at:%Y-%m-%d %H:%M:%S}{mark}{line.at.microsecond // 1000:03d}"
 
 
 def _spring_3(lines: Sequence[Line]) -> Iterator[str]:
@@ -263,7 +264,7 @@ def wrapped_files(files: Files, form: str) -> Files:
     """A collection in memory (names to bytes, unpacked) with each log in that form.
 
     Zones are those of its collection.toml. Where heads show the host's own time and it names none
-    for a log, Asia/Shanghai is added, as RocketMQ's own heads show GMT+8.
+    for a log, `SHOWN` is added.
     """
     settings = tomllib.loads(files.get("collection.toml", b"").decode())
     zones: dict[str, str] = settings.get("time_zones", {})
@@ -286,7 +287,7 @@ def wrapped_files(files: Files, form: str) -> Files:
 
 
 def _with_zones(settings: str, names: Sequence[str]) -> str:
-    lines = "".join(f'"{name}" = "Asia/Shanghai"\n' for name in names)
+    lines = "".join(f'"{name}" = "{SHOWN}"\n' for name in names)
     if "[time_zones]" in settings:
         return re.sub(r"\[time_zones\].*\n", lambda m: m[0] + lines, settings, count=1)
     return f"{settings}\n[time_zones]\n{lines}"

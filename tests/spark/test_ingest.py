@@ -15,7 +15,9 @@ from rebalance_core.process import ingest as process
 from rebalance_core.spark import collection_evidence
 from rebalance_core.spark.ingest import ingest_and_write, ingested_tables
 from rebalance_core.storage.place import place_of
+from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import DATA
+from tests.recordings.wrappings import wrapped_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,6 +87,22 @@ def test_copies_beside_a_rocksdb_have_the_dates_that_a_single_process_finds(
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in ("committed_offsets", "observed_facts", "findings", "rejected"):
             assert_same(done[name], expected.get(name, []), name)
+
+
+@pytest.mark.parametrize("form", ["cri-parts", "spring-3"])
+def test_wrapped_logs_are_those_that_a_single_process_reads(
+    form: str, spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Line numbers too, however small the splits are."""
+    folder = written(wrapped_files(files_of("broker-loss-4.9"), form), tmp_path / form)
+    expected = ingest_collection(folder).tables
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
+    try:
+        with ingested_tables(spark, open_collection(folder)) as done:
+            for name in INGESTED_TABLES:
+                assert_same(done[name], expected.get(name, []), name)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
 
 
 def test_every_table_is_the_one_that_a_single_process_makes(

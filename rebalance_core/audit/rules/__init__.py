@@ -45,6 +45,7 @@ from rebalance_core.audit.rules import (
     restless_passes,
     retry_queues,
     start_offsets,
+    subscription_not_latest,
     suspended,
     topic_gone,
     transient_ownership,
@@ -112,6 +113,7 @@ RULES: tuple[Rule, ...] = (
     held_queues.ZOMBIE,
     held_queues.NOT_PULLING,
     held_queues.EXPIRED,
+    subscription_not_latest.RULE,
     # offsets
     start_offsets.SKIPPED,
     start_offsets.REPLAYED,

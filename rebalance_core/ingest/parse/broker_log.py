@@ -44,6 +44,7 @@ _EMPTIED = (
 )
 _REFUSED = "the consumer's subscription not exist, group: "
 _UNKNOWN = "the consumer's group info not exist, group: "
+_NOT_LATEST = "The broker's subscription is not latest, group: "
 _CORRECTED = "PULL_OFFSET_MOVED:correction offset. topic="
 _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
 _THREW = "], allocate message queue exception. strategy name: "
@@ -96,6 +97,11 @@ def _refused(message: str) -> Fields:
 
 def _unknown(message: str) -> Fields:
     return named(("group",), [message.removeprefix(_UNKNOWN)])
+
+
+def _not_latest(message: str) -> Fields:
+    """``…group: {} {}``: what follows the group is its expression."""
+    return named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
 
 
 def _corrected(message: str) -> Fields:
@@ -156,6 +162,7 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     *(("group_emptied", words, _last_word) for words in _EMPTIED),
     ("no_subscription", _REFUSED, _refused),
     ("group_not_known", _UNKNOWN, _unknown),
+    ("subscription_not_latest", _NOT_LATEST, _not_latest),
     ("offset_corrected", _CORRECTED, _corrected),
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),

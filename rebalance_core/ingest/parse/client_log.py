@@ -10,6 +10,7 @@ from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse.go_and_cpp_logs import NO_BROKER
 from rebalance_core.ingest.parse.java_text import (
     _LONG_MAX,
     between,
@@ -138,7 +139,17 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
     return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
 
 
+def _no_broker(message: str) -> Fields:
+    """Of a Go client, as `Translator` writes it."""
+    queues = message_queues(message)
+    if len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
 TROUBLE_TEMPLATES: tuple[Template, ...] = (
+    ("no_broker", NO_BROKER, _no_broker),
     ("not_in_member_list", _NOT_LISTED, _not_listed),
     ("pull_expired", _EXPIRED, _pull_expired),
     ("allocation_failed", _THREW, _threw),
@@ -196,18 +207,20 @@ def _broker_allocated(message: str) -> Fields:
 
 
 def _committed(message: str) -> Fields:
-    pieces = between(message, message.partition(" ")[0] + " Group: ", " ClientId: ", _UPDATE, "")
+    """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
+    own = message[message.find("Group: ") :]
+    pieces = between(own, "Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
     queues = message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
     offset = -1 if text == "-1" else whole(text, _LONG_MAX)  # -1: nothing to commit yet
-    if len(queues) != 1 or offset is None or not pieces[0] or not pieces[1]:
+    if len(queues) != 1 or offset is None or not pieces[0]:
         return None
     topic, broker, queue_id = queues[0]
     return {
         "group": pieces[0],
-        "client_id": pieces[1],
+        "client_id": pieces[1] or None,
         "topic": topic,
         "broker": broker,
         "queue_id": queue_id,
@@ -246,6 +259,7 @@ def _order_lock(message: str) -> Fields:
 TEMPLATES: tuple[Template, ...] = (
     ("committed", "[persistAll] Group: ", _committed),
     ("committed", "[persist] Group: ", _committed),
+    ("committed", "Group: ", _committed),
     ("allocated", "client " + _ALLOCATED, _allocated),
     ("allocated", _ALLOCATED, _allocated),
     ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),

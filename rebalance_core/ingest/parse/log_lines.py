@@ -230,11 +230,9 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
     head, dash, message = text.partition(" - ")
     if second is None or not dash:
         return None
-    pid = None
-    if mark == ".":
-        start = head.find("[", 24)
-        end = head.find("]", start)
-        pid = head[start + 1 : end] if 0 <= start < end else None
+    start = head.find("[", 24)
+    end = head.find("]", start)
+    pid = head[start + 1 : end] if 0 <= start < end else None
     return LogLine(second + int(millis), message.rstrip("\r"), pid)
 
 

@@ -394,7 +394,7 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
         text: the output of ``consumerStatus -i``.
         results: what `parse_consumer_status` made of it.
     """
-    if text.count(PROPERTIES) != 1:
+    if text.count(PROPERTIES) > 1:
         return None
     facts = (piece for piece in results if isinstance(piece, Fact) and piece.kind == "client")
     own: dict[str, str] = next((fact.values["properties"] for fact in facts), {})

@@ -252,7 +252,7 @@ def test_a_rotated_log_of_a_quiet_time_and_one_of_a_producer_are_no_wrong_files(
     (folder / "brokers" / "a" / "otherdays" / "broker.1.log").write_text(quiet)
     producer = folder / "clients" / "p" / "rocketmq_client.log"
     producer.parent.mkdir(parents=True)
-    producer.write_text(quiet.replace("00 INFO", "00.123 INFO"))
+    producer.write_text(quiet.replace("00 INFO", "00,123 INFO"))
     assert not_understood(ingest_collection(folder)) == set()
     producer.write_text(quiet)  # a server's log among the clients' ones
     assert not_understood(ingest_collection(folder)) == {"clients/p/rocketmq_client.log"}
@@ -428,32 +428,89 @@ def test_what_is_utf_16_is_there_and_not_read(folder: Path, name: str, what: str
 
 
 WRAPPED = {
-    "a container's log in Docker's JSON": '{{"log":"{}\\n","stream":"stdout"}}',
+    "JSON of Docker or a log collector": '{{"log":"{}\\n","stream":"stdout"}}',
     "a container's log as CRI writes it": "2026-11-21T03:28:35.1Z stdout F {}",
-    "the output of kubectl logs --prefix": "[pod/broker-0/broker] {}",
-    "the output of docker compose logs": "broker-a-1  | {}",
-    "a terminal's output with colours": "\x1b[32m{}\x1b[0m",
-    "a container's log with times of its own": "2026-11-21T03:28:35.1Z {}",
-    "a container's log in Loki's JSON": '{{"line":"{}"}}',
-    "": "broker-0 {}",
+    "kubectl logs --prefix": "[pod/broker-0/broker] {}",
+    "docker compose logs": "broker-a-1  | {}",
+    "a terminal's colours": "\x1b[32m{}\x1b[0m",
+    "a time before each line": "2026-11-21T03:28:35.1Z {}",
 }
+JOINS = [JOIN.format(f"c{number}").rstrip() for number in range(3)]
 
 
-@pytest.mark.parametrize("looks_like", WRAPPED)
-def test_a_log_that_something_wrapped_does_not_pass_as_collected(
-    folder: Path, looks_like: str
-) -> None:
-    lines = [JOIN.format(f"c{number}").rstrip() for number in range(3)]
-    wrapped = [WRAPPED[looks_like].format(line) for line in lines]
-    (folder / "brokers" / "a" / "broker.log").write_text("\n".join(wrapped) + "\n")
+def of_rule(done: Ingested, rule: str) -> list[dict[str, Any]]:
+    return [row for row in done.tables["findings"] if row["rule_id"] == rule]
+
+
+@pytest.mark.parametrize("wrapping", WRAPPED)
+def test_a_log_that_something_wrapped_is_read_and_says_so(folder: Path, wrapping: str) -> None:
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text("\n".join(JOINS) + "\n")
+    plain = ingest_collection(folder)
+    log.write_text("\n".join(WRAPPED[wrapping].format(line) for line in JOINS) + "\n")
     done = ingest_collection(folder)
-    assert not_read(done) == [("broker.log", "a", looks_like)]
+    assert joined(done) == joined(plain) == ["c0", "c1", "c2"]
+    assert not_read(done) == []
+    (one,) = of_rule(done, "INGEST_WRAPPED")
+    assert one["evidence"] == {"files": "brokers/a/broker.log", "wrapping": wrapping}
+    assert of_rule(plain, "INGEST_WRAPPED") == []
+
+
+def test_a_log_whose_head_is_not_known_does_not_pass_as_collected(folder: Path) -> None:
+    unknown = [f"broker-0 {line}" for line in JOINS]
+    (folder / "brokers" / "a" / "broker.log").write_text("\n".join(unknown) + "\n")
+    done = ingest_collection(folder)
+    assert not_read(done) == [("broker.log", "a", "")]
     (row,) = done.tables["rejected"]
-    assert (row["source"], row["raw"][:20]) == ("brokers/a/broker.log", wrapped[0][:20])
+    assert (row["source"], row["raw"][:20]) == ("brokers/a/broker.log", unknown[0][:20])
     older = folder / "brokers" / "a" / "otherdays" / "broker.1.log"
     older.parent.mkdir()
     older.write_text("".join(JOIN.format(f"d{number}") for number in range(4)))
     assert not_read(ingest_collection(folder)) == []  # all its files together
+
+
+@pytest.fixture
+def with_name_server(folder: Path) -> Path:
+    (folder / "namesrv").mkdir(exist_ok=True)
+    line = (
+        "2026-11-21 11:28:01 INFO t - new broker registered, 10.0.0.1:10911 HAServer: 10.0.0.1:1\n"
+    )
+    (folder / "namesrv" / "namesrv.log").write_text(line)
+    return folder
+
+
+def test_lines_of_several_containers_do_not_pass_as_collected(with_name_server: Path) -> None:
+    folder = with_name_server
+    lines = [f"broker-{name}-1  | {line}" for line in JOINS for name in "ab"]
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text("\n".join(lines) + "\n")
+    done = ingest_collection(folder)
+    assert [code for code, *_ in not_read(done)] == ["broker.log"]
+    (row,) = done.tables["rejected"]
+    assert "WRONG_FILE" in str(row)
+    assert "broker-a-1 and broker-b-1" in str(row)
+    late = [f"broker-a-1  | {line}" for line in JOINS * 20]
+    log.write_text("\n".join([*late, "broker-b-1  | x", *late]) + "\n")
+    done = ingest_collection(folder)
+    assert joined(done) == ["c0", "c1", "c2"]
+    assert "broker-a-1 and broker-b-1" in str(done.tables["rejected"])
+
+
+def test_a_server_s_log_in_local_time_needs_its_zone(with_name_server: Path) -> None:
+    folder = with_name_server
+    log = folder / "brokers" / "a" / "broker.log"
+    log.write_text("\n".join(line.replace(" INFO", ".123 INFO", 1) for line in JOINS) + "\n")
+    done = ingest_collection(folder)
+    assert [code for code, *_ in not_read(done)] == ["broker.log"]
+    assert "NO_TIME_ZONE" in str(done.tables["rejected"])
+    settings = folder / "collection.toml"
+    zone = '"brokers/a/*" = "Asia/Shanghai"\n'
+    text = settings.read_text()
+    if "[time_zones]\n" in text:
+        settings.write_text(text.replace("[time_zones]\n", f"[time_zones]\n{zone}"))
+    else:
+        settings.write_text(f"{text}\n[time_zones]\n{zone}")
+    assert joined(ingest_collection(folder)) == ["c0", "c1", "c2"]
 
 
 def test_a_client_log_without_a_fact_is_for_information_and_a_foreign_one_a_warning(
@@ -464,13 +521,13 @@ def test_a_client_log_without_a_fact_is_for_information_and_a_foreign_one_a_warn
     log.write_text("2026-11-21 11:28:35,123 INFO RocketmqClient - a producer\n")
     found = ingest_collection(folder).tables["findings"]
     assert [r["severity"] for r in found if r["rule_id"] == "INGEST_STATES_NOTHING"] == ["INFO"]
-    spring = "2026-11-21 11:28:35.123  INFO 1 --- [t] RocketmqClient : suspend this consumer, g\n"
-    log.write_text((spring + "org.x.MQException: no\n\tat a.B.c(D.java:1)\n") * 3)
+    foreign = "11/10/2026 11:28:35 INFO [t] RocketmqClient : suspend this consumer, g\n"
+    log.write_text((foreign + "org.x.MQException: no\n\tat a.B.c(D.java:1)\n") * 3)
     found = ingest_collection(folder).tables["findings"]
     (row,) = (r for r in found if r["rule_id"] == "INGEST_NOT_UNDERSTOOD")
     assert row["severity"] == "WARNING"
     assert "0 of 9 lines" in row["summary"]
-    assert "It begins '2026-11-21 11:28:35.123  INFO 1 ---" in row["summary"]
+    assert "It begins '11/10/2026 11:28:35 INFO [t]" in row["summary"]
     assert not any(r["rule_id"] == "INGEST_STATES_NOTHING" for r in found)
 
 

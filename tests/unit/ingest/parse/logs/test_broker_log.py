@@ -226,6 +226,11 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
             {"group": "crm", "topic": "clicks"},
         ),
         (
+            "The broker's subscription is not latest, group: crm a || b",
+            "subscription_not_latest",
+            {"group": "crm"},
+        ),
+        (
             "the consumer's group info not exist, group: crm",
             "group_not_known",
             {"group": "crm"},

@@ -1,0 +1,195 @@
+"""Answers of RocketMQ's dashboard as JSON: the dump of mqadmin that states the same.
+
+``consumer/consumerConnection.query`` and ``consumer/queryTopicByConsumer.query`` print in their
+``data`` what consumerConnection and ``consumerProgress -s true`` print in tables;
+``consumer/consumerRunningInfo.query`` what consumerStatus writes of one client. ``errMsg`` with
+``CODE: 206`` says that no member is online. Times are epoch milliseconds, so no zone is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.parse.command_output import NOT_ONLINE
+from rebalance_core.ingest.parse.consumer_running_info import client_values
+from rebalance_core.ingest.parse.java_text import count_of, long_of
+from rebalance_core.ingest.parse.json_tables import (
+    Entry,
+    Results,
+    entries,
+    name_of,
+    object_of,
+    read_document,
+)
+
+_CODE = re.compile(r"\bCODE: *(\d+)")
+_QUEUE_LONGS = {
+    "commit_offset": "commitOffset",
+    "cached_messages": "cachedMsgCount",
+    "cached_min_offset": "cachedMsgMinOffset",
+    "cached_max_offset": "cachedMsgMaxOffset",
+    "try_unlock_times": "tryUnlockTimes",
+    "last_lock_ms": "lastLockTimestamp",
+    "last_pull_ms": "lastPullTimestamp",
+    "last_consume_ms": "lastConsumeTimestamp",
+}
+_NO_GROUP = {"consume_type": None, "message_model": None, "consume_from_where": None}
+
+
+def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread] | None:
+    """The facts of the command's dump; None: the text is no such answer.
+
+    Args:
+        command: of mqadmin, by the file's name.
+        text: the file.
+        source: its name.
+    """
+    read = _READERS.get(command)
+    begins = text.lstrip("\ufeff \t\r\n")
+    if read is None or not begins.startswith("{"):
+        return None
+    found: list[bool] = []
+
+    def parse(document: Mapping[str, Any], name: str) -> Results:
+        data = document.get("data") if "status" in document else document
+        code = _CODE.search(str(document.get("errMsg") or ""))
+        if command == "consumerConnection" and code and int(code[1]) == NOT_ONLINE:
+            found.append(True)
+            yield Fact("no_members", None, {"code": NOT_ONLINE}, name)
+        elif data:
+            for piece in read(data, name):
+                found.append(True)
+                yield piece
+
+    results = read_document(text, source, parse)
+    return results if found else None
+
+
+def _connection(data: Any, source: str) -> Results:
+    """``ConsumerConnection`` as JSON."""
+    table = Entry(data, "data")
+    if "connectionSet" not in data:
+        return
+    topics = table.mapping("subscriptionTable")
+    group: dict[str, Any] = {
+        "subscriptions": tuple(
+            (name_of(topic, "topic"), Entry(one, "subscription").text("subString") or "")
+            for topic, one in topics.items()
+        ),
+        "consume_type": table.text("consumeType"),
+        "message_model": table.text("messageModel"),
+        "consume_from_where": table.text("consumeFromWhere"),
+    }
+    members = table.items("connectionSet")
+    for member in members:
+        one = Entry(member, "connection")
+        values = {
+            "client_id": name_of(one.text("clientId"), "clientId"),
+            "client_addr": name_of(one.text("clientAddr"), "clientAddr").removeprefix("/"),
+            "language": one.text("language"),
+            "version": one.text("versionDesc") or str(one.optional_count("version") or 0),
+        }
+        yield Fact("member", None, values | group, source)
+    yield Fact("group_connection", None, {"members": len(members)} | group, source)
+
+
+def _progress(data: Any, source: str) -> Results:
+    """``TopicConsumerInfo``, one a topic, each with its queues and their holders."""
+    if not isinstance(data, list):
+        raise Unreadable(BAD_ENTRY, f"data is {shown(data)}, not a list of topics")
+    total = 0
+    for topic in data:
+        info = Entry(topic, "topic")
+        name = name_of(info.text("topic"), "topic")
+        for queue in info.items("queueStatInfoList"):
+            one = Entry(queue, f"queue of {name}")
+            end, committed = _long(queue, "brokerOffset"), _long(queue, "consumerOffset")
+            holder = one.text("clientInfo") or ""
+            total += end - committed
+            values = {
+                "topic": name,
+                "topic_truncated": False,
+                "broker_name": name_of(one.text("brokerName"), "brokerName"),
+                "broker_name_truncated": False,
+                "queue_id": one.count("queueId"),
+                "broker_offset": end,
+                "consumer_offset": committed,
+                "diff": end - committed,
+                "inflight": None,
+                "last_time_ms": one.optional_long("lastTimestamp") or None,
+                "with_clients": "clientInfo" in queue,
+                "client_ip": holder.partition("@")[0] or None,
+            }
+            yield Fact("queue_progress", None, values, source)
+    yield Fact("progress_total", None, {"name": "diff", "total": float(total)}, source)
+
+
+def _long(queue: Any, name: str) -> int:
+    return long_of(object_of(queue, "queue").get(name), name)
+
+
+def _running(data: Any, source: str) -> Results:
+    """``ConsumerRunningInfo``, whose tables have queues as keys."""
+    info = Entry(data, "data")
+    if "properties" not in data:
+        return
+    properties = {str(key): str(value) for key, value in info.mapping("properties").items()}
+    told = {"queues_told": False}  # as of any answer that a person copied
+    yield Fact("client", None, client_values(properties) | told, source)
+    for one in info.items("subscriptionSet"):
+        topic = Entry(one, "subscription")
+        values = {
+            "topic": name_of(topic.text("topic"), "topic"),
+            "expression": topic.text("subString") or "",
+            "class_filter": bool(topic.flag("classFilterMode")),
+        }
+        yield Fact("client_subscription", None, values, source)
+    yield from entries(info.mapping("mqTable"), source, _of_queue(source, _pulled))
+    yield from entries(info.mapping("mqPopTable"), source, _of_queue(source, _popped))
+
+
+def _of_queue(
+    source: str, read: Callable[[Any], tuple[str, dict[str, Any]]]
+) -> Callable[[Any, Any], Iterator[Fact]]:
+    def fact(key: Any, value: Any) -> Iterator[Fact]:
+        queue = Entry(dict(key) if isinstance(key, tuple) else key, "queue")
+        kind, fields = read(value)
+        number = queue.optional_long("queueId")
+        any_queue = kind == "client_pop_queue" and number == -1
+        values = {
+            "topic": name_of(queue.text("topic"), "topic"),
+            "broker_name": name_of(queue.text("brokerName"), "brokerName"),
+            "queue_id": -1 if any_queue else count_of(number, "queueId"),
+        }
+        yield Fact(kind, None, values | fields, source)
+
+    return fact
+
+
+def _pulled(value: Any) -> tuple[str, dict[str, Any]]:
+    info = Entry(value, "mqTable")
+    return "client_queue", {
+        **{name: _long(value, key) for name, key in _QUEUE_LONGS.items()},
+        "cached_mib": info.optional_long("cachedMsgSizeInMiB"),
+        "locked": bool(info.flag("locked")),
+        "dropped": bool(info.flag("droped")),
+    }
+
+
+def _popped(value: Any) -> tuple[str, dict[str, Any]]:
+    info = Entry(value, "mqPopTable")
+    return "client_pop_queue", {
+        "wait_ack_count": _long(value, "waitAckCount"),
+        "dropped": bool(info.flag("droped")),
+        "last_pop_ms": _long(value, "lastPopTimestamp"),
+    }
+
+
+_READERS: dict[str, Callable[[Any, str], Results]] = {
+    "consumerConnection": _connection,
+    "consumerProgress": _progress,
+    "consumerStatus": _running,
+}

@@ -1,0 +1,162 @@
+"""Logs of Go and C++ clients: what they state, in the words of the Java client's log.
+
+Go's client (rocketmq-client-go 2.x, rlog) logs a message and fields, as JSON or as logrus' text;
+the C++ client (1.x and 2.x, Logging.cpp) a time of its host, a level and a message. Of these a few
+lines state what lines of a Java client do; each becomes that line. All others keep their message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+GO = re.compile(
+    r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'
+    r'|time="[^"]+" level=[a-z]+ msg='
+)
+"""How a Go client's line begins: JSON, or logrus' text."""
+CPP = re.compile(
+    r"\[(?P<year>\d{4})-(?P<month>[A-Z][a-z]{2})-(?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d)"
+    r"\.(?P<fraction>\d+)\]\((?:trace|debug|info|warning|error|fatal)\):"
+)
+"""How a C++ client's line begins (Boost.Log)."""
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_FIELD = re.compile(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S*)')
+_QUEUE = re.compile(r"MessageQueue \[topic=[^\]]+\]")
+_EMPTY_LIST = re.compile(
+    r"\[ERROR\] Get empty consumer IDs\. Consumer Group: (?P<group>\S+), Topic: (?P<topic>\S+)"
+)
+_ALLOCATION = re.compile(
+    r"Allocation result for \[Consumer Group: (?P<group>\S+), Topic: \S+, "
+    r"Current Consumer ID: (?P<client>[^\]]+)\]"
+)
+_CPP_COMMIT = re.compile(
+    r"oneway updateConsumeOffsetToBroker of mq:(?P<queue>MessageQueue \[[^\]]+\]), "
+    r"its offset is:(?P<offset>-?\d+)"
+)
+_CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
+NO_BROKER = "no broker found for mq "
+"""Of a Go client: its routes have no address of the queue's broker, so it does not pull it."""
+
+
+class Translated(NamedTuple):
+    """A line in the words of the Java client.
+
+    Attributes:
+        time: RFC 3339 or epoch of Go; ``yyyy-MM-dd HH:mm:ss.ffffff``, local, of C++; empty: none.
+        message: what the Java client would have said.
+    """
+
+    time: str
+    message: str
+
+
+class Translator:
+    """Reads the lines of one client's log in order.
+
+    A commit names no client, and in C++ no group: they are those that lines before it named, if
+    these named one only.
+    """
+
+    def __init__(self) -> None:
+        self._clients: set[str] = set()
+        self._groups: set[str] = set()
+
+    def line(self, text: str) -> Translated | None:
+        """What the line states; None: it is of neither client."""
+        if GO.match(text):
+            fields = _fields(text)
+            time = str(fields.get("ts") or fields.get("time") or "")
+            return Translated(time, self._of_go(fields)) if fields else None
+        found = CPP.match(text)
+        if found is None or found["month"] not in _MONTHS:
+            return None
+        month = _MONTHS.index(found["month"]) + 1
+        time = f"{found['year']}-{month:02d}-{found['day']} {found['clock']}.{found['fraction']}"
+        return Translated(time, self._of_cpp(text[found.end() :]))
+
+    def _of_go(self, fields: Mapping[str, Any]) -> str:
+        said, group = str(fields["msg"]), str(fields.get("consumerGroup") or "")
+        topic, queue = str(fields.get("topic") or ""), _queue_of(fields)
+        client = str(fields.get("clientID") or "")
+        self._clients |= {client} - {""}
+        if said == "update offset to broker success" and queue:
+            return self._commit(group, queue, fields.get("offset"))
+        if said == "do balance in group failed, get consumer id list failed":
+            return f"doRebalance, {group}, {topic}, get consumer id list failed"
+        if said == "[BUG] ConsumerId not in cidAll":
+            listed = ", ".join(_listed(fields.get("cidAll")))
+            who = fields.get("consumerId") or ""
+            return f"[BUG] ConsumerGroup: {group} The consumerId: {who} not in cidAll: [{listed}]"
+        if said == "remove unnecessary mq because unsubscribed" and queue:
+            what = "truncateMessageQueueNotMyTopic remove unnecessary mq"
+            return f"doRebalance, {group}, {what}, {queue}"
+        for words, java in _STATES:
+            if said.startswith(words):
+                return java + said[len(words) :]
+        return NO_BROKER + queue if said == NO_BROKER.strip() and queue else said
+
+    def _of_cpp(self, said: str) -> str:
+        if found := _EMPTY_LIST.match(said):
+            return f"doRebalance, {found['group']}, {found['topic']}, get consumer id list failed"
+        if found := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
+            named = found.groupdict()
+            self._groups.add(named["group"])
+            self._clients |= {named.get("client") or ""} - {""}
+        elif (found := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
+            return self._commit(*self._groups, found["queue"], found["offset"])
+        return said
+
+    def _commit(self, group: str, queue: str, offset: object) -> str:
+        client = next(iter(self._clients)) if len(self._clients) == 1 else ""
+        return (
+            f"[persistAll] Group: {group} ClientId: {client} updateConsumeOffsetToBroker "
+            f"{queue} {offset}"
+        )
+
+
+_STATES = (
+    ("suspend consumer: ", "suspend this consumer, "),
+    ("resume consumer: ", "resume this consumer, "),
+)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    if not text.startswith("{"):
+        return {name: _unquoted(value) for name, value in _FIELD.findall(text)}
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _unquoted(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    try:
+        return str(json.loads(value))
+    except ValueError:
+        return value[1:-1]
+
+
+def _queue_of(fields: Mapping[str, Any]) -> str:
+    """``MessageQueue`` or ``PullRequest``; JSON may have the queue as an object."""
+    for name in ("MessageQueue", "PullRequest"):
+        value = fields.get(name)
+        if isinstance(value, dict) and value.keys() >= {"topic", "brokerName", "queueId"}:
+            where = f"brokerName={value['brokerName']}, queueId={value['queueId']}"
+            return f"MessageQueue [topic={value['topic']}, {where}]"
+        found = _QUEUE.search(str(value or ""))
+        if found:
+            return found[0]
+    return ""
+
+
+def _listed(value: object) -> list[str]:
+    """Go prints a list as ``[a b]``; JSON has it as one."""
+    return (
+        list(map(str, value)) if isinstance(value, list) else str(value or "").strip("[]").split()
+    )

@@ -1,0 +1,418 @@
+"""Logs that containers, collectors and applications' loggers wrote: each line as RocketMQ's own.
+
+A wrapping is found once a file, in its first lines, and taken off the whole of it. Carriers stand
+around a line (``kubectl logs``, CRI, Docker, Loki, ELK, compose, colours); below them the line has
+RocketMQ's own head, another one with a known date, or one without a date, whose time is then that
+of the carrier. What cannot be told apart for certain stays as it is, and is refused further on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
+from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator
+from rebalance_core.ingest.parse.log_lines import LEVELS, SERVER_ZONE, STACK_LINE
+
+FIRST_LINES = 50
+"""Lines in which a wrapping is looked for."""
+MOST_CARRIERS = 4
+OWN, DATED, DATELESS = "", "another logger's head", "heads without a date"
+OF_GO, OF_CPP = "a Go client's log", "a C++ client's log"
+"""Heads of the lines inside: RocketMQ's Java ones; another with a date; one without, or none at
+all; those of other clients."""
+HEADS = (OWN, DATED, OF_GO, OF_CPP, DATELESS)
+_DAY = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d:\d\d"
+_RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
+_STACK = re.compile(STACK_LINE)
+_LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
+
+
+class Piece(NamedTuple):
+    """What a carrier holds: the text inside and what the carrier says of it.
+
+    Attributes:
+        text: the line or lines inside.
+        time: when the carrier had it, as it is written there; empty: not said.
+        name: whose line it is: pod and container, or service.
+        stream: stdout or stderr, which runtimes cut apart.
+        whole: False: the text goes on in the next piece of the stream.
+        head: level, process and thread, where fields of their own say them.
+    """
+
+    text: str
+    time: str = ""
+    name: str = ""
+    stream: str = ""
+    whole: bool = True
+    head: str = ""
+
+
+_COLOUR = re.compile("\x1b\\[[\\d;]*m")
+_CRI = re.compile(rf"({_RFC_3339}) (stdout|stderr) ([FP])(?::\S*)? (.*)", re.DOTALL)
+_POD = re.compile(r"\[pod/([^\]\s]+)\] (.*)", re.DOTALL)
+_SERVICE = re.compile(rf"(?!{_LEVEL}\b)([A-Za-z][\w.-]*) *\| (.*)", re.DOTALL)
+_TIMED = re.compile(rf"({_RFC_3339})(?: (.*)|)", re.DOTALL)
+_MESSAGES, _TIMES = ("log", "line", "message", "msg"), ("time", "timestamp", "@timestamp", "ts")
+_LEVELS, _THREADS = ("level", "log.level", "severity"), ("thread_name", "thread")
+
+
+def _uncoloured(line: str) -> Piece | None:
+    return Piece(_COLOUR.sub("", line)) if "\x1b[" in line else None
+
+
+def _cri(line: str) -> Piece | None:
+    found = _CRI.fullmatch(line)
+    return found and Piece(found[4], found[1], stream=found[2], whole=found[3] == "F")
+
+
+def _of_pod(line: str) -> Piece | None:
+    found = _POD.fullmatch(line)
+    return found and Piece(found[2], name=found[1])
+
+
+def _of_service(line: str) -> Piece | None:
+    found = _SERVICE.fullmatch(line)
+    return found and Piece(found[2], name=found[1])
+
+
+def _timed(line: str) -> Piece | None:
+    found = _TIMED.fullmatch(line)
+    return found and Piece(found[2] or "", found[1])
+
+
+def json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object that the line is; None for any other line."""
+    if not line.startswith("{"):
+        return None
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _json(line: str) -> Piece | None:
+    """``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
+    fields = json_object(line)
+    if fields is None or GO.match(line):
+        return None
+    source = fields.get("_source")  # as Elasticsearch exports a document
+    fields = source if isinstance(source, dict) else fields
+    key = next((key for key in _MESSAGES if isinstance(fields.get(key), str)), None)
+    if key is None:
+        return None
+    stamp = next(
+        (fields[key] for key in _TIMES if isinstance(fields.get(key), str | int | float)), ""
+    )
+    text, stream = fields[key], fields.get("stream")
+    of_docker = key == "log" and isinstance(stream, str)
+    return Piece(
+        text.removesuffix("\n").removesuffix("\r"),
+        str(stamp),
+        stream=stream if of_docker else "",
+        whole=not of_docker or text.endswith("\n"),
+        head=_head_of(fields),
+    )
+
+
+def _head_of(fields: dict[str, Any]) -> str:
+    level = next((fields[key] for key in _LEVELS if isinstance(fields.get(key), str)), "")
+    if level + " " not in LEVELS:
+        return ""
+    thread = next((fields[key] for key in _THREADS if isinstance(fields.get(key), str)), "main")
+    process = fields.get("pid")
+    return f"{level} {f'[{process}] ' if process else ''}[{thread}]"
+
+
+CARRIERS: dict[str, Callable[[str], Piece | None]] = {
+    "a terminal's colours": _uncoloured,
+    "a container's log as CRI writes it": _cri,
+    "kubectl logs --prefix": _of_pod,
+    "docker compose logs": _of_service,
+    "JSON of Docker or a log collector": _json,
+    "a time before each line": _timed,
+}
+"""What may stand around lines, by its name in findings, in the order in which they are tried."""
+
+_DATE = (
+    rf"(?P<day>\d{{4}}(?P<sign>[-/])\d\d(?P=sign)\d\d)[ T](?P<clock>{_CLOCK})"
+    r"(?:[.,:](?P<fraction>\d{1,9}))?(?P<zone> ?Z\b|[+-]\d\d:?\d\d)?"
+)
+_DATED = re.compile(rf"(?:\[?{_LEVEL} *\]?[ :|-]+|\[[^\]\d]{{1,40}}\] ?)?[\[(]?{_DATE}[\])]?")
+"""A date whose day and month no country writes the other way round, after a level at most."""
+_BARE = re.compile(rf"(?:{_CLOCK}(?:[.,]\d{{1,9}})? +)?(?:\[[^\]]*\] +)?\[?{_LEVEL}\b")
+_SPRING = re.compile(rf" *{_LEVEL} +(?P<pid>\d*) *--- (?:\[[^\]]*\] )+(?P<logger>[^:]*?) *: ")
+_PROCESS = re.compile(rf"\[?{_LEVEL} *\]? +\[(\d+)\] \[")
+_OWN_OF_SERVER = re.compile(rf"{_DAY} {_CLOCK} {_LEVEL} +\S.*? - ")
+_OWN_OF_CLIENT = re.compile(
+    rf"{_DAY} {_CLOCK}(?:,\d{{3}} {_LEVEL} +\S+ - |\.\d{{3}} {_LEVEL} +\[-?\d+\] \[)"
+)
+_HEAD_LIMIT = 250
+"""Characters in which a head ends that has no separator known."""
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """How the lines of a file were kept.
+
+    Attributes:
+        carriers: names in `CARRIERS`, the outermost first.
+        head: of the lines inside: one of `OWN`, `DATED`, `DATELESS`, `OF_GO`, `OF_CPP`.
+        local: heads that are dated name no zone.
+    """
+
+    carriers: tuple[str, ...] = ()
+    head: str = OWN
+    local: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.carriers or self.head)
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (*self.carriers, self.head)))
+
+
+UNWRAPPED = Wrapping()
+"""RocketMQ's own lines, in nothing."""
+
+
+def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
+    """The wrapping of a log, by its first lines.
+
+    Args:
+        lines: the first ones; blank ones do not count.
+        client: of a client's log.
+
+    Raises:
+        Unreadable: `WRONG_FILE`: they are of several containers.
+    """
+    sample = [Piece(line) for line in lines if line.strip()][:FIRST_LINES]
+    carriers: list[str] = []
+    while len(carriers) < MOST_CARRIERS:
+        name = next((name for name in CARRIERS if _carries(name, sample, carriers)), None)
+        if name is None:
+            break
+        carriers.append(name)
+        inner = [(piece, CARRIERS[name](piece.text)) for piece in sample]
+        sample = [_inside(outer, piece) if piece else outer for outer, piece in inner]
+        one_container(Counter(piece.name for piece in sample if piece.name))
+    heads = Counter(_head(piece, client=client) for piece in sample)
+    (head, times), *_ = sorted(((head, heads[head]) for head in HEADS), key=lambda of: -of[1])
+    if not times:
+        return Wrapping(tuple(carriers))
+    dates = [_DATED.match(piece.text) for piece in sample]
+    local = head == DATED and not all(date["zone"] for date in dates if date)
+    return Wrapping(tuple(carriers), head, local)
+
+
+def _carries(name: str, sample: Sequence[Piece], known: Sequence[str]) -> bool:
+    """More than half of the lines stand in it; stack traces may go on outside of it."""
+    if name in known:
+        return False
+    within = [CARRIERS[name](piece.text) is not None for piece in sample]
+    decides = [
+        one or not _STACK.match(piece.text) for one, piece in zip(within, sample, strict=True)
+    ]
+    return 2 * sum(within) > sum(decides)
+
+
+def _inside(outer: Piece, inner: Piece) -> Piece:
+    return inner._replace(
+        time=inner.time or outer.time,
+        name=" ".join(filter(None, (outer.name, inner.name))),
+        stream=outer.stream + inner.stream,
+        whole=outer.whole and inner.whole,
+        head=inner.head or outer.head,
+    )
+
+
+def one_container(names: Counter[str]) -> None:
+    """Refuse lines of several containers: which of them is meant nobody can tell.
+
+    Raises:
+        Unreadable: there are two.
+    """
+    if len(names) > 1:
+        first, second, *_ = sorted(names)
+        why = f"holds lines of several containers, as {first} and {second}: collect one a file"
+        raise Unreadable(WRONG_FILE, why)
+
+
+def _head(piece: Piece, *, client: bool) -> str | None:
+    if (_OWN_OF_CLIENT if client else _OWN_OF_SERVER).match(piece.text):
+        return OWN
+    if _DATED.match(piece.text):
+        return DATED
+    if client and GO.match(piece.text):
+        return OF_GO
+    if client and CPP.match(piece.text):
+        return OF_CPP
+    bare = piece.head or _BARE.match(piece.text.lstrip(" "))
+    return DATELESS if piece.time and bare else None
+
+
+@dataclass
+class Unwrapper:
+    """Gives the lines of one file as RocketMQ writes them, in order.
+
+    Attributes:
+        wrapping: of the file.
+        words: what messages of ours begin with.
+        client: of a client's log.
+        to_server: a server's local time (``yyyy-MM-dd HH:mm:ss``) as epoch ms.
+    """
+
+    wrapping: Wrapping
+    words: Sequence[str]
+    client: bool
+    to_server: Callable[[str], int | None]
+    _begun: dict[str, tuple[Piece, str]] = field(default_factory=dict)
+    _names: Counter[str] = field(default_factory=Counter)
+    _message: re.Pattern[str] = field(init=False)
+    _translator: Translator = field(default_factory=Translator)
+
+    def __post_init__(self) -> None:
+        words = "|".join(map(re.escape, sorted(set(self.words), key=len, reverse=True)))
+        self._message = re.compile(rf".{{0,{_HEAD_LIMIT}}}?(?:^|(?<=[\s\]:|)>-]))(?={words})")
+
+    def lines(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
+        """The lines that end with this one of the file.
+
+        Yields:
+            the line with RocketMQ's head, the line as it stands in its carrier, and the source at
+            which it begins.
+
+        Raises:
+            Unreadable: the line is another container's than those before.
+        """
+        piece = Piece(text.removesuffix("\r"))
+        for name in self.wrapping.carriers:
+            inner = CARRIERS[name](piece.text)
+            piece = piece if inner is None else _inside(piece, inner)
+        if piece.name and piece.name not in self._names:
+            self._names[piece.name] += 1
+            one_container(self._names)
+        begun, where = self._begun.pop(piece.stream, (None, source))
+        if begun is not None:
+            piece = piece._replace(text=begun.text + piece.text, time=begun.time)
+        if piece.whole:
+            yield from self._inner(piece, where)
+        else:
+            self._begun[piece.stream] = piece, where
+
+    def rest(self) -> Iterator[tuple[str, str, str]]:
+        """As `lines`, those of which the file does not have the end."""
+        for piece, where in self._begun.values():
+            yield from self._inner(piece, where)
+        self._begun.clear()
+
+    def _inner(self, piece: Piece, source: str) -> Iterator[tuple[str, str, str]]:
+        for number, line in enumerate(piece.text.split("\n")):
+            bare = line.removesuffix("\r")
+            own = bare if number else self._own(piece._replace(text=bare))
+            yield own, bare, source
+
+    def _own(self, piece: Piece) -> str:
+        """The line with RocketMQ's head, if it has one to put in its place."""
+        text, style = piece.text, self.wrapping.head
+        if style == OWN or _head(piece, client=self.client) in (OWN, None):
+            return text
+        date = _DATED.match(text)
+        if date:
+            return self._dated(text, date)
+        if style in (OF_GO, OF_CPP):
+            return self._translated(text)
+        at = moment(piece.time) if style == DATELESS else None
+        if at is None:
+            return text
+        if piece.head and not _BARE.match(text.lstrip(" ")):
+            text = f"{piece.head} - {text}"
+        return self._written(at, None, text, 0)
+
+    def _translated(self, text: str) -> str:
+        of_java = self._translator.line(text)
+        if of_java is None:
+            return text
+        seconds, _, fraction = of_java.time.partition(".")
+        if self.wrapping.head == OF_CPP:
+            return f"{seconds},{_millis(fraction)} INFO wrapped - {of_java.message}"
+        at = moment(of_java.time)
+        return text if at is None else f"{_gmt_8(at, millis=True)} INFO wrapped - {of_java.message}"
+
+    def _dated(self, text: str, date: re.Match[str]) -> str:
+        day, millis = date["day"].replace("/", "-"), _millis(date["fraction"])
+        local = f"{day} {date['clock']}"
+        if date["zone"]:
+            at = moment(f"{day}T{date['clock']}.{millis}{date['zone'].strip()}")
+            return text if at is None else self._written(at, None, text, date.end())
+        if self.client:
+            return self._written(None, f"{local},{millis}", text, date.end())
+        at_ms = self.to_server(local)
+        if at_ms is None:
+            return text
+        return self._written(datetime.fromtimestamp(at_ms / 1000, UTC), None, text, date.end())
+
+    def _written(self, at: datetime | None, local: str | None, text: str, begin: int) -> str:
+        process, message = self._split(text, begin)
+        if at is not None:
+            local = _gmt_8(at, millis=self.client)
+        return f"{local} INFO {f'[{process}] ' if process else ''}wrapped - {message}"
+
+    def _split(self, text: str, begin: int) -> tuple[str, str]:
+        """The process, where the head names it, and the message."""
+        spring = _SPRING.match(text, begin)
+        if spring:
+            return spring["pid"], text[spring.end() :]
+        process = _PROCESS.match(text[begin:].lstrip())
+        dash = text.find(" - ", begin, begin + _HEAD_LIMIT)
+        ours = self._message.match(text, begin)
+        ends = [dash + 3] if dash >= 0 else []
+        ends += [ours.end()] if ours else []
+        return process[1] if process else "", text[min(ends, default=begin) :].lstrip()
+
+
+def _gmt_8(at: datetime, *, millis: bool) -> str:
+    local = at.astimezone(SERVER_ZONE)
+    return f"{local:%Y-%m-%d %H:%M:%S}" + (f".{local.microsecond // 1000:03d}" if millis else "")
+
+
+def _millis(fraction: str | None) -> str:
+    """A line without them counts from the end of its second: so much was so by then."""
+    return f"{fraction:0<3}"[:3] if fraction else "999"
+
+
+_EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
+"""Parts of a second that an epoch time of so many digits counts."""
+
+
+def moment(text: str) -> datetime | None:
+    """The moment of a carrier's time: RFC 3339 with its zone, or an epoch time; else None.
+
+    One in whole seconds counts from their end, as `_millis`.
+
+    >>> moment("2026-11-21T03:28:55.123456789Z"), moment("1795231735135")
+    (datetime.datetime(2026, 11, 21, 3, 28, 55, 123456, tzinfo=datetime.timezone.utc), \
+datetime.datetime(2026, 11, 21, 3, 28, 55, 135000, tzinfo=datetime.timezone.utc))
+    """
+    digits, _, fraction = text.partition(".")
+    if digits.isascii() and digits.isdecimal():
+        unit = _EPOCH_UNITS.get(len(digits))
+        if unit is None:
+            return None
+        micros = int(digits) * 1_000_000 // unit + int(f"{fraction:0<6}"[:6] or "0") * (unit == 1)
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if "." not in text and "," not in text:
+        at = at.replace(microsecond=999_000)
+    return at.astimezone(UTC) if at.tzinfo else None

@@ -1,0 +1,253 @@
+"""What is taken off a log, what head is put in its place, and what stays as it is."""
+
+import json
+
+import pytest
+
+from rebalance_core.ingest.fact import Unreadable
+from rebalance_core.ingest.parse.log_lines import Clock, zone_named
+from rebalance_core.ingest.parse.wrapped_lines import (
+    DATED,
+    DATELESS,
+    OF_CPP,
+    OF_GO,
+    UNWRAPPED,
+    Unwrapper,
+    moment,
+    wrapping_of,
+)
+
+SERVER = "2026-11-21 11:28:55 INFO HeartbeatThread_2 - new consumer connected, group: g"
+CLIENT = "2026-11-21 11:28:54.663 INFO  [7] [main] [o.a.r#?:?] - suspend this consumer, g"
+WORDS = ("suspend this consumer, ", "new consumer connected, group: ", "no broker found for mq ")
+
+
+def inside(*lines: str, client: bool = True, zone: str = "UTC") -> list[str]:
+    wrapping = wrapping_of(lines, client=client)
+    unwrapper = Unwrapper(wrapping, WORDS, client, Clock(zone_named(zone)).second_ms)
+    found = [own for line in lines for own, _, _ in unwrapper.lines(line, "f")]
+    return found + [own for own, _, _ in unwrapper.rest()]
+
+
+def test_rocketmqs_own_lines_are_in_nothing() -> None:
+    assert wrapping_of([SERVER], client=False) is not None
+    assert wrapping_of([SERVER], client=False) == UNWRAPPED
+    for line in (CLIENT, "2026-11-21 03:35:58,356 INFO RocketmqClient - suspend this consumer, g"):
+        assert wrapping_of([line], client=True) == UNWRAPPED
+        assert inside(line) == [line]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "2026-11-21 11:28:54.663  INFO 7 --- [main] RocketmqClient : ",
+        "2026-11-21 11:28:54.663  INFO 7 --- [app] [ main] o.a.r.Client : ",
+        "2026-11-21 11:28:54.663 [main] INFO  RocketmqClient - ",
+        "2026-11-21 11:28:54,663 level:INFO [main] ",
+        "[2026-11-21 11:28:54,663] [INFO ] [main] - ",
+        "2026/11/21 11:28:54.663 INFO main ",
+        "2026-11-21T11:28:54.663 INFO (main) ",
+        "INFO  | 2026-11-21 11:28:54.663 | main | ",
+        "[main] 2026-11-21 11:28:54:663 INFO RocketmqClient: ",
+    ],
+)
+def test_heads_of_applications_loggers(head: str) -> None:
+    (line,) = inside(head + "suspend this consumer, g")
+    assert line.startswith("2026-11-21 11:28:54,663 INFO ")
+    assert line.endswith("wrapped - suspend this consumer, g")
+
+
+def test_a_message_that_quotes_one_of_ours_is_not_ours() -> None:
+    for head in ("2026-11-21 11:28:54.663 INFO 7 --- [m] x : ", "2026/11/21 11:28:54 INFO m - "):
+        (line,) = inside(head + "got: suspend this consumer, g")
+        assert line.endswith("wrapped - got: suspend this consumer, g")
+
+
+def test_a_line_without_milliseconds_counts_from_the_end_of_its_second() -> None:
+    (line,) = inside("2016-05-16 14:39:24 INFO Thread_1 - suspend this consumer, g")
+    assert line == "2016-05-16 14:39:24,999 INFO wrapped - suspend this consumer, g"
+
+
+def test_the_process_of_spring_boots_head_is_kept() -> None:
+    (line,) = inside("2026-11-21T03:28:54.663Z  INFO 20078 --- [main] x : suspend this consumer, g")
+    assert line == "2026-11-21 11:28:54.663 INFO [20078] wrapped - suspend this consumer, g"
+
+
+def test_dates_that_can_be_read_two_ways_stay() -> None:
+    for date in ("11/10/2026 11:28:54.663", "10.11.2026 11:28:54", "Nov 10, 2026 11:28:54 AM"):
+        line = f"{date} INFO main - suspend this consumer, g"
+        assert wrapping_of([line], client=True) == UNWRAPPED
+        assert inside(line) == [line]
+
+
+def test_a_time_without_a_date_and_without_a_carrier_stays() -> None:
+    line = "11:28:54.663 [main] INFO RocketmqClient - suspend this consumer, g"
+    assert inside(line) == [line]
+    carried = f"2026-11-21T03:28:54.663000000Z {line}"
+    assert wrapping_of([carried], client=True).head == DATELESS
+    assert inside(carried) == ["2026-11-21 11:28:54.663 INFO wrapped - suspend this consumer, g"]
+
+
+def test_the_line_s_own_time_counts_where_it_has_one() -> None:
+    late = "2026-11-21T09:00:00.000000000Z stdout F "
+    assert inside(late + SERVER, client=False) == [SERVER]
+
+
+def test_parts_of_a_line_are_joined_by_stream() -> None:
+    at = "2026-11-21T03:28:55.000000000Z"
+    lines = [
+        f"{at} stdout P {SERVER[:40]}", f"{at} stderr F warning", f"{at} stdout F {SERVER[40:]}",
+        f"{at} stdout P {SERVER[:60]}",
+    ]  # fmt: skip
+    assert inside(*lines, client=False) == ["warning", SERVER, SERVER[:60]]
+
+
+def test_a_joined_line_has_the_number_of_its_first_part() -> None:
+    parts = (SERVER[:30], SERVER[30:] + "\n")
+    lines = [
+        json.dumps({"log": p, "stream": "stdout", "time": "2026-11-21T03:28:55Z"}) for p in parts
+    ]
+    unwrapper = Unwrapper(wrapping_of(lines, client=False), WORDS, False, lambda text: None)
+    assert [*unwrapper.lines(lines[0], "f:1"), *unwrapper.lines(lines[1], "f:2")] == [
+        (SERVER, SERVER, "f:1")
+    ]
+
+
+def test_a_message_of_several_lines_goes_on_below_its_head() -> None:
+    line = (
+        '{"@timestamp":"2026-11-21T03:28:54.663Z","message":"suspend this consumer, g\\n\\tat x",'
+        '"level":"INFO","thread_name":"main"}'
+    )
+    assert inside(line) == [
+        "2026-11-21 11:28:54.663 INFO wrapped - suspend this consumer, g", "\tat x",
+    ]  # fmt: skip
+
+
+def test_stack_traces_do_not_hide_a_form() -> None:
+    head = "2026-11-21T11:28:54.663+08:00  WARN 1 --- [main] x : execute the pull request exception"
+    stack = [
+        "org.apache.rocketmq.client.MQBrokerException: CODE: 24",
+        *["\tat x.Y.z(Y.java:1)"] * 9,
+    ]
+    assert wrapping_of([head, *stack], client=True).head == DATELESS
+
+
+def test_lines_of_several_containers_are_refused() -> None:
+    for lines in (
+        ["[pod/a-0/main] x", "[pod/b-0/main] x"],
+        ["broker-a-1  | x", "broker-b-1  | x"],
+    ):
+        with pytest.raises(Unreadable, match="several containers"):
+            wrapping_of(lines, client=False)
+    first = ["broker-a-1  | x"] * 60
+    unwrapper = Unwrapper(wrapping_of(first, client=False), (), False, lambda text: None)
+    assert [*unwrapper.lines(first[0], "f:1")]
+    with pytest.raises(Unreadable, match="broker-a-1 and broker-b-1"):
+        [*unwrapper.lines("broker-b-1  | x", "f:2")]
+
+
+def test_a_server_s_local_time_is_read_by_its_zone() -> None:
+    line = "2026-11-21 03:28:55.123 INFO main - new consumer connected, group: g"
+    wrapping = wrapping_of([line], client=False)
+    assert wrapping.head == DATED
+    assert wrapping.local
+    assert inside(line, client=False) == [
+        "2026-11-21 11:28:55 INFO wrapped - new consumer connected, group: g"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [
+        ("1795231735", 999), ("1795231735.5", 1_500), ("1795231735135", 1_135),
+        ("1795231735135000000", 1_135), ("2026-11-21T03:28:55.135Z", 1_135),
+        ("2026-11-21T11:28:55+08:00", 1_999),
+    ],
+)  # fmt: skip
+def test_times_of_carriers(text: str, millis: int) -> None:
+    at = moment(text)
+    assert at is not None
+    assert round(at.timestamp() * 1000) - 1_795_231_734_000 in (millis, millis + 1)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-11-21 03:28:55", "17952317351"])
+def test_what_is_no_time(text: str) -> None:
+    assert moment(text) is None
+
+
+def test_go_in_json_and_in_logrus_text() -> None:
+    of_json = (
+        '{"level":"warn","ts":1795231734.663,"msg":"no broker found for mq",'
+        '"PullRequest":"MessageQueue [topic=T, brokerName=b, queueId=0]"}'
+    )
+    of_text = (
+        'time="2026-11-21T03:28:54.663Z" level=warning msg="no broker found for mq" '
+        'MessageQueue="MessageQueue [topic=T, brokerName=b, queueId=0]"'
+    )
+    for line in (of_json, of_text):
+        assert wrapping_of([line], client=True).head == OF_GO
+        assert inside(line) == [
+            "2026-11-21 11:28:54.663 INFO wrapped - no broker found for mq "
+            "MessageQueue [topic=T, brokerName=b, queueId=0]"
+        ]
+
+
+def test_what_a_go_client_says_of_itself() -> None:
+    begin = 'time="2026-11-21T03:28:54.663Z" level=info msg='
+    queue = "MessageQueue [topic=T, brokerName=b, queueId=0]"
+    commit = (
+        f'{begin}"update offset to broker success" MessageQueue="{queue}" consumerGroup=g offset=8'
+    )
+    found = inside(
+        commit,
+        f'{begin}"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=g topic=T',
+        commit,
+        f'{begin}"do balance in group failed, get consumer id list failed" consumerGroup=g topic=T',
+        f'{begin}"[BUG] ConsumerId not in cidAll" cidAll="[a b]" consumerGroup=g consumerId=c',
+        f'{begin}"suspend consumer: g"',
+    )
+    assert [line.partition(" - ")[2] for line in found] == [
+        f"[persistAll] Group: g ClientId:  updateConsumeOffsetToBroker {queue} 8",
+        "MessageQueue do balance done",
+        f"[persistAll] Group: g ClientId: 1.1.1.1@7 updateConsumeOffsetToBroker {queue} 8",
+        "doRebalance, g, T, get consumer id list failed",
+        "[BUG] ConsumerGroup: g The consumerId: c not in cidAll: [a, b]",
+        "suspend this consumer, g",
+    ]
+
+
+def test_what_a_cpp_client_says_of_itself() -> None:
+    begin = "[2026-Nov-21 11:28:54.663768](info):"
+    queue = "MessageQueue [topic=T, brokerName=b, queueId=0]"
+    lines = [
+        f"{begin}DefaultMQPushConsumerImpl:g start",
+        f"{begin}Allocation result for [Consumer Group: g, Topic: T, Current Consumer ID: c@1] is",
+        f"{begin}oneway updateConsumeOffsetToBroker of mq:{queue}, its offset is:8",
+        f"{begin}[ERROR] Get empty consumer IDs. Consumer Group: g, Topic: T",
+    ]
+    assert wrapping_of(lines, client=True).head == OF_CPP
+    *_, commit, empty = inside(*lines)
+    at = "2026-11-21 11:28:54,663 INFO wrapped - "
+    assert (
+        commit == f"{at}[persistAll] Group: g ClientId: c@1 updateConsumeOffsetToBroker {queue} 8"
+    )
+    assert empty == f"{at}doRebalance, g, T, get consumer id list failed"
+
+
+def test_a_commit_of_which_nobody_says_the_group_states_nothing() -> None:
+    begin = "[2026-Nov-21 11:28:54.663768](info):"
+    commit = (
+        f"{begin}oneway updateConsumeOffsetToBroker of mq:MessageQueue [topic=T], its offset is:8"
+    )
+    groups = [f"{begin}DefaultMQPushConsumerImpl:{group} start" for group in ("g", "h")]
+    assert not any("[persistAll]" in line for line in inside(*groups, commit))
+
+
+def test_nested_carriers() -> None:
+    line = f"[pod/b-0/main] 2026-11-21T03:28:55.000000000Z \x1b[32m{SERVER}\x1b[0m"
+    assert inside(line, client=False) == [SERVER]
+
+
+def test_a_name_with_colours_in_a_log_without_them_stays() -> None:
+    lines = [SERVER, f"{SERVER}\x1b[31m", SERVER]
+    assert inside(*lines, client=False) == lines
