@@ -54,6 +54,7 @@ class AuditRun:
         overloads: by broker, from when to when it dropped events of its connections.
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
+        returned: brokers that are down by the events and yet go on, and since when they are down.
     """
 
     start_ms: int
@@ -68,6 +69,7 @@ class AuditRun:
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)
+    returned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,8 @@ def _covered(
         gap = gap_of(case, MEMBERS, begin, None) or gap_of(case, CAUSES, begin, begin)
     if gap is not None:
         return _unknown(result, gap.reason, gap_text(gap), settled_by(gap))
-    unshown = [] if result.verdict == DIFFERS else _unshown(case, prediction, observed)
+    agrees = result.verdict != DIFFERS and case.run.coverage.known
+    unshown = _unshown(case, prediction, observed) if agrees else []
     if unshown:
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
         what = (

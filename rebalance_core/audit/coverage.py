@@ -66,6 +66,10 @@ class Coverage:
     client_holes: tuple[tuple[str, int, int], ...] = ()
     name_servers_ms: int | None = 0
 
+    def ends(self, broker: str) -> int:
+        """When the broker's log ends; 0: none was collected."""
+        return max((one.to_ms for one in self.brokers.get(broker, ())), default=0)
+
     def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
         """The first time of which no log of the broker tells; None: there is none.
 

@@ -30,7 +30,7 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
-CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
+CLIENT_LOG, OFFSETS, RETURNED = "rocketmq_client.log", "consumerOffset.json", "return"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,10 @@ RULE_NEEDS = {
             "REBALANCE_STORM", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST", "OFFSET_ROLLBACK",
             "OFFSETS_FELL_BACK", "LOCK_WAIT", "INCONSISTENT_TAGS", "POP_ORDER_BLOCKED",
             "MEMBER_LISTS_DIFFER", "QUEUES_NOT_READ", "MEMBERS_MULTIPLIED",
-            "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK",
-            "OWNERSHIP_DIFFERS_DUPLICATE_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
+            "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK_HELD",
+            "OWNERSHIP_DIFFERS_TWIN_CLIENT_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
             "OWNERSHIP_DIFFERS_UNEXPLAINED", "COMMITS_ABOVE_END",
+            "STUCK_ORDER_LOCK",
         ),
         CAUSES,
     ),
@@ -174,6 +175,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
 
 def unlogged(case: GroupCase) -> Gap | None:
     """A member that came or went without a line: so may others, and other lines may be missing."""
+    if not case.run.coverage.known:
+        return None
+    back = sorted(group_brokers(case) & case.run.returned.keys())
+    if back:
+        return Gap(NOT_COVERED, back[0], case.run.returned[back[0]], None, kind=RETURNED)
     rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
@@ -258,6 +264,8 @@ def gap_text(gap: Gap) -> str:
     """The gap in words."""
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
+    if gap.kind == RETURNED and gap.from_ms is not None:
+        return f"{gap.host} went down at {utc(gap.from_ms)}, goes on, and no log has its return"
     log = f"the {gap.kind} of {gap.host}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"

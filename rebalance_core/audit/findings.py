@@ -42,6 +42,7 @@ from rebalance_core.audit.rules.cluster import (
     SLAVE_NOT_READABLE,
     broker_flaps,
     down_brokers,
+    going_on,
     master_outages,
     name_servers_differ,
     slaves_not_readable,
@@ -149,7 +150,12 @@ def run_cluster_rules(
         for row in facts
         if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
     }
-    run = replace(run, masters=masters, coverage=coverage_of(coverage, folders))
+    covered = coverage_of(coverage, folders)
+    signs = {broker: covered.ends(broker) for broker in down}
+    for row in dumps:
+        if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
+            signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
+    run = replace(run, masters=masters, coverage=covered, returned=going_on(events, signs))
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
