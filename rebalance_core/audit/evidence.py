@@ -165,7 +165,9 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if ADMIN in needs.roles and last_ms is None:
-        return unlogged(case) or _members_gap(case)
+        return unlogged(case) or _members_gap(case) or _outage_gap(case)
+    if ADMIN in needs.roles:
+        first_ms = None  # who is a member, and of what, is what all lines so far left
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
@@ -237,6 +239,18 @@ def _members_gap(case: GroupCase) -> Gap | None:
         gap = case.run.coverage.gap(broker, begin, end or 0, down=end is None or broker in answered)
         if gap is not None and not (broker in answered and gap.reason == LOG_BEGINS):
             return gap
+    return None
+
+
+def _outage_gap(case: GroupCase) -> Gap | None:
+    """A broker whose master was gone when its logs ended: it may be back since."""
+    end = newest_dump_ms(case)
+    for broker in sorted(group_brokers(case) & case.run.masters.keys()):
+        outages = case.run.masters[broker]
+        if end is not None and outages and outages[-1].up_ms is None:
+            gap = case.run.coverage.gap(broker, end, end)
+            if gap is not None and gap.reason == LOG_ENDED:
+                return gap
     return None
 
 

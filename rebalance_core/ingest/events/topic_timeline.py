@@ -288,7 +288,9 @@ class TopicTimeline:
             old = piece.values.get("old", piece.values)
             self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
         if piece.kind == "topic_updated" and state.highest is not None:
-            # a topic that shrank keeps the files of its queues
+            # a topic that shrank keeps the files of its queues; a line before may have been lost
+            old = piece.values.get("old", {})
+            state.highest = max(state.highest, old.get("read", 0), old.get("write", 0))
             highest = max(state.highest, config.read, config.write)
             self._new_queues(piece, range(state.highest, highest))
             state.highest = highest

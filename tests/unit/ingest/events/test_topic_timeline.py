@@ -53,6 +53,16 @@ def test_queues_that_come_back_are_not_new() -> None:
     assert len(topic_tables("T", pieces, CONTEXT)["queue_offsets"]) == 4
 
 
+def test_queues_that_a_lost_line_made_are_not_new_with_the_next_line() -> None:
+    six = FOUR | {"read": 6, "write": 6}
+    pieces = [
+        said(5, "topic_created", **FOUR),
+        said(20, "topic_updated", **(FOUR | {"read": 8, "write": 8, "old": six})),
+    ]
+    offsets = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
+    assert [r["queue_id"] for r in offsets if r["observed_ms"] > 20_000] == [6, 7]
+
+
 def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_for_new() -> None:
     pieces = [said(9, "topic_updated", **(FOUR | {"old": FOUR | {"read": 2, "write": 2}}))]
     assert configs(*pieces) == [(1_000, 2, "OBSERVED"), (9_500, 4, None)]
