@@ -33,7 +33,9 @@ LONG = (
     "tests/unit/test_layers.py",
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""
-LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | {"recordings": "conformance"}
+LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | dict.fromkeys(
+    ("cases", "degraded", "recordings"), "conformance"
+)
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply, and
 # take Spark's classes as they are (a seventh of the time that a short job takes).

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from rebalance_core.audit.coverage import Coverage
 from rebalance_core.contracts.ledger import BROKER, QUEUE
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.queue import is_retry_topic
@@ -51,6 +52,9 @@ class AuditRun:
             the tables are of no collection, and what they do not have was not committed.
         log_ends: when the broker.log of each broker that is up ends, where one was collected.
         overloads: by broker, from when to when it dropped events of its connections.
+        down: brokers that are down at the end.
+        coverage: of which times the brokers' logs tell.
+        returned: brokers that are down by the events and yet go on, and since when they are down.
     """
 
     start_ms: int
@@ -63,6 +67,9 @@ class AuditRun:
     offsets_ms: Mapping[str, int] | None = None
     log_ends: Mapping[str, int] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    down: frozenset[str] = frozenset()
+    coverage: Coverage = field(default_factory=Coverage)
+    returned: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

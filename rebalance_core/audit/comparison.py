@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
-from rebalance_core.audit.completeness import LOG_SILENT_MS
+from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import (
     CLASSES,
     DUPLICATE_ID,
@@ -27,7 +27,17 @@ from rebalance_core.audit.dumps import (
     is_system_group,
     letting_go,
     proxy_answers,
+    queue_of,
     unreadable_topics,
+)
+from rebalance_core.audit.evidence import (
+    CAUSES,
+    MEMBERS,
+    gap_of,
+    gap_text,
+    settled_by,
+    shown_brokers,
+    unlogged,
 )
 from rebalance_core.audit.observations import (
     COMMAND_MS,
@@ -36,6 +46,7 @@ from rebalance_core.audit.observations import (
     NOT_TOLD,
     ClientObservation,
     Observation,
+    QueueObservation,
     Unheld,
     Untold,
     address_of,
@@ -61,10 +72,11 @@ from rebalance_core.audit.subscriptions import (
     strategy_is_known,
 )
 from rebalance_core.model.events import BROKER_DOWN
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import (
     ASSIGNED,
+    COMPARISON_FAILED,
     DIFFERS,
     EQUAL,
     ERROR,
@@ -72,6 +84,7 @@ from rebalance_core.model.verdicts import (
     INFO,
     LOG_ENDED,
     NO_DUMP,
+    NOT_COVERED,
     OFFLINE,
     REASONS,
     SHARED,
@@ -103,6 +116,8 @@ class ComparisonResult:
         unsettled: what differed in the last round inside a window, the latest after its change.
         unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
         untold: members of the last round that did not tell their queues; None: all did.
+        lacking: what was not looked at, where that is why it is UNKNOWN, in words; settled_by: the
+            file or command that would settle it.
     """
 
     verdict: str
@@ -115,6 +130,8 @@ class ComparisonResult:
     unsettled: Unsettled | None = None
     unheld: tuple[Unheld, ...] = ()
     untold: Untold | None = None
+    lacking: str = ""
+    settled_by: str = ""
 
 
 def compare(case: GroupCase) -> ComparisonResult:
@@ -134,6 +151,7 @@ def _judged(case: GroupCase) -> ComparisonResult:
     result = _compared(case, prediction, observed)
     if result.verdict == DIFFERS and _may_assign(case):
         return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
+    result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
     if result.reason != STATIC_TOPIC and not _depends_on_missing(
         case
@@ -215,6 +233,61 @@ def _compared(
     )
 
 
+def _covered(
+    case: GroupCase,
+    prediction: Prediction,
+    observed: list[Observation],
+    result: ComparisonResult,
+) -> ComparisonResult:
+    """The result, UNKNOWN where what was collected does not tell enough to say it."""
+    if result.verdict not in (EQUAL, SHARED, DIFFERS):
+        return result
+    gap = unlogged(case)
+    if gap is None and result.verdict == DIFFERS:
+        begin = result.last_round_ms
+        gap = gap_of(case, MEMBERS, begin, None) or gap_of(case, CAUSES, begin, begin)
+    if gap is not None:
+        return _unknown(result, gap.reason, gap_text(gap), settled_by(gap))
+    agrees = result.verdict != DIFFERS and case.run.coverage.known
+    unshown = _unshown(case, prediction, observed) if agrees else []
+    if unshown:
+        names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
+        what = (
+            f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
+        )
+        how = f"Dump consumerProgress -s true -g {case.consumer_group}, and keep all of its output."
+        return _unknown(result, NOT_COVERED, what, how)
+    return result
+
+
+def _unknown(
+    result: ComparisonResult, reason: str, lacking: str, settled_by: str
+) -> ComparisonResult:
+    return ComparisonResult(
+        UNKNOWN, reason, result.observations, result.dumped_ms, result.last_round_ms,
+        lacking=lacking, settled_by=settled_by,
+    )  # fmt: skip
+
+
+def _unshown(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> list[MessageQueue]:
+    """Queues with a predicted owner that no dump of the last round has, nor the owner's own."""
+    round_ = last_round(observed)
+    begin, at_ms = round_[0].at_ms, round_[-1].at_ms
+    shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
+    for rows in progress_dumps(case):
+        if begin <= rows[0]["first_ms"] <= at_ms:
+            shown |= {queue_of(row) for row in rows}
+    told = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
+    return sorted(
+        queue
+        for row in case.rows("ownership")
+        if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
+        if (queue := queue_of(row)) not in shown and not prediction.owners(queue, at_ms) <= told
+    )
+
+
 def _none_told(case: GroupCase) -> bool:
     """True if the group was dumped, and none of its members told its queues."""
     return bool(silent_members(case)) or any(unheard(case, one) for one in progress_dumps(case))
@@ -279,7 +352,7 @@ def _logged_until(case: GroupCase) -> int | None:
 
 def _brokers(case: GroupCase) -> set[str]:
     owned = {row["broker_name"] for row in case.owned}
-    return owned | {row["broker_name"] for row in case.rows("topics")}
+    return owned | {row["broker_name"] for row in case.rows("topics")} | shown_brokers(case)
 
 
 def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
@@ -419,12 +492,14 @@ def comparison_findings(
             ),
         )
     if result.verdict == UNKNOWN:
+        lacking = f" ({result.lacking})" if result.lacking else ""
         yield (
             COMPARISON_RULES[UNKNOWN],
             Finding(
-                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}.",
+                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}{lacking}.",
                 {"reason": result.reason},
                 last_ms=result.dumped_ms,
+                remedy=settling(case, result),
             ),
         )
     yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
@@ -436,6 +511,37 @@ def comparison_findings(
     offsets = Offsets(case)
     for (why, topic), differences in sorted(grouped.items()):
         yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
+
+
+_SETTLED_BY = {
+    NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
+    OWNERS_NOT_TOLD: "Dump consumerStatus -g {group} while its members answer; clients that tell "
+    "nobody which queues they hold have it in their own logs alone.",
+    ASSIGNED: "Nothing: the applications know which queues they assigned.",
+    STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
+    INCOMPLETE: "Copy the broker.log of {brokers}.",
+    LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
+    STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
+    "parameters in consumer_groups.jsonl.",
+    SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
+    SYSTEM: "Nothing: it is not audited.",
+    COMPARISON_FAILED: "Report the finding RULE_FAILED.",
+}
+
+
+def settling(case: GroupCase, result: ComparisonResult) -> str | None:
+    """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
+    if result.verdict != UNKNOWN:
+        return None
+    if result.settled_by:
+        return result.settled_by
+    missing = sorted(_brokers(case) & case.run.missing)
+    ends = {b: ms for b, ms in case.run.log_ends.items() if b in _brokers(case)}
+    return _SETTLED_BY[result.reason].format(
+        group=case.consumer_group,
+        brokers=listed(missing) or "each broker",
+        ended=min(ends, key=lambda broker: ends[broker], default="each broker"),
+    )
 
 
 def _difference(

@@ -10,9 +10,18 @@ from typing import Any
 
 from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, listed, plural
 from rebalance_core.ingest.fact import shown
+from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, LOG_ENDED, NO_DUMP, STALE_DUMP
+from rebalance_core.model.verdicts import (
+    ERROR,
+    INFO,
+    LOG_BEGINS,
+    LOG_ENDED,
+    NO_DUMP,
+    NOT_COVERED,
+    STALE_DUMP,
+)
 
 # What is missing of a collection, as findings: incomplete is never green.
 
@@ -36,6 +45,24 @@ COLLECTION_INCOMPLETE = Rule(
     "Find out why the file was not copied or the command failed; collect again.",
     about=BROKER,
 )
+
+
+COVERAGE_UNKNOWN = Rule(
+    "COVERAGE_UNKNOWN",
+    INFO,
+    "The tables have no coverage, as an older ingest wrote none: of which times the files tell is "
+    "not known, so all of them count as whole.",
+    "coverage",
+    "Ingest the collection again.",
+)
+
+
+def no_coverage() -> Finding:
+    """The finding on tables without coverage."""
+    return Finding(
+        "The tables have no coverage: of which times the files tell is not known, and all count "
+        "as whole."
+    )
 
 
 def missing_brokers(
@@ -152,7 +179,8 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
     for row in rows:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
-        like = details["looks_like"], "" if details["lines"] == "0" else "read"
+        cut = CUT_OFF in details["why"]
+        like = details["looks_like"], "cut" if cut else "" if details["lines"] == "0" else "read"
         alike.setdefault((details["what"], place, *like), []).append(row)
     for (what, place, looks_like, read), files in sorted(alike.items()):
         details = files[0]["details"]
@@ -162,10 +190,14 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
         else:
             subject = f"{plural(len(files), 'file')} of {what} ({names})"
         how = "cannot be read"
-        if details["understood"] != "0":
+        if read == "cut":
+            how = "is cut off" if len(files) == 1 else "are cut off"
+        elif details["understood"] != "0":
             how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
         it = "it" if len(files) == 1 else "the first"
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
+        if read == "cut":
+            why = f": {it} {details['why'].removeprefix(CUT_OFF.partition(': ')[0] + ': it ')}"
         evidence = {"files": listed(row["source"] for row in files), "why": details["why"]}
         yield _incomplete(
             f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
@@ -234,7 +266,9 @@ def old_collection(run: AuditRun, not_before_ms: int | None) -> Iterator[Finding
 _WORDS = {
     NO_DUMP: "without a dump of who holds its queues, though others have one",
     STALE_DUMP: "without a recent dump of who holds its queues",
+    LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
     LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    NOT_COVERED: "of whose members or owners part was not looked at",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""
@@ -244,7 +278,7 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     """The finding for the groups of which something is missing.
 
     Args:
-        reason: `NO_DUMP`, `STALE_DUMP`, `LOG_ENDED` or `UNASKED`.
+        reason: a key of `_WORDS`.
         count: how many groups.
         names: the first of them.
     """
@@ -287,8 +321,6 @@ CLUSTER_KINDS = (
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
 BROKER_STARTED: one for each start."""
-LOG_SILENT_MS = MINUTE_MS
-"""A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
 def audit_run_of(
@@ -351,6 +383,7 @@ def audit_run_of(
         offsets_ms=offsets if collected else None,
         log_ends=log_ends,
         overloads=overloads,
+        down=down,
     )
     return run, findings
 

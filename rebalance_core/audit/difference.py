@@ -124,7 +124,12 @@ class Allocations:
 
     def _owners(self, strategy: str, topic: str, clients: tuple[str, ...]) -> Owners:
         """Owners of every queue of the topic; empty where the strategy cannot divide them."""
-        queues = self.prediction.queues(topic, self._at_ms)
+        return self.divided(strategy, self.prediction.queues(topic, self._at_ms), clients)
+
+    def divided(
+        self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> Owners:
+        """Owners of these queues, divided among these clients; empty as above."""
         if not queues or not clients:
             return {}
         try:
@@ -153,6 +158,7 @@ class Explanations:
         self._at_ms = at_ms
         self.other_strategy = cache(self._other_strategy)
         self.older_view = cache(self._older_view)
+        self.shorter_list = cache(self._shorter_list)
         self._by_lists = cache(self._allocated_by_lists)
 
     @cached_property
@@ -212,6 +218,38 @@ class Explanations:
                 continue
             if self._allocates(name, topic, live):
                 return name
+        return ""
+
+    def _shorter_list(self, topic: str) -> str:
+        """What is left out of the queues or members if the group's own strategy then gives every
+        held queue to its holder, and no other one to anybody; empty: nothing explains them so.
+
+        Left out is a broker, a member, the queues that no dump lists, or those that were added.
+        """
+        live = self._live.get(topic, {})
+        held = {queue: holder for queue, holder in live.items() if holder}
+        used = {row["strategy"] for row in self._case.rows("memberships")}
+        if len(set(held.values())) < FOREIGN_CLIENTS or len(used) != 1:
+            return ""
+        strategy, members = min(used), self._allocations.members
+        if self._allocates(strategy, topic, held):
+            return ""
+        queues = self._prediction.queues(topic, self._at_ms)
+        highest = max(queue.queue_id for queue in held)
+        shorter = {
+            f"{name}'s queues": [queue for queue in queues if queue.broker_name != name]
+            for name in sorted({queue.broker_name for queue in queues})
+        } | {
+            "queues that no dump lists": [queue for queue in queues if queue in live],
+            f"queues above {highest}": [queue for queue in queues if queue.queue_id <= highest],
+        }
+        lists = [(left_out, known, members) for left_out, known in shorter.items()]
+        for left_out in sorted(set(members)):
+            lists.append((left_out, queues, tuple(one for one in members if one != left_out)))
+        for left_out, known, clients in lists:
+            owners = self._allocations.divided(strategy, known, clients)
+            if owners and all(fits(live[q] or None, owners.get(q, ())) for q in live):
+                return f"as {strategy} divides the topic without {left_out}"
         return ""
 
     def _allocates(self, strategy: str, topic: str, live: Mapping[MessageQueue, str]) -> bool:
@@ -288,8 +326,8 @@ CLASSES = {
     DUPLICATE_ID: "two processes with one client id answer in turns, or one was just lost",
     LOCK: "the order lock of the queue is still with another client, or not yet granted",
     FOREIGN: "the live owners are those of another strategy than the group's",
-    STALE: "the client still holds what it should have had before a change, or by another "
-    "broker's list of members",
+    STALE: "the client still holds what it should have had before a change, by another broker's "
+    "list of members, or by a list without a broker or a member",
     UNEXPLAINED: "none of these",
 }
 
@@ -382,6 +420,9 @@ def _reasons(
         if before is not None:
             yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
     note = explanations.other_list(one.queue, one.live)
+    if note:
+        yield STALE, note
+    note = explanations.shorter_list(one.queue.topic)
     if note:
         yield STALE, note
     name = explanations.other_strategy(one.queue.topic)

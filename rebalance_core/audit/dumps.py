@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
 from rebalance_core.model.queue import (
     POP_RETRY_MARKS,
@@ -201,8 +202,16 @@ def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, lis
 
 
 def broker_answers(case: GroupCase) -> list[Row]:
-    """Members as brokers list them, and empty lists: rows whose client_id is None."""
-    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
+    """Members as brokers list them, and empty lists: rows whose client_id is None.
+
+    Without those of outputs that are cut off: who does not stand there may be a member.
+    """
+    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    rows = [
+        row
+        for row in case.rows("observed_members")
+        if row["asked_broker"] is not None and not (cut and file_of(row["source"]) in cut)
+    ]
     return rows + [_nobody(fact, fact["broker_name"]) for fact in case.facts("GROUP_AT_BROKER")
                    if fact["broker_name"] and _is_empty(fact)]  # fmt: skip
 

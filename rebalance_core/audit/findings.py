@@ -13,14 +13,19 @@ from rebalance_core.audit.comparison import (
     ComparisonResult,
     compare,
     comparison_findings,
+    settling,
 )
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
+    COVERAGE_UNKNOWN,
     UNASKED,
     audit_run_of,
     incomplete_groups,
+    no_coverage,
 )
+from rebalance_core.audit.coverage import coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
     Acceptance,
     accept,
@@ -37,6 +42,7 @@ from rebalance_core.audit.rules.cluster import (
     SLAVE_NOT_READABLE,
     broker_flaps,
     down_brokers,
+    going_on,
     master_outages,
     name_servers_differ,
     slaves_not_readable,
@@ -51,8 +57,10 @@ from rebalance_core.model.events import BROKER_EVENTS
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
     ERROR,
+    LOG_BEGINS,
     LOG_ENDED,
     NO_DUMP,
+    NOT_COVERED,
     STALE_DUMP,
     SYSTEM,
     UNKNOWN,
@@ -69,6 +77,7 @@ RULE_FAILED = Rule(
 
 ALL_RULES: tuple[Rule, ...] = (
     COLLECTION_INCOMPLETE,
+    COVERAGE_UNKNOWN,
     *COMPARISON_RULES.values(),
     *RULES,
     NAME_SERVERS_DIFFER,
@@ -111,6 +120,7 @@ def run_cluster_rules(
     broker_events: Iterable[Mapping[str, Any]],
     stale_hours: float,
     not_before_ms: int | None = None,
+    coverage: Iterable[Mapping[str, Any]] = (),
 ) -> tuple[AuditRun, list[Row]]:
     """The audit run's view of the cluster, and the findings on the cluster as a whole.
 
@@ -120,10 +130,14 @@ def run_cluster_rules(
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
+        coverage: what the files can tell of.
     """
     facts, given = list(facts), list(broker_events)
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
-    run, missing = audit_run_of(facts, dumps, down_brokers(events), stale_hours, not_before_ms)
+    dumps, coverage = list(dumps), list(coverage)
+    newest = max((row["last_ms"] for row in dumps), default=0)
+    down = down_brokers(events) if name_servers_tell(coverage, newest) else frozenset[str]()
+    run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
@@ -131,7 +145,19 @@ def run_cluster_rules(
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
-    run = replace(run, masters=masters)
+    folders = {
+        row["broker_name"]: row["details"]["folders"].split(", ")
+        for row in facts
+        if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
+    }
+    covered = coverage_of(coverage, folders)
+    signs = {broker: covered.ends(broker) for broker in down}
+    for row in dumps:
+        if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
+            signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
+    run = replace(run, masters=masters, coverage=covered, returned=going_on(events, signs))
+    if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
+        rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
 
@@ -146,14 +172,17 @@ def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: in
     """
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE_DUMP, LOG_ENDED, UNASKED)
-        if reason in unknown and (compared or reason in (LOG_ENDED, UNASKED))
+        for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
+        if reason in unknown and (compared or reason not in (NO_DUMP, STALE_DUMP))
     ]
+
+
+MISSING_REASONS = (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED)
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in (NO_DUMP, STALE_DUMP, LOG_ENDED):
+    if verdict["verdict"] == UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
@@ -180,8 +209,12 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        known = result.reason == SYSTEM
-        return result, [] if known else list(comparison_findings(case, result))
+        if result.reason == SYSTEM:
+            return result, []
+        found = comparison_findings(case, result)
+        return result, [
+            (rule, one) for rule, each in found for one in without_evidence(rule, case, [each])
+        ]
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
             _failed("The comparison", case, error)
@@ -192,7 +225,7 @@ def _by_rule(rule: Rule, case: GroupCase) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in rule.find(case)]
+        return [(rule, one) for one in without_evidence(rule, case, rule.find(case))]
     except Exception as error:  # as above
         return [_failed(rule.rule_id, case, error)]
 
@@ -215,6 +248,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "members": len(case.members),
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
+        "settled_by": settling(case, result),
     }
 
 
@@ -260,15 +294,21 @@ class ClusterRows:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
         dumps: the newest dump by command and broker.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        coverage: what its files can tell of.
     """
 
     facts: list[Row] = field(default_factory=list)
     dumps: list[Row] = field(default_factory=list)
     broker_events: list[Row] = field(default_factory=list)
+    coverage: list[Row] = field(default_factory=list)
 
 
 def cluster_rows(
-    spans: Iterable[Row], facts: Iterable[Row], dumps: Iterable[Row], broker_events: Iterable[Row]
+    spans: Iterable[Row],
+    facts: Iterable[Row],
+    dumps: Iterable[Row],
+    broker_events: Iterable[Row],
+    coverage: Iterable[Row] = (),
 ) -> dict[str, ClusterRows]:
     """The rows by cluster.
 
@@ -277,6 +317,7 @@ def cluster_rows(
         facts: observed facts of `completeness.CLUSTER_KINDS`.
         dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
         broker_events: `BROKER_EVENT_COLUMNS` of clusters that have a span.
+        coverage: rows of the table.
     """
     clusters = {
         row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
@@ -289,6 +330,8 @@ def cluster_rows(
         clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
     for row in broker_events:
         clusters[row["cluster"]].broker_events.append(row)
+    for row in coverage:
+        clusters.setdefault(row["cluster"], ClusterRows()).coverage.append(row)
     return clusters
 
 
@@ -343,7 +386,12 @@ def cluster_findings(
     brokers: set[str | None] = set()
     for cluster, known in clusters.items():
         runs[cluster], found = run_cluster_rules(
-            known.facts, known.dumps, known.broker_events, stale_hours, not_before_ms
+            known.facts,
+            known.dumps,
+            known.broker_events,
+            stale_hours,
+            not_before_ms,
+            known.coverage,
         )
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
         findings += [{"cluster": cluster} | row for row in found]

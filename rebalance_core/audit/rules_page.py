@@ -1,6 +1,7 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
-from rebalance_core.audit.case import BROKER, QUEUE, Rule
+from rebalance_core.audit.case import BROKER, PERSISTENT_MS, QUEUE, Rule
+from rebalance_core.audit.evidence import ADMIN, ITSELF, RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.audit.known_issues import KnownIssue, known_issues
 from rebalance_core.ingest.rows import OF_A_BROKER
@@ -98,8 +99,17 @@ def rules_page() -> str:
         "`DOUBLE_OWNER` and `QUEUES_NOT_READ` tell what dumps show, `FROZEN_GROUP` topics without "
         "a readable queue.",
         "",
-        "| id | severity | meaning | seen by | what to do |",
-        "|---|---|---|---|---|",
+        "Beside what it is seen by, a rule needs evidence that covers its time (table "
+        "[coverage](data-dictionary.md#coverage)): MEMBERS, who the members are, by the brokers' "
+        "logs, or for what holds at the end by a whole consumerConnection of each broker whose log "
+        "was collected; EVENTS, the brokers' logs meanwhile; CAUSES, these and "
+        f"{PERSISTENT_MS // 1000} s "
+        "before. Where it is missing, or where members came or went without a line, the finding is "
+        "INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED) and its remedy "
+        "names the file that would settle it.",
+        "",
+        "| id | severity | meaning | seen by | needs | what to do |",
+        "|---|---|---|---|---|---|",
         *map(_row, ALL_RULES),
         "",
         "## Known issues",
@@ -129,9 +139,19 @@ def _about(what: str) -> str:
 
 
 def _row(rule: Rule) -> str:
-    cells = (rule.meaning, rule.seen_by, rule.remedy)
+    cells = (rule.meaning, rule.seen_by, _needs(rule), rule.remedy)
     text = " | ".join(cell.replace("|", "\\|") for cell in cells)
     return f"| `{rule.rule_id}` | {rule.severity} | {text} |"
+
+
+def _needs(rule: Rule) -> str:
+    needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
+    if not needs.roles:
+        return ""
+    words = ["MEMBERS" if ADMIN in needs.roles else "CAUSES" if needs.before_ms else "EVENTS"]
+    words += ["logs of clients without a hole"] if needs.clients else []
+    words += ["consumerOffset.json copied before"] if needs.offsets else []
+    return ", ".join(words)
 
 
 def _issue(issue: KnownIssue) -> str:

@@ -383,6 +383,8 @@ def _write(
         record.seconds,
         carrier.name,
         changes.counts if changes else None,
+        found.not_looked_at(),
+        found.unknown(),
     )
 
 
@@ -403,19 +405,21 @@ def _page(
         worst,
         audited.rows_of_groups(worst),
         audited.shown_changes(changes, request.redaction),
-        _notes(request, audited.truncated(), rejected),
+        _notes(request, audited.truncated(), rejected, audited.result.not_looked_at()),
         request.now_ms,
     )
     return render_page(report)
 
 
 def _notes(
-    request: AuditRequest, truncated: Sequence[str], rejected: Mapping[str, int]
+    request: AuditRequest, truncated: Sequence[str], rejected: Mapping[str, int], not_seen: str
 ) -> list[str]:
     notes = [
         f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
         for one in request.expired
     ]
+    if not_seen:
+        notes.append(not_seen)
     if truncated:
         notes.append(
             f"Which findings of {', '.join(truncated)} are new is not known: the previous run "

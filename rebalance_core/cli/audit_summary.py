@@ -38,6 +38,8 @@ def audit_facts(
     seconds: float,
     run_on: str,
     changes: Mapping[str, int] | None = None,
+    not_seen: str = "",
+    unknown: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -50,11 +52,15 @@ def audit_facts(
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
         changes: findings by state since the previous run; None: none was named.
+        not_seen: what was not looked at, in one sentence a cluster.
+        unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
     """
     found = {
         **verdict,
         "changes": None if changes is None else dict(changes),
         "top_findings": [asdict(one) for one in top],
+        "not_looked_at": not_seen,
+        "unknown": [dict(one) for one in unknown],
         "rejected": dict(rejected),
     }
     return result_facts("audit", output, found, seconds, run_on, exit_code)
@@ -80,6 +86,8 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     if facts["changes"] is not None:
         states = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
         lines.append("changes   " + (_counts(states) or "none"))
+    if facts["not_looked_at"]:
+        lines += wrap(facts["not_looked_at"], WIDTH, subsequent_indent=" " * 10)
     if facts["rejected"]:
         lines.append("not read  " + not_read(facts["rejected"]))
     for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):

@@ -12,7 +12,7 @@ from rebalance_core.contracts.ledger import (
     REJECTED,
     SIMULATED_TABLES,
 )
-from rebalance_core.contracts.observed import OBSERVED_TABLES
+from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
@@ -22,14 +22,15 @@ CONTRACT_VERSION = 3
 """Columns are only added; readers accept this version and the one before, and refuse newer ones."""
 
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
+COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}
 
 INGESTED_TABLES: dict[str, Table] = (
-    INPUT_TABLES | OBSERVED_TABLES | {REJECTED.name: REJECTED} | FINDING_TABLES
+    INPUT_TABLES | OBSERVED_TABLES | COVERAGE_TABLES | {REJECTED.name: REJECTED} | FINDING_TABLES
 )
 """Everything `ingest` writes."""
 
 AUDITED_TABLES: dict[str, Table] = (
-    LEDGER_TABLES | FINDING_TABLES | {GROUP_VERDICTS.name: GROUP_VERDICTS}
+    LEDGER_TABLES | FINDING_TABLES | {GROUP_VERDICTS.name: GROUP_VERDICTS} | COVERAGE_TABLES
 )
 """Everything `audit` writes."""
 
@@ -48,6 +49,7 @@ __all__ = [
     "ALL_TABLES",
     "AUDITED_TABLES",
     "CONTRACT_VERSION",
+    "COVERAGE_TABLES",
     "FINDING_TABLES",
     "INGESTED_TABLES",
     "INPUT_TABLES",

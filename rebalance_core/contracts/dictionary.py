@@ -2,6 +2,7 @@
 
 from rebalance_core.contracts import (
     CONTRACT_VERSION,
+    COVERAGE_TABLES,
     FINDING_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
@@ -20,7 +21,7 @@ from rebalance_core.contracts.published import RUNS
 SECTIONS = (
     ("Input tables", INPUT_TABLES),
     ("Ledger tables", LEDGER_TABLES),
-    ("Observed tables", OBSERVED_TABLES),
+    ("Observed tables", OBSERVED_TABLES | COVERAGE_TABLES),
     ("Findings", FINDING_TABLES),
     ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
     ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),

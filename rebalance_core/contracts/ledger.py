@@ -53,6 +53,7 @@ GROUP_VERDICTS = Table(
         members INT processes that are members at the end
         dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
         unasked ARRAY<STRING> brokers that were not asked for the group's members
+        settled_by? STRING of UNKNOWN the one file or command that would settle it
         """,
         verdict=tuple(VERDICTS),
     ),

@@ -68,6 +68,37 @@ OBSERVED_FACTS = Table(
     required=False,
 )
 
+ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
+FROM_START = "begins with the start of the broker"
+"""Note of a broker's log before which there is nothing to tell."""
+
+COVERAGE = Table(
+    "coverage",
+    "What the files of one kind of one host can tell of: a stretch of a log, or the moment of a "
+    "store or dump. What no row covers was not looked at.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        host STRING the folder of its files; of mqadmin's output `mqadmin`
+        role STRING {allowed}
+        kind STRING kind of file, as `_run.json` has it
+        from_ms? BIGINT first line, or when it was written, epoch ms UTC; null: not known
+        to_ms? BIGINT last line; of a store or dump as from_ms
+        lines BIGINT lines (of a document: rows) that were read
+        understood BIGINT those that were understood
+        facts BIGINT what they state
+        complete BOOLEAN whole: false: cut off, refused, or not readable to its end
+        clock_offset_ms? BIGINT how far its clock is behind the others; null: not known
+        time_zone? STRING the zone that its times are read in; null: they are epoch times
+        note? STRING what is special; why it is not complete
+        """,
+        role=ROLES,
+    ),
+    key=("cluster", "host", "role", "kind", "from_ms"),
+    required=False,
+    since=3,
+)
+
 _OTHER_KINDS = (
     FactKind("COLLECTED", "the collection as a whole: start_ms, end_ms"),
     FactKind("EXPECTED_BROKER", "collection.toml expects this broker"),
@@ -77,7 +108,8 @@ _OTHER_KINDS = (
         "what was collected of a broker, its first and last statement (a store: copy): file "
         "(log, store), name (broker.log, lock.log, topics.json, …), files, facts (a log with 0: "
         "its time is not known and is the collection's end); of broker.log also until_ms (time of "
-        "its last line) and unreadable (files of which the end could not be read)",
+        "its last line), unreadable (files of which the end could not be read) and folders (whose "
+        "logs speak for the broker)",
     ),
     FactKind(
         "BROKER_STORE",
@@ -97,14 +129,16 @@ _OTHER_KINDS = (
         "one output of mqadmin on a group, topic or broker (client_id: the file of that "
         "client): command, rows, rejected (lines not understood), error (empty: none was "
         "printed), proxy (where one was asked), queues_told (of a client's consumerStatus: false "
-        "where it ends before its queues or among them)",
+        "where it ends before its queues or among them), cut_off (true where the output ends too "
+        "early)",
         MOMENTS,
     ),
     FactKind(
         "NOT_READ",
         "a dump or store that is there, is not empty and states nothing, or a server's log (all "
         "its files together) of which under half the lines are understood, or a file that was "
-        "refused before it was read: what (the command of a dump; store; broker.log; "
+        "refused before it was read, or a dump that is cut off (understood: what is left of it): "
+        "what (the command of a dump; store; broker.log; "
         "namesrv.log; proxy.log), name (of the name server), lines, understood, why (the first "
         "refusal), first_line, looks_like (what the file seems to be instead)",
     ),

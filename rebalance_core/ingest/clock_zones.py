@@ -111,7 +111,7 @@ def in_step(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
     return [
         replace(
             one,
-            shift_ms=shifts[one.name],
+            shift_ms=one.shift_ms + shifts[one.name],
             first_ms=None if one.first_ms is None else one.first_ms + shifts[one.name],
             last_ms=None if one.last_ms is None else one.last_ms + shifts[one.name],
         )

@@ -16,6 +16,7 @@ from rebalance_core.ingest.broker_folders import (
     switched,
     without_graceful_stops,
 )
+from rebalance_core.ingest.collection import PROXIES, TOPICS
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
@@ -41,6 +42,7 @@ class BrokerHistory:
     addresses: Mapping[str, str]
     end_ms: int
     mode_stores: set[tuple[str, int, str]] = field(default_factory=set)
+    topic_stores: set[tuple[str, int, str]] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     versions: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
@@ -61,10 +63,8 @@ class BrokerHistory:
                 if since_ms <= at_ms:  # it may have been upgraded between two dumps
                     self.versions[v["broker_name"]] = version
                     self._version_ms[v["broker_name"]] = at_ms
-        elif piece.kind == "request_modes":
-            at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
-            if folder is not None and folder.speaks(at_ms):
-                self.mode_stores.add((folder.broker_name, at_ms, piece.source))
+        elif piece.kind in ("request_modes", "store_copied"):
+            self._read_store(piece, folder)
         elif piece.at_ms is None:
             return
         elif piece.kind == "broker_starting" and folder is not None:
@@ -82,6 +82,17 @@ class BrokerHistory:
             address = v["address"]
             places = {f.place for f in self.folders.values() if address in f.addresses}
             self._ended(places, piece.at_ms, piece.source)
+
+    def _read_store(self, piece: Evidence, folder: BrokerFolder | None) -> None:
+        """Note a store that was read whole: what it has no entry of was not there."""
+        at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
+        if folder is None or not folder.speaks(at_ms):
+            return
+        store = folder.broker_name, at_ms, piece.source
+        if piece.kind == "request_modes":
+            self.mode_stores.add(store)
+        elif piece.values["store"] == TOPICS and piece.values["whole"]:
+            self.topic_stores.add(store)
 
     def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
         """Since when its log, whose first statement is this old, tells what happens there.
@@ -199,6 +210,7 @@ class ClusterContext:
             no file tells it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
+        topic_stores: the same of each topics.json, by time.
         proxies: what files tell of each.
         resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
@@ -230,6 +242,7 @@ class ClusterContext:
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     static_topics: Mapping[str, str] = field(default_factory=dict)
+    topic_stores: tuple[tuple[str, int, str], ...] = ()
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -252,6 +265,13 @@ class ClusterContext:
     def tells_since(self, at_ms: int) -> bool:
         """True if whatever happened at any broker since then stands in a log that was collected."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
+
+    def starts_at(self, piece: Evidence) -> list[int]:
+        """When the broker or proxy in whose log the piece stands started, epoch ms."""
+        if piece.source.startswith(PROXIES):
+            place = PROXIES + piece.source.removeprefix(PROXIES).partition("/")[0]
+            return [at_ms for at_ms, _ in self.proxies.starts.get(place, ())]
+        return [at_ms for at_ms, _ in self.starts.get(piece.place, ())]
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
         """True while slaves alone answer for the broker."""
@@ -393,6 +413,7 @@ def cluster_context(
         modes_at_end(pieces, replicas, end_ms),
         _resets(pieces),
         {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
+        tuple(sorted(history.topic_stores, key=lambda store: store[1])),
     )
 
 

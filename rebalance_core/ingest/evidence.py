@@ -25,7 +25,7 @@ from rebalance_core.ingest.collection import (
     TOPICS,
     CollectedFile,
 )
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 
 EVERYTHING = ("", "all")
@@ -42,7 +42,8 @@ def dump_fact(
     """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
     and of a client's answer queues_told.
 
-    ``rejected`` counts what was not understood: with any, a missing row may have been there.
+    ``rejected`` counts what was not understood: with any, a missing row may have been there; of an
+    output that is cut_off some are missing.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
@@ -55,6 +56,9 @@ def dump_fact(
         "rows": sum(kind not in _NO_ROWS for kind in kinds),
         "rejected": len(results) - len(kinds),
         "error": _error(results),
+        "cut_off": any(
+            isinstance(piece, Unread) and piece.code == UNPARSABLE_DOCUMENT for piece in results
+        ),
     }
     if command == "consumerConnection" and file.place:
         values["group"] = argument

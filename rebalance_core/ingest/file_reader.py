@@ -28,6 +28,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import (
+    UNPARSABLE_DOCUMENT,
     WRONG_FILE,
     Fact,
     Unread,
@@ -163,6 +164,10 @@ _STACK = re.compile(STACK_LINE)
 FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
+CHANGED = "changed"
+"""A mark: a member came, and a broker told the others."""
+MOST_MARKS = 200
+STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -214,6 +219,31 @@ class FileStats:
     """The same, the most."""
     shift_ms: int = 0
     """What was added to the times of a file that is off by a zone."""
+    first_line_at: str = ""
+    """The time of a log's first line with a head, as `last_line`."""
+    steps: dict[str, int] = field(default_factory=dict)
+    """Of a log the lines with a head in each 10 s, as it is written there."""
+    local_heads: bool = False
+    """A log of a client has lines with the time of its host's zone."""
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    """Moments that a broker and a client both log, by what happened; the first ones."""
+    cut_off: str = ""
+    """Why a document is not whole; empty: nothing shows that it is not."""
+
+    def mark(self, name: str, at_ms: int) -> None:
+        """Keep one moment that another host logs, too."""
+        if name in self.marks or len(self.marks) < MOST_MARKS:
+            times = self.marks.setdefault(name, [])
+            if len(times) < MOST_MARKS:
+                times.append(at_ms)
+
+    def count_head(self, text: str) -> None:
+        """Count one line with a head, by the text of its time."""
+        at = text[:SECOND_CHARACTERS]
+        self.last_line = max(self.last_line, at)
+        self.first_line_at = min(self.first_line_at or at, at)
+        self.steps[at[:STEP_CHARACTERS]] = self.steps.get(at[:STEP_CHARACTERS], 0) + 1
+        self.local_heads |= text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
 
     def count_gap(self, gap_ms: int) -> None:
         """Count one epoch time beside a local one."""
@@ -322,7 +352,7 @@ class FileReader:
         refused = any(isinstance(piece, Unread) for piece in results)
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
-            self.stats.last_line = max(self.stats.last_line, text[:SECOND_CHARACTERS])
+            self.stats.count_head(text)
         stack = STACK if _STACK.match(text) else FOREIGN
         self.line = FOREIGN if refused else HEADED if headed else stack
         self.stats.count_line(self.line)
@@ -360,6 +390,10 @@ class FileReader:
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
         self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
+        self.stats.cut_off = next(
+            (p.message for p in results if isinstance(p, Unread) and p.code == UNPARSABLE_DOCUMENT),
+            "",
+        )
         if self.file.kind == ADMIN:
             self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)
@@ -400,6 +434,7 @@ class FileReader:
                 continue
             self.stats.facts += 1
             self._note_gap(piece)
+            self._note_mark(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -424,6 +459,18 @@ class FileReader:
             return
         if at_ms is not None and known is not None:
             self.stats.count_gap(known - at_ms)
+
+    def _note_mark(self, fact: Fact) -> None:
+        """What a broker and a client log of one moment."""
+        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG):
+            return
+        if fact.kind == "notified":
+            self.stats.mark(CHANGED, fact.at_ms)
+        elif fact.kind == "heartbeat":
+            self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
+        elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
+            self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
+            self.stats.mark(CHANGED, fact.values["beat_ms"])
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

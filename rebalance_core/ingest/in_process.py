@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
+from rebalance_core.ingest.clock_offsets import clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.collection import (
@@ -26,6 +27,7 @@ from rebalance_core.ingest.collection import (
     open_collection,
 )
 from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
+from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread, Unreadable, file_of
 from rebalance_core.ingest.file_findings import file_findings
@@ -86,6 +88,9 @@ def read_collection(
             progress(done, len(files))
     shifts = zone_shifts(collection, stats)
     stats, evidence = in_step(stats, shifts), list(corrected(evidence, shifts))
+    clocks = clock_shifts(collection, stats)
+    if clocks:
+        stats, evidence = in_step(stats, clocks.heads), list(clocks.corrected(evidence))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
@@ -94,10 +99,12 @@ def read_collection(
         *tables.get("findings", []),
         *file_findings(collection, stats, assumed, context),
         *zone_findings(collection, shifts),
+        *offset_findings(clocks),
     ]
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
+    tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
     whole = whole_refusals(stats)
     refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
@@ -222,9 +229,16 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total.below = total.below if part.below is None else part.below
         for code, times in part.codes.items():
             total.codes[code] = total.codes.get(code, 0) + times
-        for name in ("first_line", "looks_like", "why"):
+        for name in ("first_line", "looks_like", "why", "cut_off"):
             setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
+        begins = [one.first_line_at for one in (total, part) if one.first_line_at]
+        total.first_line_at = min(begins, default="")
+        total.local_heads |= part.local_heads
+        for name, times in part.marks.items():
+            total.marks[name] = [*total.marks.get(name, ()), *times]
+        for step, lines in part.steps.items():
+            total.steps[step] = total.steps.get(step, 0) + lines
         for gap in (part.gap_low, part.gap_high):
             if gap is not None:
                 total.count_gap(gap)
@@ -275,6 +289,11 @@ _NOT_RECORDED = (
     "gap_low",
     "gap_high",
     "shift_ms",
+    "first_line_at",
+    "steps",
+    "local_heads",
+    "marks",
+    "cut_off",
 )
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
 

@@ -127,6 +127,8 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
+    if v.get("cut_off"):
+        details["cut_off"] = True
     if v.get("queues_told") is not None:
         details["queues_told"] = v["queues_told"]
     broker, proxy = _asked(piece)
@@ -510,7 +512,18 @@ def _files(
             if kind == BROKER_LOG:
                 count["until_ms"] = context.logged.get(place) or None
                 count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
+                count["folders"] = speaking_folders(place, context)
             _spanning(rows, "BROKER_FILE", context, source, count, place, span)
+
+
+def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
+    """The folders whose broker.log tells of a broker's members, one after the other by turns."""
+    return sorted(
+        name
+        for name, folder in context.folders.items()
+        if folder.broker_name == broker
+        and (folder.by_turns or (folder.authoritative and not folder.slave))
+    )
 
 
 def _not_read(
@@ -523,8 +536,12 @@ def _not_read(
         one = counted.get(file.name)
         if file.kind in (BROKER_LOG, NAMESRV_LOG):
             logs.setdefault((file.kind, file.place), []).append(file)
-        elif one is not None and not file.is_log and not one.understood and _is_refused(one):
-            details = {"lines": one.rejected, "understood": 0, "why": one.why}
+        elif one is not None and not file.is_log and _states_too_little(one):
+            details = {
+                "lines": one.rejected + one.understood,
+                "understood": one.understood,
+                "why": one.cut_off or one.why,
+            }
             details |= {"first_line": one.first_line, "looks_like": one.looks_like}
             _add_not_read(rows, file, details, context)
     for _, files in sorted(logs.items()):
@@ -540,6 +557,10 @@ def _not_read(
         if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
             details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
             _add_not_read(rows, refused, details | {"looks_like": ""}, context)
+
+
+def _states_too_little(stats: FileStats) -> bool:
+    return bool(stats.cut_off) or (not stats.understood and _is_refused(stats))
 
 
 def _is_refused(stats: FileStats) -> bool:

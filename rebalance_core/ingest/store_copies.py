@@ -120,9 +120,13 @@ _TYPES = {TOPICS: "topics", GROUPS: "subscriptionGroups", OFFSETS: "consumerOffs
 def copied_store(
     file: CollectedFile, results: Iterable[Fact | Unread], text: str
 ) -> Iterator[Evidence]:
-    """That a JSON store was copied, with what tells copies apart: store, digest, version_ms."""
+    """That a JSON store was copied, with what tells copies apart: store, digest, version_ms.
+
+    ``whole``: it states something, and no entry was refused: what it lacks was not there.
+    """
     if file.kind not in CONFIG_STORES:
         return
+    results = list(results)
     versions = [
         piece.values["timestamp_ms"]
         for piece in results
@@ -132,6 +136,7 @@ def copied_store(
         "store": file.kind,
         "digest": sha256(text.encode("utf-8", "replace")).hexdigest()[:32],
         "version_ms": versions[0] if versions else None,
+        "whole": bool(results) and all(isinstance(piece, Fact) for piece in results),
     }
     yield Evidence(CLUSTER, "", "store_copied", file.written_ms, file.place, 0, file.name, values)
 

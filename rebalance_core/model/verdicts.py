@@ -52,7 +52,9 @@ NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"
 ASSIGNED: Final = "ASSIGNED"
 STALE_DUMP: Final = "STALE_DUMP"
+LOG_BEGINS: Final = "LOG_BEGINS"
 LOG_ENDED: Final = "LOG_ENDED"
+NOT_COVERED: Final = "NOT_COVERED"
 STRATEGY: Final = "STRATEGY"
 STATIC_TOPIC: Final = "STATIC_TOPIC"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
@@ -66,7 +68,9 @@ REASONS = {
     "(assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
+    LOG_BEGINS: "a broker's log begins after what may be why live owners differ",
     LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
+    NOT_COVERED: "what was collected does not tell of all members or all owners",
     STRATEGY: "the group's strategy or its parameters are not known",
     STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
     "brokers, which is not modelled",

@@ -28,6 +28,7 @@ from rebalance_core.checks.row_checks import check_table
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import (
     ALL_TABLES,
+    COVERAGE_TABLES,
     FINDING_TABLES,
     INGESTED_TABLES,
     INPUT_TABLES,
@@ -53,7 +54,7 @@ from rebalance_core.storage.place import Location, Place
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
-READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
+READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,7 @@ _SCHEMAS = {
     "dumps": pa.schema([*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]),
     "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
     "findings": ALL_TABLES["findings"].arrow_schema(),
+    "coverage": ALL_TABLES["coverage"].arrow_schema(),
 }
 
 
@@ -132,6 +134,7 @@ class ClusterTables(PackedTables):
         dumps: the newest ones by command and broker; observed rows of other origin are dumps too.
         broker_events: `BROKER_EVENT_COLUMNS`.
         findings: those of ingest that are on no group.
+        coverage: all rows of the table.
     """
 
     spans: pa.Table
@@ -139,6 +142,7 @@ class ClusterTables(PackedTables):
     dumps: pa.Table
     broker_events: pa.Table
     findings: pa.Table
+    coverage: pa.Table
 
     @classmethod
     def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
@@ -156,6 +160,7 @@ class ClusterTables(PackedTables):
             rows_of_arrow(self.facts),
             self.dumps.to_pylist(),
             self.broker_events.to_pylist(),
+            self.coverage.to_pylist(),
         )
 
 
@@ -191,6 +196,8 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
         case "findings":
             on_clusters = rows.filter(rows["consumer_group"].is_null())
             return _tables(findings=on_clusters.select(_SCHEMAS["findings"].names))
+        case "coverage":
+            return _tables(coverage=rows.select(_SCHEMAS["coverage"].names))
     return None
 
 

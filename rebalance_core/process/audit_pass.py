@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
@@ -66,12 +67,24 @@ def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
         return pa.array([HIDDEN] * len(column), column.type)
     if name == "source":
         return _mapped(column, _hidden_client)
+    if name == "note":
+        return _mapped(column, _hidden_client)
     return _without_messages(column) if name == "issues" else column
 
 
 def _hidden_client(place: str) -> str:
     hidden = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{HIDDEN}{m[3].removeprefix('.txt')}", place)
     return _PLACE.sub(HIDDEN, hidden)
+
+
+def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
+    """The rows with names for the folders of clients."""
+    hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
+    coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
+    of_clients = pc.equal(coverage["role"], "CLIENT")
+    hosts = _mapped(coverage["host"].combine_chunks(), lambda host: pseudonym(host, salt))
+    shown = pc.if_else(of_clients, hosts, coverage["host"])
+    return coverage.set_column(coverage.column_names.index("host"), "host", shown)
 
 
 def _mapped(
@@ -110,11 +123,13 @@ class AuditedClusters:
         clusters: what is known and found of them.
         of_ingest: what ingest found beside groups.
         groups: runs the rules on a group; travels to every task.
+        coverage: rows of the table, as they were read.
     """
 
     clusters: ClusterFindings
     of_ingest: list[Row]
     groups: GroupRules
+    coverage: pa.Table
 
     def result(self, group_findings: FoundRows) -> AuditResult:
         """What is found of all groups and clusters.
@@ -127,7 +142,12 @@ class AuditedClusters:
             self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
         )
         findings = group_findings["findings"] + _whole("findings", found)
-        return AuditResult(findings, verdicts, self.clusters.runs, self.clusters.incomplete)
+        coverage = self.coverage
+        if self.groups.salt is not None:
+            coverage = _redacted_coverage(coverage, self.groups.salt)
+        return AuditResult(
+            findings, verdicts, self.clusters.runs, self.clusters.incomplete, coverage
+        )
 
 
 def audit_clusters(
@@ -149,7 +169,8 @@ def audit_clusters(
     """
     group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
     groups = GroupRules(group_findings.runs, accepted, redact_salt)
-    return AuditedClusters(group_findings, rows_of_arrow(clusters.findings), groups)
+    of_ingest = rows_of_arrow(clusters.findings)
+    return AuditedClusters(group_findings, of_ingest, groups, clusters.coverage)
 
 
 def run_group_rules(rules: GroupRules, cases: Iterable[Case]) -> dict[str, list[Row]]:

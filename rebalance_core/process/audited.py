@@ -25,13 +25,14 @@ from rebalance_core.audit.changes import (
     earlier_findings,
     truncated_rules,
 )
+from rebalance_core.audit.evidence import not_looked_at
 from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, LedgerWritten, ReadWritten
-from rebalance_core.model.verdicts import INFO
+from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
     ROWS_OF_A_TIMELINE,
@@ -56,19 +57,38 @@ class AuditResult:
         verdicts: one a group.
         runs: the audit runs by cluster.
         incomplete: clusters of which something was not collected.
+        coverage: what the files of the clusters can tell of; None: nothing says so.
     """
 
     findings: list[Row]
     verdicts: list[Row]
     runs: Mapping[str, AuditRun]
     incomplete: frozenset[str] = frozenset()
+    coverage: pa.Table | None = None
+
+    def not_looked_at(self) -> str:
+        """What the files do not tell of: one sentence a cluster; empty: nothing says so."""
+        by_cluster: dict[str, list[Row]] = {}
+        for row in [] if self.coverage is None else self.coverage.to_pylist():
+            by_cluster.setdefault(row["cluster"], []).append(row)
+        said = {name: not_looked_at(rows) for name, rows in sorted(by_cluster.items())}
+        return " ".join(said.values() if len(said) < 2 else (f"{n}: {s}" for n, s in said.items()))
+
+    def unknown(self) -> list[Row]:
+        """The groups whose ownership is UNKNOWN, with the one file or command that settles it."""
+        names = ("cluster", "consumer_group", "reason", "settled_by")
+        return [
+            {name: row[name] for name in names}
+            for row in self.verdicts
+            if row["verdict"] == UNKNOWN and row["reason"] != SYSTEM
+        ]
 
     def counts(self) -> list[Count]:
         """Findings by rule, severity and acceptance, in this order."""
         return count_findings(self.findings)
 
     def tables(self, findings_per_rule: int) -> dict[str, pa.Table]:
-        """Both tables as they are written.
+        """The tables as they are written, with ``coverage``.
 
         Args:
             findings_per_rule: of each rule the worst findings are kept, open ones first.
@@ -77,10 +97,11 @@ class AuditResult:
             "findings": capped(self.findings, findings_per_rule),
             "group_verdicts": self.verdicts,
         }
-        return {
+        tables = {
             name: pa.Table.from_batches([batch_of_rows(AUDITED_TABLES[name], found)])
             for name, found in rows.items()
         }
+        return tables if self.coverage is None else tables | {"coverage": self.coverage}
 
 
 @dataclass(frozen=True, eq=False)

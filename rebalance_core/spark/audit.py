@@ -21,6 +21,7 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
+from rebalance_core.contracts.observed import COVERAGE
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.engine.fan_out import without_text
 from rebalance_core.engine.options import (
@@ -131,6 +132,8 @@ class AuditRouting:
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """As `Routing.split`. Facts on the routes of groups' pop retry topics go everywhere."""
+        if table == COVERAGE.name:
+            return  # it is of no group; the driver has it
         yield from self.groups.split(table, rows)
         if table == "observed_facts":
             of_nobody = pc.and_(

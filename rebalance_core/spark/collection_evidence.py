@@ -37,6 +37,7 @@ from rebalance_core.ingest.file_reader import (
     HEADED,
     HEADS,
     STACK,
+    STEP_CHARACTERS,
     WORDS,
     FileReader,
     FileStats,
@@ -44,6 +45,7 @@ from rebalance_core.ingest.file_reader import (
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.parse.log_lines import (
     LINE_LIMIT,
+    LOCAL_MARK,
     SECOND_CHARACTERS,
     STACK_LINE,
     long_line,
@@ -247,15 +249,14 @@ def _read_block(
     headed = pc.match_substring_regex(lines, HEADS[reader.file.kind])
     if not stats.first_line and pc.any(written).as_py():
         reader.note_first_line(lines[pc.index(written, True).as_py()].as_py().removesuffix("\r"))
-    times = pc.utf8_slice_codeunits(lines.filter(headed), 0, SECOND_CHARACTERS)
-    stats.last_line = max(stats.last_line, pc.max(times).as_py() or "")
+    _count_heads(stats, lines.filter(headed))
     stack = pc.match_substring_regex(lines, STACK_LINE)
     kinds = np.select(
         [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
     )
     ours = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
     stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(ours).as_py() or 0)
-    counts = stats.understood, stats.leading, stats.below
+    counts = stats.understood, stats.leading, stats.below, dict(stats.steps)
     rows = pc.indices_nonzero(ours)
     for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
         number = done + row + 1
@@ -263,11 +264,26 @@ def _read_block(
         yield from reader.read_line(text, source, start + number)
         kinds[row] = reader.line
     # counted here with the lines between them, which decide about stack traces
-    stats.understood, stats.leading, stats.below = counts
+    stats.understood, stats.leading, stats.below, stats.steps = counts
     _count(stats, kinds[kinds != _BLANK])
 
 
 _BLANK = -1
+
+
+def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
+    """As `FileStats.count_head` counts one by one."""
+    times = pc.utf8_slice_codeunits(lines, 0, SECOND_CHARACTERS)
+    span = pc.min_max(times).as_py()
+    if span["min"] is None:
+        return
+    stats.last_line = max(stats.last_line, span["max"])
+    stats.first_line_at = min(stats.first_line_at or span["min"], span["min"])
+    marks = pc.utf8_slice_codeunits(lines, SECOND_CHARACTERS, SECOND_CHARACTERS + 1)
+    stats.local_heads |= bool(pc.any(pc.equal(marks, LOCAL_MARK)).as_py())
+    for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)).to_pylist():
+        step = found["values"]
+        stats.steps[step] = stats.steps.get(step, 0) + found["counts"]
 
 
 def _array(column: pa.Array) -> NDArray[np.bool_]:

@@ -19,10 +19,12 @@ from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
+from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
@@ -69,12 +71,14 @@ class Assembling:
         buckets: How many there are.
         whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
         shifts: What has to be added to the times of files, by file.
+        clocks: The same, of hosts whose clocks are off.
     """
 
     context: ClusterContext
     buckets: int
     whole: frozenset[str] = frozenset()
     shifts: Shifts = field(default_factory=dict)
+    clocks: ClockShifts = field(default_factory=ClockShifts)
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of all groups and topics of a task, as `ROUTED_DDL`."""
@@ -82,6 +86,7 @@ class Assembling:
             waiting: Tables = {}
             for part, key, evidence in keys:
                 pieces = corrected(evidence, self.shifts) if self.shifts else evidence
+                pieces = self.clocks.corrected(pieces) if self.clocks else pieces
                 if part == REFUSED and self.whole:
                     pieces = (piece for piece in evidence if not is_of(piece.source, self.whole))
                 for name, rows in tables_of(part, key, pieces, self.context).items():
@@ -190,17 +195,21 @@ def ingest(
         too_long = [*long_lines(collection, stats)]
         shifts = zone_shifts(collection, stats)
         stats = in_step(stats, shifts)
-        of_cluster = [*corrected((p for p in pieces if p.part != COUNTED), shifts)]
+        clocks = clock_shifts(collection, stats)
+        stats = in_step(stats, clocks.heads)
+        zoned = corrected((p for p in pieces if p.part != COUNTED), shifts)
+        of_cluster = [*clocks.corrected(zoned)]
         given, wrong = given_groups(collection)
         context = context_of(collection, of_cluster, stats, given, assumed)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
-        tables["findings"] += zone_findings(collection, shifts)
+        tables["findings"] += [*zone_findings(collection, shifts), *offset_findings(clocks)]
+        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
         whole = whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
-        assembling = Assembling(context, buckets, frozenset(whole), shifts)
+        assembling = Assembling(context, buckets, frozenset(whole), shifts, clocks)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
         rows = of_keys.mapInArrow(assembling, ROUTED_DDL).unionAll(

@@ -35,6 +35,7 @@ from rebalance_core.checks.text_rows import (
 )
 from rebalance_core.contracts import (
     ALL_TABLES,
+    COVERAGE_TABLES,
     FINDING_TABLES,
     INPUT_TABLES,
     OBSERVED_TABLES,
@@ -425,7 +426,7 @@ def _csv(spark: SparkSession, table: Table, path: str) -> Source:
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
-READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
+READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 
 def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:

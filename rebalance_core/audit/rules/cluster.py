@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
 from rebalance_core.model.events import REFUSED, Event
-from rebalance_core.model.times import CHANNEL_EXPIRY_MS
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
@@ -152,6 +152,19 @@ def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[F
             first_ms=times[0][0],
             last_ms=times[-1][1],
         )
+
+
+def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
+    """Of brokers that are down in the end those with a later sign of life, and since when.
+
+    Args:
+        events: BROKER_UP and BROKER_DOWN.
+        signs: by broker its last one, epoch ms.
+    """
+    since: dict[str, int] = {}
+    for row in events:
+        since[row["broker_name"]] = max(row["event_ms"], since.get(row["broker_name"], 0))
+    return {b: since[b] for b, at_ms in signs.items() if at_ms > since[b] + MINUTE_MS}
 
 
 def down_brokers(events: Iterable[Row]) -> frozenset[str]:

@@ -148,6 +148,7 @@ GAP = Rule(
     _SEEN_BY,
     "Add the queues to the list of one member and restart it, or use AVG.",
     find_gap,
+    by_owners=True,
 )
 OVERLAP = Rule(
     "CONFIG_OVERLAP",
@@ -157,6 +158,7 @@ OVERLAP = Rule(
     _SEEN_BY,
     "Leave each queue in one list only and restart the others.",
     find_overlap,
+    by_owners=True,
 )
 FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_core.ingest.broker_folders import (
@@ -157,14 +157,20 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
     """Events of all brokers, and findings on what the name servers' logs do not tell.
 
     A broker is up while any name server whose log was collected has a replica of it; it goes down
-    when the last one removes it. Without a name server's log only starts and graceful stops of the
+    when the last one removes it, and is up again since its own log says so where the name servers'
+    logs lack the registration. Without a name server's log only starts and graceful stops of the
     brokers' own logs are known.
     """
     ordered = sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position))
     registry = [
         p for p in ordered if p.kind in ("broker_registered", "broker_address", "broker_removed")
     ]
-    rows = BrokerRegistry(context).read(ordered) if registry else _from_brokers(ordered, context)
+    if registry:
+        rows = BrokerRegistry(context).read(ordered)
+        heard_ms = max(map(context.time_of, registry))
+        rows += list(_back_unheard(rows, ordered, heard_ms, context))
+    else:
+        rows = _from_brokers(ordered, context)
     findings = [] if registry else [_no_name_server()]
     seen = {row["broker_name"] for row in rows}
     first: dict[str, Row] = {}
@@ -176,6 +182,36 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
             rows.append(broker_up(name, context.start_ms, source, context, OBSERVED))
     rows += [_turned(turn) for turn in context.master_turns]
     return {"cluster_events": rows, "findings": findings}
+
+
+def _back_unheard(
+    rows: list[Row], ordered: list[Evidence], heard_ms: int, context: ClusterContext
+) -> Iterator[Row]:
+    """Starts of brokers that were down and whose registration no name server's log has.
+
+    They count where a dump lists the broker later, or no name server says anything any more: its
+    log ended, or the line was dropped.
+    """
+    for piece in ordered:
+        if piece.kind != "broker_booted":
+            continue
+        name, at_ms = piece.values["broker"], context.time_of(piece)
+        folder = context.folders.get(piece.place)
+        if folder and folder.slave and context.is_v4(name):
+            continue
+        own = [row for row in rows if row["broker_name"] == name]
+        before = [row for row in own if row["event_ms"] <= at_ms + HEARD_MS]
+        last = max(before, key=lambda row: row["event_ms"], default=None)
+        if last is None or last["event_type"] != BROKER_DOWN or last["event_ms"] > at_ms:
+            continue
+        end_ms = min((row["event_ms"] for row in own if row["event_ms"] > at_ms), default=None)
+        listed = (
+            context.time_of(one)
+            for one in ordered
+            if one.kind in ("broker", "route_broker") and one.values["broker_name"] == name
+        )
+        if heard_ms < at_ms or any(at_ms < ms and (end_ms is None or ms < end_ms) for ms in listed):
+            yield broker_up(name, at_ms + MIDDLE_MS, piece.source, context)
 
 
 def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]:

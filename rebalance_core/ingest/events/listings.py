@@ -15,8 +15,9 @@ from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import WARNING
+from rebalance_core.protocol.members import ROUTE_MS
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 #
@@ -55,8 +56,8 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 # Connections that ``consumerConnection`` lists and no line of the broker's log announces.
 #
 # They were made before the log begins, after it ended, or their line was dropped
-# (rocketmq.md §10.1). A connection of a client that nothing else shows is taken to exist since
-# that client says it started, else since the log's start.
+# (rocketmq.md §10.1). They are taken to exist since that client says it started or another broker
+# logged it first, else since the log's start.
 
 _USED = ("client", "client_subscription", "consumer_connected", "heartbeat", "member")
 
@@ -81,10 +82,11 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     announced = {
         (p.place, p.values["channel"]): p for p in pieces if p.kind == "consumer_connected"
     }
-    first_ms: dict[str, int] = {}
+    first: dict[str, tuple[int, str]] = {}
     for piece in announced.values():
-        client_id, at_ms = piece.values["client_id"], context.time_of(piece)
-        first_ms[client_id] = min(at_ms, first_ms.get(client_id, at_ms))
+        client_id, line = piece.values["client_id"], (context.time_of(piece), piece.place)
+        first[client_id] = min(line, first.get(client_id, line))
+    first_ms = {client_id: at_ms for client_id, (at_ms, _) in first.items()}
     listed: set[tuple[str, str]] = set()
     dated: set[tuple[str, str]] = set()
     for piece in of_logged_brokers(pieces, context):
@@ -108,6 +110,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
             dated.add((piece.place, v["client_id"]))
         first_ms.setdefault(v["client_id"], seen_ms)
         since = max(start_ms, context.start_ms, *restarts)
+        since = max(since, _came(first.get(v["client_id"]), since, seen_ms, context))
         values = listed_values(piece, own)
         if ended:
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
@@ -115,6 +118,29 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
             values["later"] = later and beat is None
         found.append(replace(piece, kind="consumer_listed", at_ms=since, values=values))
     return found
+
+
+def _came(
+    line: tuple[int, str] | None, since_ms: int, seen_ms: int, context: ClusterContext
+) -> int:
+    """When a client came by its first line in the log of another broker; 0: that may be later.
+
+    A client sends heartbeats to all brokers. One whose log was there all the time, and that had not
+    started lately, would have had it before.
+
+    Args:
+        line: time and place of the first line.
+        since_ms: before that it was no member of the broker that lists it.
+        seen_ms: when that listed it.
+        context: of the cluster.
+    """
+    if line is None or line[0] > seen_ms:
+        return 0
+    at_ms, place = line
+    begin = max(since_ms, at_ms - ROUTE_MS - HEARTBEAT_MS) + HEARTBEAT_MS
+    started = any(begin < ms <= at_ms for ms, _ in context.starts.get(place, ()))
+    known = context.log_begins.get(place, at_ms) <= begin
+    return at_ms if known and not started else 0
 
 
 def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
@@ -204,7 +230,7 @@ def listed_tables(
     dumps: dict[tuple[str, int, str], list[Evidence]] = {}
     for piece in of_logged_brokers(pieces, context):
         at_ms = context.time_of(piece)
-        if context.log_had_ended(piece.place, at_ms):
+        if context.log_had_ended(piece.place, at_ms) and not piece.values.get("partial"):
             dumps.setdefault((piece.place, at_ms, file_of(piece.source)), []).append(piece)
     for (place, at_ms, _), members in dumps.items():
         listed: dict[str, list[dict[str, object]]] = {}

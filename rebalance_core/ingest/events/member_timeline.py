@@ -183,6 +183,10 @@ class MemberTimeline:
             return  # a scan names no client, and this one registered before the log begins
         connections = self._connections_of(client_id)
         if client_id not in self._ever:
+            if any(ms <= at_ms for ms in self.context.starts_at(piece)):
+                self.findings.append(
+                    not_logged(self.group, client_id, "join", piece.source, self.context.start_ms)
+                )  # whoever is there came since that start
             start_ms = min(self.context.start_ms, at_ms)
             self._record(
                 client_id,

@@ -230,7 +230,10 @@ class TopicTimeline:
         for piece in ordered:
             if piece.kind == "route_queues":
                 routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
+        stores = self._stores_without(ordered)
         for piece in ordered:
+            while stores and stores[0][1] <= self._at(piece):
+                self._not_in_store(*stores.pop(0))
             listed = routed.pop(file_of(piece.source), None) if piece.kind in SNAPSHOTS else None
             if listed is not None:
                 self._left_behind(piece, listed)
@@ -240,6 +243,8 @@ class TopicTimeline:
                 self._snapshot(piece)
             elif piece.kind in REGISTERED:
                 self._registered(piece)
+        for store in stores:
+            self._not_in_store(*store)
         self._observed_offsets(ordered)
         if self._retry:
             self.events, self.findings = [], []
@@ -283,7 +288,9 @@ class TopicTimeline:
             old = piece.values.get("old", piece.values)
             self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
         if piece.kind == "topic_updated" and state.highest is not None:
-            # a topic that shrank keeps the files of its queues
+            # a topic that shrank keeps the files of its queues; a line before may have been lost
+            old = piece.values.get("old", {})
+            state.highest = max(state.highest, old.get("read", 0), old.get("write", 0))
             highest = max(state.highest, config.read, config.write)
             self._new_queues(piece, range(state.highest, highest))
             state.highest = highest
@@ -353,40 +360,61 @@ class TopicTimeline:
             )  # fmt: skip
             self._set(place, config, at_ms, piece.source)
 
-    def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
-        """A route without a broker that runs and had the topic: it does not have it any more.
+    def _stores_without(self, pieces: Iterable[Evidence]) -> list[tuple[str, int, str]]:
+        """(broker, time, file) of the topics.json that were read whole and lack the topic."""
+        having = {piece.source for piece in pieces if piece.kind == "topic_config"}
+        having = {file_of(source) for source in having} | having
+        context = self.context
+        return [
+            (broker, context.exported.get(source) or at_ms, source)
+            for broker, at_ms, source in context.topic_stores
+            if source not in having and context.exported.get(source, at_ms) is not None
+        ]
 
-        If its master changed since, the new one never had the topic: dated to that moment. Else
-        dated to the route: it went at some time since a file had it there last.
-        """
+    def _not_in_store(self, broker: str, at_ms: int, source: str) -> None:
+        """A store without the topic that the broker had: it does not have it any more."""
+        state = self._brokers.get(broker)
+        if state is not None and state.config is not None:
+            self._gone(broker, at_ms, source, known=True)
+
+    def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
+        """A route without a broker that runs and had the topic: it does not have it any more."""
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
-            up_ms = self.context.became_master(broker, at_ms)
-            switched = up_ms is not None and state.seen_ms < up_ms <= at_ms - SNAPSHOT_SLACK_MS
-            if broker in listed or state.config is None:
-                continue
-            if switched and up_ms is not None:
-                gone_ms, since_ms = up_ms, up_ms
-                why = "the replica that became its master before does not have the topic"
-            elif state.seen_ms < at_ms - SNAPSHOT_SLACK_MS and self._runs(broker, at_ms):
-                gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
-                why = "the broker runs and no log says since when the topic is gone from it"
-            else:
-                continue
-            self.events.append(
-                event(TOPIC_DELETED, gone_ms, piece.source, topic=self.topic, broker_name=broker)
+            if broker not in listed and state.config is not None:
+                self._gone(broker, at_ms, piece.source, known=self._runs(broker, at_ms))
+
+    def _gone(self, broker: str, at_ms: int, source: str, known: bool) -> None:
+        """The topic is not on the broker in a file, if that is no older state.
+
+        If its master changed since a file had it, the new one never had the topic: dated to that
+        moment. Else dated to the file, if that is ``known`` to tell: it went at some time since.
+        """
+        state = self._brokers[broker]
+        late_ms = at_ms - SNAPSHOT_SLACK_MS
+        up_ms = self.context.became_master(broker, at_ms)
+        if up_ms is not None and state.seen_ms < up_ms <= late_ms:
+            gone_ms, since_ms = up_ms, up_ms
+            why = "the replica that became its master before does not have the topic"
+        elif known and max(state.seen_ms, state.changed_ms or 0) < late_ms:
+            gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
+            why = "the broker runs and no log says since when the topic is gone from it"
+        else:
+            return
+        self.events.append(
+            event(TOPIC_DELETED, gone_ms, source, topic=self.topic, broker_name=broker)
+        )
+        self._brokers[broker] = _Broker(None, gone_ms, True, seen_ms=at_ms)
+        self.findings.append(
+            finding(
+                "INGEST_TOPIC_CHANGE_NOT_LOGGED",
+                f"{self.topic} is not on {broker} in {source}: {why}. Dated to that "
+                f"{'moment' if gone_ms == up_ms else 'file'}.",
+                "Create the topic there again, with the number of queues it had.",
+                topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms,
+                evidence={"source": source},
             )
-            self._brokers[broker] = _Broker(None, gone_ms, True, seen_ms=at_ms)
-            self.findings.append(
-                finding(
-                    "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                    f"{self.topic} is not on {broker} in {piece.source}: {why}. Dated to that "
-                    f"{'moment' if switched else 'file'}.",
-                    "Create the topic there again, with the number of queues it had.",
-                    topic=self.topic, broker_name=broker, first_ms=since_ms, last_ms=at_ms,
-                    evidence={"source": piece.source},
-                )
-            )  # fmt: skip
+        )  # fmt: skip
 
     def _runs(self, broker: str, at_ms: int) -> bool:
         """True if the broker's log goes on, and the broker did not start or stop lately."""

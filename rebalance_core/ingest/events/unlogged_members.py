@@ -431,7 +431,7 @@ def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[li
     batch: list[Evidence] = []
     dumps: dict[str, str] = {}
     kinds = ("member", "group_connection", "no_members")
-    listed = [p for p in pieces if p.kind in kinds and p.place]
+    listed = [p for p in pieces if p.kind in kinds and p.place and not p.values.get("partial")]
     for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
         dump = file_of(piece.source)
         late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS

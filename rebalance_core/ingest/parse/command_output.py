@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 from rebalance_core.ingest.fact import (
     BAD_TIME,
+    UNPARSABLE_DOCUMENT,
     UNPARSABLE_LINE,
     WRONG_FILE,
     Fact,
@@ -211,6 +212,16 @@ def whole(line: Line) -> str:
     if not line.whole:
         raise Unreadable(UNPARSABLE_LINE, "the output ends inside this row")
     return line.text
+
+
+CUT_OFF = "is cut off: it ends before "
+"""How the refusal of an output that lacks its end begins."""
+
+
+def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
+    """The refusal of an output that ends before what every whole one has."""
+    last = lines[-1].text if lines else ""
+    return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}{missing}"))
 
 
 def foreign(line: Line, expected: str) -> Unreadable:

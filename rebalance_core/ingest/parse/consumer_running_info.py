@@ -10,6 +10,7 @@ from typing import Any
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
 from rebalance_core.ingest.parse.command_output import (
     Line,
+    cut_off,
     filled,
     foreign,
     packed_ms,
@@ -204,19 +205,23 @@ JSTACK = "#Consumer jstack#"
 # Upstream's headers of other tables are 64 wide where their rows are 32 wide.
 _QUEUE_ROW = PrintfRow("%-32s  %-32s  %-4s  %s")
 _DETAIL = "#Consumer MQ Detail#"
+_POP_DETAIL, _RATES_TITLE = "#Consumer Pop Detail#", "#Consumer RT&TPS#"
+_USER_INFO = "#User Consume Info#"
+_FIRST_PROPERTY = "consumeTimestamp"
+"""Java prints it first: properties without it, and nothing else, were copied line by line."""
 _SUBSCRIPTION = re.compile(r"[0-9]+ Topic: (\S+) +ClassFilter: (true|false) +SubExpression: ?(.*)")
 _KEY_WIDTH = 40
 _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed_tps")
 
 
 def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> list[Fact | Unread]:
-    """The facts of `KINDS` from the lines of one client's file.
+    """The facts of `KINDS` from the lines of one client's file; one that is cut off is refused.
 
     The stacks at the end of a run with ``-s`` make no facts.
     """
     client = _Client(time_zone)
     facts = read_lines(lines, client.read)
-    return [*client.properties_fact(source), *facts]
+    return [*client.properties_fact(source), *facts, *client.cut(source, lines)]
 
 
 class _Client:
@@ -230,14 +235,15 @@ class _Client:
             "#Consumer Subscription#": _subscription,
             "#Consumer Offset#": _offset,
             _DETAIL: self._queue,
-            "#Consumer Pop Detail#": _pop_queue,
-            "#Consumer RT&TPS#": _rates,
-            "#User Consume Info#": _user_info,
+            _POP_DETAIL: _pop_queue,
+            _RATES_TITLE: _rates,
+            _USER_INFO: _user_info,
             JSTACK: lambda line: None,
         }
         self._section: Callable[[Line], Fact | None] | None = None
         self._detail_row = _QUEUE_ROW
         self._queues_told = False
+        self._read: list[str] = []
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
         """The `client` fact, if there were properties."""
@@ -249,9 +255,20 @@ class _Client:
         except Unreadable as refusal:
             return [unread(source, repr(self._properties), refusal)]
 
+    def cut(self, source: str, lines: list[Line]) -> list[Unread]:
+        """The refusal of an answer that ends before its last section: 4.x has no section on POP and
+        ends with the rates, 5.x with what the application says.
+        """
+        last = _USER_INFO if _POP_DETAIL in self._read else _RATES_TITLE
+        copied = self._read == [PROPERTIES] and self._properties
+        if last in self._read or (copied and _FIRST_PROPERTY not in self._properties):
+            return []
+        return [cut_off(source, lines, last)]
+
     def read(self, line: Line) -> Fact | None:
         title = line.text.rstrip()
         if title in self._titles:
+            self._read.append(title)
             self._queues_told |= self._section == self._titles[_DETAIL]
             self._section = self._titles[title]
             return None

@@ -15,6 +15,7 @@ from rebalance_core.ingest.parse import command_output, consumer_running_info
 from rebalance_core.ingest.parse.command_output import (
     NOT_ONLINE,
     Line,
+    cut_off,
     dashed_ms,
     filled,
     foreign,
@@ -36,7 +37,8 @@ CONNECTION_KINDS = {
     "member": (
         "a connection of the group at the broker asked: client_id, client_addr, language, version, "
         "and of the group there subscriptions (pairs of topic and expression), consume_type, "
-        "message_model, consume_from_where (None: the output ends before it)"
+        "message_model, consume_from_where (None: the output ends before it), partial (only there, "
+        "and true, where the output is cut off: others may be members, too)"
     ),
     "group_connection": (
         "the group at the broker asked: members (connections listed), subscriptions, consume_type, "
@@ -67,6 +69,7 @@ _GROUP_LINES = {
         ),
     ),
 }
+_LAST_GROUP_LINE = "ConsumeFromWhere"
 
 
 def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
@@ -78,7 +81,10 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     output = read_output(text, source)
     table = _ConnectionTable()
     refused = read_lines(output.lines, table.read)
-    return [*table.facts(source), *refused, *map(_no_members, output.others)]
+    others = [*map(_no_members, output.others)]
+    if table.lacks_end and not others:
+        others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
+    return [*table.facts(source), *refused, *others]
 
 
 def _no_members(other: Fact | Unread) -> Fact | Unread:
@@ -97,13 +103,23 @@ class _ConnectionTable:
         self._members: list[tuple[dict[str, Any], str]] = []
         self._subscriptions: list[tuple[str, str]] = []
         self._group: dict[str, str | None] = {name: None for name, _ in _GROUP_LINES.values()}
+        self._ended = False
+
+    @property
+    def lacks_end(self) -> bool:
+        """True if a header was there, and not the last line of a whole output."""
+        return bool(self._section) and not self._ended
 
     def facts(self, source: str) -> list[Fact]:
         """One fact per member, and one of the group, once a header was there."""
         if not self._section:
             return []
         group = {"subscriptions": tuple(self._subscriptions), **self._group}
+        if self.lacks_end:
+            group |= {"partial": True}
         members = [Fact("member", None, row | group, where) for row, where in self._members]
+        if self.lacks_end:
+            return members
         count = {"members": len(members)}
         return [*members, Fact("group_connection", None, count | group, source)]
 
@@ -129,6 +145,7 @@ class _ConnectionTable:
         if value.strip() not in (*known, "null"):
             raise Unreadable(UNPARSABLE_LINE, f"{label} is {shown(value)}, not one of {known}")
         self._group[name] = None if value.strip() == "null" else value.strip()
+        self._ended |= label == _LAST_GROUP_LINE
         return True
 
 
@@ -202,7 +219,12 @@ def parse_consumer_progress(
         time_zone: of the machine that ran mqadmin; the last column is in its local time.
     """
     output = read_output(text, source)
-    return [*read_lines(output.lines, _ProgressTable(time_zone).read), *output.others]
+    table = _ProgressTable(time_zone)
+    results = [*read_lines(output.lines, table.read), *output.others]
+    missing = table.missing_end
+    if missing and not output.others:
+        results.append(cut_off(source, output.lines, missing))
+    return results
 
 
 class _ProgressTable:
@@ -214,6 +236,15 @@ class _ProgressTable:
         self._shape = (False, False)
         self._groups = False
         self._width = 0
+        self._totals: set[str] = set()
+
+    @property
+    def missing_end(self) -> str:
+        """The closing line of one group's queues that is not there; empty: none is missing."""
+        if self._row is None or self._groups:
+            return ""
+        last = "inflight" if self._shape[1] else "diff"
+        return "" if last in self._totals else f"the total of the column {last}"
 
     def read(self, line: Line) -> Fact | None:
         text = line.text
@@ -227,6 +258,7 @@ class _ProgressTable:
         for prefix, name in _TOTALS.items():
             if text.startswith(prefix):
                 total = decimal_of(whole(line)[len(prefix) :].strip(), prefix.strip(": "))
+                self._totals.add(name)
                 return Fact("progress_total", None, {"name": name, "total": total}, line.source)
         if text.startswith("#") or self._row is None:
             raise foreign(line, "consumerProgress")

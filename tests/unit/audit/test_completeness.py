@@ -120,9 +120,10 @@ def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
 
 def test_a_collection_that_is_old_as_a_whole() -> None:
     _, rows = run_cluster_rules(WHOLE, DUMPS, [], 6.0, END + HOUR)
-    assert [row["rule_id"] for row in rows] == ["COLLECTION_INCOMPLETE"]
-    assert rows[0]["severity"] == "ERROR"
-    assert run_cluster_rules(WHOLE, DUMPS, [], 6.0, END - HOUR)[1] == []
+    assert [row["rule_id"] for row in rows] == ["COLLECTION_INCOMPLETE", "COVERAGE_UNKNOWN"]
+    assert [row["severity"] for row in rows] == ["ERROR", "INFO"]
+    (row,) = run_cluster_rules(WHOLE, DUMPS, [], 6.0, END - HOUR)[1]
+    assert row["rule_id"] == "COVERAGE_UNKNOWN"
 
 
 def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:

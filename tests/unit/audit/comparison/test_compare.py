@@ -306,6 +306,28 @@ def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queue
     assert {one.why for one in result.differences} == {UNEXPLAINED}
 
 
+@pytest.mark.parametrize(
+    ("live", "why", "note"),
+    [
+        # the dump lists two queues of four: AVG of these, though AVG_BY_CIRCLE of all fits, too
+        (("10.0.0.1", "10.0.0.2"), STALE, "as AVG divides the topic without queues that no dump"),
+        (
+            ("10.0.0.1", "10.0.0.2", "", ""),
+            STALE,
+            "as AVG divides the topic without queues above 1",
+        ),
+        # by circle, and by no shorter list
+        (("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2"), FOREIGN, "AVG_BY_CIRCLE"),
+    ],
+)
+def test_a_foreign_strategy_is_the_last_explanation(
+    live: tuple[str, ...], why: str, note: str
+) -> None:
+    result = compare(case(*progress(DUMPED_MS, *live)))
+    assert {one.why for one in result.differences} == {why}
+    assert all(note in one.note for one in result.differences)
+
+
 def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
     """Both the owners before it and those after it are right until it was seen."""
     live = progress(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.1", "10.0.0.1")

@@ -148,3 +148,30 @@ def test_own_logs_tell_of_the_first_process_that_is_back(version: str, up_ms: in
     assert events(*pieces, context=replace(REPLICATED, versions={"a": version})) == [
         ("BROKER_UP", 1_500, None), ("BROKER_DOWN", 12_500, "STOPPED"), ("BROKER_UP", up_ms, None),
     ]  # fmt: skip
+
+
+BACK = [
+    said(5, "broker_registered", address="1:1"),
+    said(9, "broker_removed", broker="a"),
+    said(20, "broker_booted", "a", broker="a", address="1:1"),
+]
+DOWN = [("BROKER_UP", 5_500, None), ("BROKER_DOWN", 9_500, "STOPPED")]
+LATER = said(300, "broker_registered", address="9:9")
+
+
+def test_a_start_counts_where_the_name_servers_logs_had_ended() -> None:
+    assert events(*BACK) == [*DOWN, ("BROKER_UP", 20_500, None)]
+    assert events(*BACK, LATER) == DOWN
+
+
+@pytest.mark.parametrize("kind", ["broker", "route_broker"])
+def test_a_start_counts_where_a_dump_lists_the_broker_later(kind: str) -> None:
+    values: dict[str, Any] = {"broker_name": "a", "broker_id": "0", "addr": "1:1", "version": "",
+                              "addresses": {}}  # fmt: skip
+    assert events(*BACK, LATER, said(40, kind, "", **values))[2:] == [("BROKER_UP", 20_500, None)]
+    assert events(*BACK, LATER, said(15, kind, "", **values)) == DOWN
+
+
+def test_a_start_whose_registration_is_logged_is_no_second_one() -> None:
+    registered = said(21, "broker_registered", address="1:1")
+    assert events(*BACK, registered) == [*DOWN, ("BROKER_UP", 21_500, None)]

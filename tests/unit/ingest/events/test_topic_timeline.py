@@ -53,6 +53,16 @@ def test_queues_that_come_back_are_not_new() -> None:
     assert len(topic_tables("T", pieces, CONTEXT)["queue_offsets"]) == 4
 
 
+def test_queues_that_a_lost_line_made_are_not_new_with_the_next_line() -> None:
+    six = FOUR | {"read": 6, "write": 6}
+    pieces = [
+        said(5, "topic_created", **FOUR),
+        said(20, "topic_updated", **(FOUR | {"read": 8, "write": 8, "old": six})),
+    ]
+    offsets = topic_tables("T", pieces, CONTEXT)["queue_offsets"]
+    assert [r["queue_id"] for r in offsets if r["observed_ms"] > 20_000] == [6, 7]
+
+
 def test_a_topic_from_before_the_log_is_observed_and_its_queues_are_not_taken_for_new() -> None:
     pieces = [said(9, "topic_updated", **(FOUR | {"old": FOUR | {"read": 2, "write": 2}}))]
     assert configs(*pieces) == [(1_000, 2, "OBSERVED"), (9_500, 4, None)]
@@ -264,3 +274,41 @@ def test_a_later_route_that_has_the_topic_brings_it_back() -> None:
     assert [r["event_type"] for r in events if r["broker_name"] == "a"] == [
         "TOPIC_CONFIG", "TOPIC_DELETED", "TOPIC_CONFIG"
     ]  # fmt: skip
+
+
+def without(*stores: tuple[str, int, str]) -> ClusterContext:
+    return replace(CONTEXT, topic_stores=stores)
+
+
+def test_a_store_that_lacks_the_topic_dates_its_end() -> None:
+    pieces = [said(5, "topic_created", **FOUR), stored(100, 4)]
+    context = without(("a", 200_000, "a/topics.json"))
+    tables = topic_tables("T", pieces, context)
+    assert [(r["event_type"], r["event_ms"]) for r in tables["cluster_events"]] == [
+        ("TOPIC_CONFIG", 5_500),
+        ("TOPIC_DELETED", 200_000),
+    ]
+    (found,) = tables["findings"]
+    assert found["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+    assert (found["first_ms"], found["last_ms"]) == (100_000, 200_000)
+
+
+@pytest.mark.parametrize(
+    "store", [("a", 104_000, "x"), ("b", 200_000, "x"), ("a", 100_000, "a:100"), ("a", 4_000, "x")]
+)
+def test_a_store_that_may_be_older_or_is_another_brokers_ends_nothing(
+    store: tuple[str, int, str],
+) -> None:
+    pieces = [said(5, "topic_created", **FOUR), stored(100, 4)]
+    events = topic_tables("T", pieces, without(store))["cluster_events"]
+    assert [row["event_type"] for row in events] == ["TOPIC_CONFIG"]
+
+
+def test_a_topic_that_a_later_store_has_again_was_made_anew() -> None:
+    pieces = [stored(100, 4), stored(300, 8)]
+    events = topic_tables("T", pieces, without(("a", 200_000, "x")))["cluster_events"]
+    assert [row["event_type"] for row in events] == [
+        "TOPIC_CONFIG",
+        "TOPIC_DELETED",
+        "TOPIC_CONFIG",
+    ]

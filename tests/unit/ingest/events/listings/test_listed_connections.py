@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -62,3 +63,30 @@ def test_topics_of_a_start_are_those_of_its_first_heartbeat() -> None:
     assert (later.values["topics"], later.values["later"]) == (["B"], True)
     (own,) = listed_connections([*pieces, beat], CONTEXT)
     assert (own.values["topics"], own.values["later"]) == (["%RETRY%g", "A"], False)
+
+
+BOTH = replace(
+    CONTEXT,
+    logged={"a": 400_000, "b": 400_000},
+    starts={"a": ((10_000, "a:1"),), "b": ((12_000, "b:1"),)},
+    log_begins={"a": 10_000, "b": 12_000},
+)
+
+
+def test_whose_line_one_broker_dropped_came_when_the_other_logged_it() -> None:
+    pieces = [connected(150, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*pieces, context=BOTH) == [("1@1", 150_000)]
+    at_once = [connected(40, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*at_once, context=BOTH) == [("1@1", 40_000)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"log_begins": {"a": 10_000, "b": 149_000}},  # it may have been there before
+        {"starts": {"a": ((10_000, "a:1"),), "b": ((140_000, "b:1"),)}},  # and then come again
+    ],
+)
+def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str, Any]) -> None:
+    pieces = [connected(150, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*pieces, context=replace(BOTH, **other)) == [("1@1", 10_000)]

@@ -98,10 +98,14 @@ def test_rows_that_are_none_are_refused() -> None:
 
 def test_a_cut_output() -> None:
     results = parse_consumer_connection(TEXT[:150], "f")
-    assert codes(results) == ["UNPARSABLE_LINE"]
-    [member] = facts(parse_consumer_connection(TEXT[:160], "f"), "member")
+    assert codes(results) == ["UNPARSABLE_LINE", "UNPARSABLE_DOCUMENT"]
+    results = parse_consumer_connection(TEXT[:160], "f")
+    [member] = facts(results, "member")
     assert (member["consume_type"], member["subscriptions"]) == (None, ())
-    assert codes(parse_consumer_connection(TEXT[:-5], "f")) == ["UNPARSABLE_LINE"]
+    assert member["partial"]
+    assert not facts(results, "group_connection")
+    last = codes(parse_consumer_connection(TEXT[:-5], "f"))
+    assert last == ["UNPARSABLE_LINE", "UNPARSABLE_DOCUMENT"]
 
 
 def test_another_table_is_told_apart() -> None:

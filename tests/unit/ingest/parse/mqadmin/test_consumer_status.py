@@ -186,7 +186,7 @@ def test_stacks_of_the_client_make_no_facts() -> None:
 def test_a_cut_file_loses_only_its_last_row() -> None:
     cut = CLIENT[: CLIENT.index("cachedMsgMaxOffset")]
     results = parse_consumer_status(cut, "f")
-    assert codes(results) == ["UNPARSABLE_LINE"]
+    assert codes(results) == ["UNPARSABLE_LINE", "UNPARSABLE_DOCUMENT"]
     assert len(facts(results, "client_offset")) == 1
     assert facts(results, "client_queue") == []
 

@@ -1,0 +1,165 @@
+"""What the collected files can tell of, and whether that is enough for a rule to speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
+
+Row = Mapping[str, Any]
+
+LOG_SILENT_MS = MINUTE_MS
+"""A broker that runs writes a line every minute at least: it registers at the name servers."""
+
+
+NAME_SERVERS = "the name servers"
+"""The host of a gap in their logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of a log that was collected; ``from_start``: there was nothing to tell before."""
+
+    from_ms: int
+    to_ms: int
+    from_start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time of which a log tells nothing.
+
+    Attributes:
+        reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED.
+        host: whose log, a broker's name or a client's folder; empty: of no single one.
+        from_ms: since when; None: since ever.
+        to_ms: until when; None: to the end.
+        kind: of which file.
+    """
+
+    reason: str
+    host: str
+    from_ms: int | None
+    to_ms: int | None
+    kind: str = "broker.log"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The stretches of the brokers' logs, by broker name; small, travels to every task.
+
+    Attributes:
+        known: False: the tables say nothing of it, as those of an older ingest or of no collection:
+            everything counts as covered.
+        client_holes: pauses of the logs of clients: host, from and to when it tells nothing.
+        name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
+            None: none was collected.
+    """
+
+    brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
+    known: bool = False
+    client_holes: tuple[tuple[str, int, int], ...] = ()
+    name_servers_ms: int | None = 0
+
+    def ends(self, broker: str) -> int:
+        """When the broker's log ends; 0: none was collected."""
+        return max((one.to_ms for one in self.brokers.get(broker, ())), default=0)
+
+    def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
+        """The first time of which no log of the broker tells; None: there is none.
+
+        Args:
+            broker: its name.
+            from_ms: begin of the time asked for.
+            to_ms: its end.
+            down: the broker is down at the end, so that its log may end.
+        """
+        if not self.known:
+            return None
+        stretches = self.brokers.get(broker, ())
+        if not stretches:
+            return Gap(NOT_COVERED, broker, None, None)
+        if from_ms < stretches[0].from_ms and not stretches[0].from_start:
+            return Gap(LOG_BEGINS, broker, None, stretches[0].from_ms)
+        for one, other in pairwise(stretches):
+            if from_ms < other.from_ms and one.to_ms < to_ms and not other.from_start:
+                return Gap(NOT_COVERED, broker, one.to_ms, other.from_ms)
+        if not down and to_ms > stretches[-1].to_ms + LOG_SILENT_MS:
+            return Gap(LOG_ENDED, broker, stretches[-1].to_ms, None)
+        return None
+
+
+    def name_server_gap(self, from_ms: int) -> Gap | None:
+        """That no name server's log tells of that time; None: one does."""
+        begin = self.name_servers_ms
+        if not self.known or (begin is not None and begin <= from_ms):
+            return None
+        reason = NOT_COVERED if begin is None else LOG_BEGINS
+        return Gap(reason, NAME_SERVERS, None, begin, kind="log")
+
+
+def name_servers_tell(rows: Iterable[Row], at_ms: int) -> bool:
+    """False if the logs of name servers end before that: a broker that was down may be back."""
+    ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
+    return not ends or max(ends) + LOG_SILENT_MS >= at_ms
+
+
+def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Coverage:
+    """The coverage of one cluster.
+
+    Args:
+        rows: of the table; none: it is not known.
+        folders: by broker name the hosts whose logs tell of it.
+    """
+    rows = list(rows)
+    logs: dict[str, list[Stretch]] = {}
+    for row in rows:
+        if row["kind"] == "broker_log" and row["from_ms"] is not None and row["to_ms"] is not None:
+            begins = FROM_START in (row["note"] or "")
+            logs.setdefault(row["host"], []).append(Stretch(row["from_ms"], row["to_ms"], begins))
+    brokers = {
+        broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
+        for broker, hosts in folders.items()
+    }
+    return Coverage(brokers, bool(rows), tuple(_holes(rows)), _name_servers_ms(rows))
+
+
+def _name_servers_ms(rows: Iterable[Row]) -> int | None:
+    """As `Coverage.name_servers_ms`: a cluster's name servers start before its brokers."""
+    begins: dict[str, int] = {}
+    for row in rows:
+        if row["from_ms"] is not None:
+            begins[row["kind"]] = min(row["from_ms"], begins.get(row["kind"], row["from_ms"]))
+    own = begins.get("namesrv_log")
+    if own is None:
+        return None
+    return 0 if own <= begins.get("broker_log", own) + LOG_SILENT_MS else own
+
+
+def _holes(rows: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    logs = [row for row in rows if row["kind"] == "client_log" and row["from_ms"] is not None]
+    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
+    for one, other in pairwise(ordered):
+        if one["host"] == other["host"]:
+            yield one["host"], one["to_ms"], other["from_ms"]
+
+
+def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
+    """Stretches of one or several logs as one."""
+    current: Stretch | None = None
+    for one in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
+        if current is None:
+            current = one
+        elif one.from_ms <= current.to_ms + LOG_SILENT_MS:
+            to_ms = max(current.to_ms, one.to_ms)
+            current = Stretch(current.from_ms, to_ms, current.from_start)
+        else:
+            yield current
+            current = one
+    if current is not None:
+        yield current

@@ -1,0 +1,365 @@
+"""Which evidence each rule needs beside what it is seen by, and what is said without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+)
+from rebalance_core.audit.coverage import NAME_SERVERS, Gap
+from rebalance_core.audit.dumps import (
+    broker_answers,
+    flag,
+    fresh,
+    is_system_group,
+    subscribed_topics,
+)
+from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.queue import is_retry_topic, retry_topic
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
+from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+
+BROKER, ADMIN = "BROKER", "ADMIN"
+CLIENT_LOG, OFFSETS, RETURNED = "rocketmq_client.log", "consumerOffset.json", "return"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The evidence without which what a rule finds proves nothing.
+
+    Attributes:
+        roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
+            topics; ADMIN, what these brokers answer to consumerConnection.
+        before_ms: how long before the finding begins they have to tell of.
+        clients: the logs of clients, too, may have no hole meanwhile.
+        offsets: the broker's consumerOffset.json has to be copied before it begins.
+        routes: a name server's log has to tell of it: which brokers were up.
+    """
+
+    roles: tuple[str, ...] = ()
+    before_ms: int = 0
+    clients: bool = False
+    offsets: bool = False
+    routes: bool = False
+
+
+ITSELF = Needs()
+"""The line or dump that it is seen by says it all."""
+MEMBERS = Needs((BROKER, ADMIN))
+"""Who the members are: of one that holds at the end a list of them is enough."""
+EVENTS = Needs((BROKER,))
+"""What happened meanwhile."""
+CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
+"""Whatever may explain it: an event as long before as its effects last."""
+
+RULE_NEEDS = {
+    **dict.fromkeys(
+        (
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
+            "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
+            "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
+            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
+            "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
+            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE",
+            "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
+            "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
+            "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
+            "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
+        ),
+        MEMBERS,
+    ),
+    **dict.fromkeys(
+        (
+            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "TRANSIENT_OWNERSHIP",
+            "START_FAILED", "RUNNING_NOT_LISTED",
+            "GROUP_CAME_BACK",
+        ),
+        EVENTS,
+    ),
+    "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
+    "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
+    **dict.fromkeys(("START_SKIPPED", "START_REPLAYED"), Needs((BROKER,), offsets=True)),
+    **dict.fromkeys(
+        (
+            "REBALANCE_STORM", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST", "OFFSET_ROLLBACK",
+            "OFFSETS_FELL_BACK", "LOCK_WAIT", "INCONSISTENT_TAGS", "POP_ORDER_BLOCKED",
+            "MEMBER_LISTS_DIFFER", "QUEUES_NOT_READ", "MEMBERS_MULTIPLIED",
+            "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK_HELD",
+            "OWNERSHIP_DIFFERS_TWIN_CLIENT_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
+            "OWNERSHIP_DIFFERS_UNEXPLAINED", "COMMITS_ABOVE_END",
+            "STUCK_ORDER_LOCK",
+        ),
+        CAUSES,
+    ),
+}  # fmt: skip
+"""By rule; every other one is `ITSELF`."""
+
+
+def group_brokers(case: GroupCase) -> set[str]:
+    """The brokers of the group's topics; of a group without members those of all it knows."""
+    topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
+    rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
+    brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
+    return brokers | shown_brokers(case)
+
+
+def shown_brokers(case: GroupCase) -> set[str]:
+    """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
+    rows = (*case.facts("HELD_QUEUE"), *case.facts("QUEUE_PROGRESS"))
+    return {row["broker_name"] for row in rows}
+
+
+def contradicted(case: GroupCase) -> bool:
+    """True if a member says in the end that it subscribes other topics than the logs tell."""
+    last: dict[str, Row] = {}
+    for row in case.rows("observed_members"):
+        own = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
+        if own and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
+            last[row["client_id"]] = row
+    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    for member in case.members:
+        row = last.get(member["client_id"])
+        if row is None or member["subscriptions"] is None or row["source"] in cut:
+            continue
+        told = {topic for topic in row["subscriptions"] or () if not is_retry_topic(topic)}
+        known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
+        changed = any(
+            event["event_type"] in (SUBSCRIBE, UNSUBSCRIBE, CONSUMER_JOIN)
+            and event["client_id"] == member["client_id"]
+            and event["event_ms"] > row["observed_ms"] - SETTLING_MS
+            for event in case.rows("cluster_events")
+        )
+        if told and told != known and not changed:
+            return True
+    return False
+
+
+def newest_dump_ms(case: GroupCase) -> int | None:
+    """When the group's newest dump was made; None: it has none."""
+    return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
+
+
+def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
+    """What is missing of the evidence that a finding needs; None: nothing.
+
+    Args:
+        case: the group.
+        needs: of the rule.
+        first_ms: since when it is so; None: not known.
+        last_ms: until when; None: it holds at the end.
+    """
+    if not needs.roles or is_system_group(case.consumer_group):
+        return None
+    if needs.clients and (hole := _client_hole(case, first_ms, last_ms)) is not None:
+        return hole
+    if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
+        return late
+    if ADMIN in needs.roles and last_ms is None:
+        return unlogged(case) or _members_gap(case) or _outage_gap(case)
+    if ADMIN in needs.roles:
+        first_ms = None  # who is a member, and of what, is what all lines so far left
+    gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
+    if gap is None and needs.routes:
+        begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
+        gap = case.run.coverage.name_server_gap(begin)
+    return gap
+
+
+def unlogged(case: GroupCase) -> Gap | None:
+    """A member that came or went without a line: so may others, and other lines may be missing."""
+    if not case.run.coverage.known:
+        return None
+    back = sorted(group_brokers(case) & case.run.returned.keys())
+    if back:
+        return Gap(NOT_COVERED, back[0], case.run.returned[back[0]], None, kind=RETURNED)
+    rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
+    first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
+    if first is not None:
+        return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
+    return Gap(NOT_COVERED, "", None, None) if contradicted(case) else None
+
+
+SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
+"""Brokers learn with the next heartbeat what a client subscribes."""
+UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
+
+
+def logs_gap(
+    case: GroupCase, first_ms: int | None, last_ms: int | None, before_ms: int = 0
+) -> Gap | None:
+    """A time between these, and before, of which a log of the group's brokers tells nothing."""
+    run = case.run
+    begin = run.start_ms if first_ms is None else first_ms - before_ms
+    end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+    gaps = (
+        run.coverage.gap(broker, begin, end, down=broker in run.down)
+        for broker in sorted(group_brokers(case))
+    )
+    return next((gap for gap in gaps if gap is not None), None)
+
+
+def _client_hole(case: GroupCase, first_ms: int | None, last_ms: int | None) -> Gap | None:
+    """A time of which a log of some client tells nothing: it may be of any member."""
+    for host, from_ms, to_ms in case.run.coverage.client_holes:
+        if from_ms < (last_ms or case.run.end_ms) and to_ms > (first_ms or case.run.start_ms):
+            return Gap(NOT_COVERED, host, from_ms, to_ms, kind=CLIENT_LOG)
+    return None
+
+
+def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
+    """A broker whose stored offsets were not copied before: what was committed is not known."""
+    stores = case.run.offsets_ms
+    if not case.run.coverage.known or stores is None or first_ms is None:
+        return None
+    for broker in sorted(group_brokers(case)):
+        if stores.get(broker, first_ms + 1) > first_ms:
+            return Gap(LOG_BEGINS, broker, None, stores.get(broker), kind=OFFSETS)
+    return None
+
+
+def _members_gap(case: GroupCase) -> Gap | None:
+    """A broker that neither listed the members nor has a log that tells of all of them."""
+    if case.members and all(map(is_proxied, case.members)):
+        return None
+    answers = fresh(case, broker_answers(case), "observed_ms")
+    answered = {row["asked_broker"] for row in answers}
+    end = newest_dump_ms(case)
+    for broker in sorted(group_brokers(case) - case.run.down):
+        begin = end or 0 if broker in answered else 0  # a list needs a log that tells when they go
+        gap = case.run.coverage.gap(broker, begin, end or 0, down=end is None or broker in answered)
+        if gap is not None and not (broker in answered and gap.reason == LOG_BEGINS):
+            return gap
+    return None
+
+
+def _outage_gap(case: GroupCase) -> Gap | None:
+    """A broker whose master was gone when its logs ended: it may be back since."""
+    end = newest_dump_ms(case)
+    for broker in sorted(group_brokers(case) & case.run.masters.keys()):
+        outages = case.run.masters[broker]
+        if end is not None and outages and outages[-1].up_ms is None:
+            gap = case.run.coverage.gap(broker, end, end)
+            if gap is not None and gap.reason == LOG_ENDED:
+                return gap
+    return None
+
+
+def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings; those that lack evidence are for information, with the reason."""
+    needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
+    for finding in found:
+        severity = finding.severity or rule.severity
+        gap = None if severity == INFO else gap_of(case, needs, finding.first_ms, finding.last_ms)
+        yield finding if gap is None else _hedged(finding, gap)
+
+
+def _hedged(finding: Finding, gap: Gap) -> Finding:
+    why = gap_text(gap)
+    return replace(
+        finding,
+        severity=INFO,
+        summary=f"{finding.summary.removesuffix('.')}; not sure: {why}.",
+        evidence={**finding.evidence, "not_covered": gap.reason, "why": why},
+        remedy=settled_by(gap),
+    )
+
+
+def gap_text(gap: Gap) -> str:
+    """The gap in words."""
+    if not gap.host:
+        return "members came, went or changed their topics, and no line of a log shows it"
+    if gap.kind == RETURNED and gap.from_ms is not None:
+        return f"{gap.host} went down at {utc(gap.from_ms)}, goes on, and no log has its return"
+    log = f"the {gap.kind} of {gap.host}"
+    if gap.reason == LOG_BEGINS and gap.to_ms is not None:
+        return f"{log} that was collected begins at {utc(gap.to_ms)}"
+    if gap.reason == LOG_ENDED and gap.from_ms is not None:
+        return f"{log} that was collected ends at {utc(gap.from_ms)}"
+    if gap.from_ms is not None and gap.to_ms is not None:
+        return f"{log} has nothing from {utc(gap.from_ms)} to {utc(gap.to_ms)}"
+    return f"{log} was not collected"
+
+
+def settled_by(gap: Gap) -> str:
+    """The one file that would settle it."""
+    if not gap.host:
+        return "Collect broker.log of every broker, with all rotated files, and dump again."
+    if gap.kind == OFFSETS:
+        return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
+    if gap.host == NAME_SERVERS:
+        return "Copy namesrv.log of every name server, with all rotated files."
+    if gap.kind == CLIENT_LOG:
+        return f"Copy all files of the rocketmq_client.log of {gap.host} (other_days/), too."
+    if gap.reason == LOG_ENDED:
+        return f"Copy the broker.log of {gap.host} after the dumps, up to its last line."
+    if gap.reason == LOG_BEGINS:
+        return (
+            f"Copy the older files of the broker.log of {gap.host} (otherdays/), too, or "
+            f"dump consumerConnection -b {gap.host}."
+        )
+    return f"Copy the broker.log of {gap.host}, with all rotated files (otherdays/)."
+
+
+# What was not looked at, in one sentence.
+
+LATE_MS = 5 * MINUTE_MS
+"""Logs that begin or end so much later than others are named."""
+_LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
+
+
+def not_looked_at(rows: Iterable[Row]) -> str:
+    """What the files of one cluster do not tell of, in one sentence; empty: that is not known.
+
+    >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
+    >>> row |= {"from_ms": 0, "to_ms": 60_000}
+    >>> not_looked_at([row, row | {"role": "CLIENT"}, row | {"role": "NAME_SERVER"}])
+    'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
+    """
+    rows = list(rows)
+    if not rows:
+        return ""
+    logs = [r for r in rows if r["kind"] == "broker_log" and r["from_ms"] is not None]
+    parts = []
+    if logs:
+        begins: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        for row in logs:
+            begins[row["host"]] = min(row["from_ms"], begins.get(row["host"], row["from_ms"]))
+            ends[row["host"]] = max(row["to_ms"], ends.get(row["host"], row["to_ms"]))
+        dumped = max((r["from_ms"] or 0 for r in rows if r["role"] == "ADMIN"), default=0)
+        last = max(dumped, *ends.values())
+        parts.append(
+            f"anything before {utc(min(begins.values()))} or after {utc(last)}"
+            + _edges(begins, ends, last)
+        )
+        parts += [f"{host} from {utc(one)} to {utc(other)}" for host, one, other in _holes(logs)]
+    parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
+    broken = [row for row in rows if not row["complete"]]
+    if broken:
+        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or not readable")
+    return f"Not looked at: {'; '.join(parts)}."
+
+
+def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:
+    """Brokers whose logs begin later, or end earlier, than the others'."""
+    first_ms = min(begins.values())
+    late = [f"{h} before {utc(ms)}" for h, ms in sorted(begins.items()) if ms > first_ms + LATE_MS]
+    early = [f"{h} after {utc(ms)}" for h, ms in sorted(ends.items()) if ms < last_ms - LATE_MS]
+    return f" (of the broker.log of {listed([*late, *early], 5)})" if late or early else ""
+
+
+def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
+    for one, other in pairwise(ordered):
+        if one["host"] == other["host"]:
+            yield one["host"], one["to_ms"], other["from_ms"]

@@ -1,0 +1,228 @@
+"""Clocks of hosts against each other, by what both sides log of the same moment.
+
+A client writes its first heartbeat when the brokers write that it connected, and brokers tell all
+members of each change: the client's line and the broker's are milliseconds apart.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from statistics import median
+
+from rebalance_core.ingest.clock_zones import LEAST_MS, ZONE_STEP_MS
+from rebalance_core.ingest.collection import (
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCK_LOG,
+    CollectedFile,
+    Collection,
+)
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.file_reader import CHANGED, FileStats
+from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.verdicts import WARNING
+
+LEAST_OFFSET_MS = SECOND_MS
+"""Servers log whole seconds: less cannot be told from none."""
+EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
+"""A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
+LEAST_MATCHES = 2
+LEAST_HOSTS = 2
+"""Of those with the usual clock, so many have to agree on a clock that is off."""
+CLEARLY = 4
+"""Another difference is the clocks' only if so many times more moments agree at it than at none."""
+MOST_TRIED = 5
+"""Differences that may be the clocks', the most frequent ones."""
+
+Host = tuple[str, str]
+"""Kind of log, and its folder."""
+Marks = Mapping[str, list[int]]
+
+
+@dataclass(frozen=True)
+class ClockShifts:
+    """What has to be added to times, by file.
+
+    Attributes:
+        heads: to those of the lines.
+        beats: to those that a broker prints in them of its own clock.
+        offsets: how far the clock of each host that is compared is behind the others, in ms.
+    """
+
+    heads: Mapping[str, int] = field(default_factory=dict)
+    beats: Mapping[str, int] = field(default_factory=dict)
+    offsets: Mapping[Host, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """True if some times are corrected."""
+        return bool(self.heads or self.beats)
+
+    def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
+        """The evidence at the right times."""
+        for piece in pieces:
+            name = file_of(piece.source)
+            name = name if name in self.heads else name.rpartition("@")[0]
+            beat, beats = piece.values.get("beat_ms"), self.beats.get(name, 0)
+            if beat is not None and beats:
+                piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
+            shift = self.heads.get(name, 0)
+            shifted = shift and piece.at_ms is not None
+            yield replace(piece, at_ms=piece.at_ms + shift) if shifted else piece
+
+
+def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:
+    """The clocks that are off, and what corrects them; a whole time zone is only said.
+
+    Args:
+        collection: the files.
+        stats: how each was understood, whole zones corrected.
+    """
+    counted = {one.name: one for one in stats}
+    offsets = _offsets(_marks(collection.files, counted))
+    heads: dict[str, int] = {}
+    beats: dict[str, int] = {}
+    for file in collection.files:
+        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG):
+            continue
+        host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
+        behind = offsets.get(host, 0)
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not _is_zone(behind) else 0
+        if behind:
+            heads[file.name] = beats[file.name] = behind
+    return ClockShifts(heads, beats, offsets)
+
+
+def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
+    """How far each host's clock is behind those of most others; those that are compared at all."""
+    edges: dict[Host, dict[Host, int]] = {}
+    for one, other in combinations(sorted(marks), 2):
+        if one[0] == BROKER_LOG != other[0]:
+            behind = _behind(marks[one], marks[other])
+            if behind is not None:
+                edges.setdefault(one, {})[other] = behind
+                edges.setdefault(other, {})[one] = -behind
+    offsets: dict[Host, int] = {}
+    for host in sorted(edges):
+        if host not in offsets:
+            offsets |= _relative(host, edges)
+    return offsets
+
+
+def _marks(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
+) -> dict[Host, dict[str, list[int]]]:
+    """By host the moments that others may have written, too, in order.
+
+    A zone that a client's lines are off by is corrected; brokers' marks are epoch times.
+    """
+    marks: dict[Host, dict[str, list[int]]] = {}
+    for file in files:
+        if file.kind in (BROKER_LOG, CLIENT_LOG):
+            own = marks.setdefault((file.kind, file.place), {})
+            shift = counted[file.name].shift_ms if file.kind == CLIENT_LOG else 0
+            for name, times in counted[file.name].marks.items():
+                own.setdefault(name, []).extend(ms + shift for ms in times)
+    return {host: {n: sorted(ms) for n, ms in own.items()} for host, own in marks.items() if own}
+
+
+def _behind(broker: Marks, client: Marks) -> int | None:
+    """How far the broker's clock is behind the client's; None: nothing shows it.
+
+    It is the difference at which most moments agree, if that is clear; none at all is preferred.
+    """
+    shared = broker.keys() & client.keys() - {CHANGED}
+    near = [_nearest(client[name], ms) - ms for name in shared for ms in broker[name]]
+    at_once = _agree(broker, client, 0, SLOW_MS)
+    best, matches = 0, at_once
+    for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
+        like = [ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS]
+        behind = int(median(like))
+        found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
+        if abs(behind) > LEAST_OFFSET_MS and found > max(matches, CLEARLY * at_once):
+            best, matches = behind, found
+    return best if matches >= LEAST_MATCHES else None
+
+
+def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
+    """How many moments both have, the client that much later, if the broker is so behind."""
+
+    def inside(late: int) -> bool:
+        return -EARLY_MS <= late <= late_ms
+
+    matches = 0
+    for name in broker.keys() & client.keys():
+        there = [ms + behind_ms for ms in broker[name]]
+        of_broker = sum(inside(_nearest(client[name], ms) - ms) for ms in there)
+        matches += min(of_broker, sum(inside(ms - _nearest(there, ms)) for ms in client[name]))
+    return matches
+
+
+def _nearest(times: list[int], at_ms: int) -> int:
+    at = bisect_left(times, at_ms)
+    return min(times[max(0, at - 1) : at + 1], key=lambda ms: abs(ms - at_ms))
+
+
+def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host, int]:
+    """Offsets of all hosts that are compared with the root or others of them; most have none.
+
+    One that those with the usual clock do not agree on is left out.
+    """
+    offsets, waiting = {root: 0}, [root]
+    while waiting:
+        host = waiting.pop()
+        for other, behind in sorted(edges[host].items()):
+            if other not in offsets:
+                offsets[other] = offsets[host] - behind
+                waiting.append(other)
+
+    def alike(offset: int) -> tuple[int, int]:
+        near = [h for h, ms in offsets.items() if abs(ms - offset) <= LEAST_OFFSET_MS]
+        return len(near), sum(kind == BROKER_LOG for kind, _ in near)
+
+    usual = max(sorted(offsets.values()), key=alike)
+    result: dict[Host, int] = {}
+    for host, offset in offsets.items():
+        by_edges = [
+            offset - behind - offsets[other]
+            for other, behind in edges[host].items()
+            if abs(offsets[other] - usual) <= LEAST_OFFSET_MS
+        ]
+        agrees = all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges)
+        off = abs(offset - usual) > LEAST_OFFSET_MS
+        if agrees and (not off or len(by_edges) >= LEAST_HOSTS):
+            result[host] = offset - usual if off else 0
+    return result
+
+
+def _is_zone(behind_ms: int) -> bool:
+    step = round(behind_ms / ZONE_STEP_MS) * ZONE_STEP_MS
+    return abs(step) >= LEAST_MS and abs(behind_ms - step) <= 2 * LEAST_OFFSET_MS
+
+
+def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
+    """One finding for each host that is off."""
+    for (kind, place), behind in sorted(shifts.offsets.items()):
+        if abs(behind) <= LEAST_OFFSET_MS:
+            continue
+        folder = f"{'brokers' if kind == BROKER_LOG else 'clients'}/{place}"
+        how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
+        read = (
+            "It is a whole time zone, and not corrected."
+            if _is_zone(behind)
+            else "Its times are read as corrected."
+        )
+        yield finding(
+            "INGEST_CLOCK_OFFSET",
+            f"The clock of {folder} is {how} the others, by what both sides log. {read}",
+            "Synchronise the host's clock (chrony, NTP)."
+            if not _is_zone(behind)
+            else "Name its time zone in collection.toml.",
+            WARNING,
+            evidence={"folder": folder, "behind_ms": behind},
+        )

@@ -1,0 +1,244 @@
+"""Rows of ``coverage``: which stretch of time the files of each host can tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+from itertools import pairwise
+
+from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    GIVEN_GROUPS,
+    PROXIES,
+    CollectedFile,
+    Collection,
+    identify,
+)
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
+from rebalance_core.ingest.rows import Row
+from rebalance_core.model.times import SECOND_MS
+
+ADMIN_HOST = "mqadmin"
+SERVER_ZONE_NAME = "GMT+8"
+_ROLES = {"namesrv": "NAME_SERVER", "brokers": "BROKER", "proxy": "PROXY", "clients": "CLIENT"}
+START_MS = 10_000
+"""A broker prints its settings, and what it loads, in the seconds before and after its start."""
+
+# Pauses: times in which a process wrote nothing, where else it writes all the time.
+#
+# A broker that runs registers at its name servers every 30 s, and says so; a client commits every
+# 5 s. A log of which some templates were left out has pauses everywhere: there one shows nothing.
+
+STEP_MS = 10 * SECOND_MS
+PAUSE_MS = 100 * SECOND_MS
+USUAL_TIMES = 4
+"""A pause that shows something is so many times as long as what is usual in its log."""
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    from_ms: int | None
+    to_ms: int | None
+    note: str = ""
+
+
+def coverage_rows(
+    collection: Collection,
+    stats: Iterable[FileStats],
+    assumed: Assumptions,
+    context: ClusterContext,
+    offsets: Mapping[tuple[str, str], int],
+) -> list[Row]:
+    """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
+
+    Args:
+        collection: the files.
+        stats: how each was understood, its times corrected.
+        assumed: the zone of files that ``collection.toml`` names none for.
+        context: of the cluster.
+        offsets: by kind of log and folder how far the host's clock is behind.
+    """
+    counted = {one.name: one for one in stats}
+    by_host: dict[tuple[str, str, str], list[CollectedFile]] = {}
+    rows: dict[tuple[object, ...], Row] = {}
+    for file in collection.files:
+        if file.kind != GIVEN_GROUPS:
+            by_host.setdefault(_host(file), []).append(file)
+    for host, files in sorted(by_host.items()):
+        if files[0].is_log:
+            found = _of_log(host, files, counted, collection, assumed, context)
+        else:
+            found = _of_documents(host, files, counted, collection, assumed)
+        for row in found:
+            _merge(rows, row | {"clock_offset_ms": offsets.get((host[2], files[0].place))})
+    for piece in collection.refused:
+        refused = identify(piece.source)
+        if refused is not None and refused.kind != GIVEN_GROUPS:
+            note = f"{refused.name}: {piece.message}"
+            stretch = _Stretch(refused.written_ms, refused.written_ms, note)
+            _merge(rows, _row(_host(refused), stretch))
+    return list(rows.values())
+
+
+def _host(file: CollectedFile) -> tuple[str, str, str]:
+    """Host, role and kind of a file."""
+    if file.kind == ADMIN:
+        return ADMIN_HOST, "ADMIN", file.kind
+    return file.place.removeprefix(PROXIES), _ROLES[file.name.partition("/")[0]], file.kind
+
+
+def _row(
+    host: tuple[str, str, str],
+    stretch: _Stretch,
+    files: Iterable[FileStats] = (),
+    *,
+    complete: bool = False,
+    time_zone: str | None = None,
+) -> Row:
+    counts = list(files)
+    name, role, kind = host
+    row: Row = {"host": name, "role": role, "kind": kind}
+    row |= {"from_ms": stretch.from_ms, "to_ms": stretch.to_ms}
+    row |= {n: sum(getattr(one, n) for one in counts) for n in ("lines", "understood", "facts")}
+    row |= {"complete": complete, "time_zone": time_zone, "note": stretch.note or None}
+    return row
+
+
+def _merge(rows: dict[tuple[object, ...], Row], row: Row) -> None:
+    """Add a row; what is of one host, kind and moment is one."""
+    key = row["host"], row["role"], row["kind"], row["from_ms"]
+    known = rows.setdefault(key, row)
+    if known is not row:
+        for name in ("lines", "understood", "facts"):
+            known[name] += row[name]
+        known["complete"] &= row["complete"]
+        known["time_zone"] = known["time_zone"] or row["time_zone"]
+        known["note"] = "; ".join(n for n in (known["note"], row["note"]) if n) or None
+
+
+def _of_documents(
+    host: tuple[str, str, str],
+    files: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    collection: Collection,
+    assumed: Assumptions,
+) -> Iterator[Row]:
+    """Stores and dumps: each covers its moment, if it is whole."""
+    zone = collection.settings.admin_time_zone or assumed.time_zone
+    for file in files:
+        one = counted[file.name]
+        zoned = file.kind == ADMIN and file.arguments[0] in ZONED_COMMANDS
+        why = one.cut_off or ("" if one.understood or not one.rejected else one.why)
+        note = f"{file.name}: {why}" if why else ""
+        stretch = _Stretch(file.written_ms, file.written_ms, note)
+        whole = not (why or one.unreadable)
+        yield _row(host, stretch, [one], complete=whole, time_zone=zone if zoned else None)
+
+
+def _of_log(
+    host: tuple[str, str, str],
+    files: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    collection: Collection,
+    assumed: Assumptions,
+    context: ClusterContext,
+) -> Iterator[Row]:
+    """A log in all its files: from its first to its last line, less its pauses."""
+    settled = {file.name: _zone(file, counted[file.name], collection, assumed) for file in files}
+    spans = {
+        name: span
+        for name, (_, zone) in settled.items()
+        if (span := _span(counted[name], zone)) is not None
+    }
+    unread = [counted[name] for name in settled if counted[name].unreadable]
+    why = "; ".join(f"{one.name}: {one.unreadable}" for one in unread)
+    stretches = list(_stretches(host, counted, settled, spans, context))
+    for stretch in stretches or [_Stretch(None, None)]:
+        begin, end = stretch.from_ms or 0, stretch.to_ms or 0
+        inside = [counted[n] for n, (first, _) in spans.items() if begin <= first <= end]
+        first = stretch is (stretches or [None])[0]
+        inside += [counted[n] for n in settled if n not in spans] if first else []
+        zone = next((settled[one.name][0] for one in inside), None)
+        note = "; ".join(filter(None, (stretch.note, why)))
+        yield _row(
+            host, _Stretch(stretch.from_ms, stretch.to_ms, note), inside, complete=not why,
+            time_zone=zone,
+        )  # fmt: skip
+
+
+def _zone(
+    file: CollectedFile, stats: FileStats, collection: Collection, assumed: Assumptions
+) -> tuple[str, tzinfo]:
+    """The zone of the lines' times: servers and 5.1+ clients write GMT+8."""
+    if file.kind == CLIENT_LOG and stats.local_heads:
+        name = collection.settings.zone_of(file.name) or assumed.time_zone
+        return name, zone_named(name)
+    return SERVER_ZONE_NAME, SERVER_ZONE
+
+
+def _span(stats: FileStats, zone: tzinfo) -> tuple[int, int] | None:
+    clock = Clock(zone)
+    first, last = clock.second_ms(stats.first_line_at), clock.second_ms(stats.last_line)
+    if first is None or last is None:
+        return None
+    return first + stats.shift_ms, last + stats.shift_ms + SECOND_MS - 1
+
+
+def _stretches(
+    host: tuple[str, str, str],
+    counted: Mapping[str, FileStats],
+    settled: Mapping[str, tuple[str, tzinfo]],
+    spans: Mapping[str, tuple[int, int]],
+    context: ClusterContext,
+) -> Iterator[_Stretch]:
+    if not spans:
+        return
+    begin = min(first for first, _ in spans.values())
+    end = max(last for _, last in spans.values())
+    folder = context.folders.get(host[0])
+    starts = [] if folder is None else [ms for ms, _ in context.starts.get(folder.place, ())]
+    ends = [] if folder is None else [ms for ms, _ in context.ends.get(folder.place, ())]
+    pauses: list[tuple[int, int]] = []
+    if host[2] in (BROKER_LOG, CLIENT_LOG):
+        steps = {ms for name in spans for ms in _steps(counted[name], settled[name][1])}
+        # who was away and came back, or was frozen, had nothing to write
+        pauses = [
+            (low, high)
+            for low, high in _pauses(sorted(steps))
+            if not any(low <= ms <= high + START_MS for ms in (*starts, *ends))
+        ]
+    note = FROM_START if any(abs(ms - begin) <= START_MS for ms in starts) else ""
+    for low, high in pauses:
+        yield _Stretch(begin, low, note)
+        begin, note = high, ""
+    yield _Stretch(begin, end, note)
+
+
+def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
+    """The steps in which a log has a line, epoch ms of their beginnings."""
+    clock = Clock(zone)
+    for step in sorted(stats.steps):
+        at_ms = clock.second_ms(f"{step}0") if len(step) == STEP_CHARACTERS else None
+        if at_ms is not None:
+            yield at_ms + stats.shift_ms
+
+
+def _pauses(steps: list[int]) -> Iterator[tuple[int, int]]:
+    """The ends of each pause that shows something.
+
+    >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
+    >>> list(_pauses(steady))
+    [(199999, 600000)]
+    """
+    gaps = sorted(later - earlier for earlier, later in pairwise(steps))
+    usual = gaps[len(gaps) * 9 // 10] if gaps else 0
+    for earlier, later in pairwise(steps):
+        if later - earlier > max(PAUSE_MS, USUAL_TIMES * usual):
+            yield earlier + STEP_MS - 1, later

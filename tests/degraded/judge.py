@@ -1,0 +1,364 @@
+"""What an audit says of a damaged collection, against what was really so."""
+
+import contextlib
+import io
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from rebalance_core.cli.main import main
+from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
+from tests.degraded.damages import SETTINGS
+from tests.degraded.files import Files, dump_ms, dumps_group, subjects
+from tests.recordings.tables import DATA, Row
+from tests.recordings.truth import Truth, check_starts, covers, read_truth
+
+SEVERITIES = ("", "INFO", "WARNING", "ERROR")
+JUDGED = ("UNSTABLE", "EQUAL", "SHARED", "DIFFERS")
+"""Verdicts on groups of which a dump was compared."""
+ROUND_MS = 20_000
+"""Dumps that lie closer together belong to one round."""
+HEAD = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+
+Named = dict[str, int]
+"""Severity by rule."""
+
+
+@dataclass
+class Audited:
+    """What `rebalance audit` wrote and how it ended."""
+
+    exit_code: int
+    tables: dict[str, list[Row]]
+
+    @cached_property
+    def verdicts(self) -> dict[str, Row]:
+        """Row of group_verdicts by group."""
+        return {row["consumer_group"]: row for row in self.tables["group_verdicts"]}
+
+    @cached_property
+    def findings(self) -> dict[str, Named]:
+        """What is found of each group, of the cluster under no name; what is of files left out."""
+        found: dict[str, Named] = {}
+        for row in self.tables["findings"]:
+            rule = row["rule_id"]
+            if rule == "COLLECTION_INCOMPLETE" or rule.startswith("INGEST_"):
+                continue
+            of_group = found.setdefault(row["consumer_group"] or "", {})
+            of_group[rule] = max(of_group.get(rule, 0), SEVERITIES.index(row["severity"]))
+        return found
+
+
+READ = ("findings", "group_verdicts", "ownership", "pull_starts", "memberships")
+
+
+def audit(files: Files) -> Audited:
+    """Run the command in this process."""
+    scratch = Path(tempfile.mkdtemp(prefix="degraded-"))
+    try:
+        folder = files.written(scratch / "collection")
+        folder.mkdir(exist_ok=True)
+        words = ["--collection", str(folder), "--output", str(scratch / "output")]
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = main("audit", words)
+        if code not in (0, 3):
+            return Audited(
+                code, {name: [] for name in READ} | {"said": [{"text": said.getvalue()}]}
+            )
+        read = {name: pq.read_table(scratch / "output" / name).to_pylist() for name in READ}
+        return Audited(code, read)
+    finally:
+        shutil.rmtree(scratch)
+
+
+@cache
+def whole(name: str) -> Audited:
+    """The audit of the collection as it is."""
+    return audit(Files.of(name))
+
+
+@cache
+def _until(name: str, at_ms: int, logs_too: bool) -> Audited:
+    """That of the collection as it was at a moment; the logs go on or end there, too."""
+    files = Files.of(name)
+    for path in [path for path in files.kept if (dump_ms(path) or 0) > at_ms]:
+        files.drop(path)
+    if logs_too:
+        for path in files.logs():
+            _end(files, path, at_ms)
+    return audit(files)
+
+
+def _end(files: Files, path: str, at_ms: int) -> None:
+    zone = _zones(files.name).get(path.split("/")[0] + "/" + path.split("/")[1])
+    server, local = Clock(SERVER_ZONE), Clock(zone_named(zone)) if zone else Clock(SERVER_ZONE)
+    there = True
+
+    def kept(_: int, line: bytes) -> bool:
+        nonlocal there
+        if there and (head := HEAD.match(line)):
+            clock = local if line[19:20] == b"," else server
+            there = (clock.second_ms(head[0].decode()) or 0) <= at_ms + 1_000
+        return there
+
+    files.keep_lines(path, kept)
+
+
+@cache
+def _zones(name: str) -> dict[str, str]:
+    """Time zone by folder, of what collection.toml tells."""
+    path = subjects()[name] / "collection.toml"
+    found = re.findall(
+        r'(?m)^"([^"]+)/\*" *= *"([^"]+)"', path.read_text() if path.exists() else ""
+    )
+    return dict(found)
+
+
+def newest_dump(files: Files, group: str) -> int | None:
+    """The end of the round in which the group was dumped last, of what is left."""
+    own = [ms for p in files.dumps() if dumps_group(p, group) and (ms := dump_ms(p))]
+    if not own:
+        return None
+    end = max(own)
+    for ms in sorted(ms for p in Files.of(files.name).dumps() if (ms := dump_ms(p))):
+        if end < ms <= end + ROUND_MS:
+            end = ms
+    return end
+
+
+def deserved(files: Files, group: str) -> Named:
+    """What stands against a group: by the whole collection, or as it was at its newest dump."""
+    found: Named = {}
+    for audited in (whole(files.name), *_at_newest_dump(files, group)):
+        for rule, severity in audited.findings.get(group, {}).items():
+            found[rule] = max(found.get(rule, 0), severity)
+    return found
+
+
+def differed(files: Files, group: str) -> bool:
+    """Whether live ownership differed at the newest dump, by all that tells of that time."""
+    known = _at_newest_dump(files, group) or [whole(files.name)]
+    return any(a.verdicts.get(group, {}).get("verdict") == "DIFFERS" for a in known)
+
+
+def _at_newest_dump(files: Files, group: str) -> list[Audited]:
+    """What all files say of the time of the group's newest dump that is left.
+
+    Empty: it is that of the whole collection, or there is none.
+    """
+    at_ms = newest_dump(files, group)
+    if at_ms is None or at_ms == newest_dump(Files.of(files.name), group):
+        return []
+    return [_until(files.name, at_ms, logs_too) for logs_too in (False, True)]
+
+
+@cache
+def truth_of(name: str) -> Truth | None:
+    """What the clients of a recording did; None: of a case."""
+    return read_truth(name) if (DATA / name / "truth").exists() else None
+
+
+Held = dict[str, set[tuple[str, str, int]]]
+
+
+def really_held(name: str, group: str, at_ms: int) -> Held | None:
+    """Queues by client id, those of retry topics left out; None: no truth tells."""
+    truth = truth_of(name)
+    if truth is None:
+        return None
+    cluster = json.loads((DATA / name / "cluster.json").read_text())
+    held: Held = {}
+    for client in cluster["clients"]:
+        for run in client["runs"]:
+            ids = run.get("client_ids", {})
+            there = run.get("started_t", 0) <= at_ms < run.get("stopped_t", at_ms + 1)
+            if group not in ids or not there:
+                continue
+            for topic, queues in truth.owned(client["name"], group, at_ms).items():
+                if not topic.startswith("%"):
+                    held.setdefault(ids[group], set()).update(queues)
+    return {client: queues for client, queues in held.items() if queues}
+
+
+def predicted(audited: Audited, group: str, at_ms: int) -> Held:
+    """The same by the ledger."""
+    held: Held = {}
+    for row in audited.tables["ownership"]:
+        mine = row["consumer_group"] == group and row["client_id"] and covers(row, at_ms)
+        if mine and not row["topic"].startswith("%"):
+            queue = (row["topic"], row["broker_name"], row["queue_id"])
+            held.setdefault(row["client_id"], set()).add(queue)
+    return held
+
+
+def falsely_equal(files: Files, audited: Audited) -> Iterator[str]:
+    """Groups that are said to hold what the ledger says, and held something else."""
+    for group, row in audited.verdicts.items():
+        if row["verdict"] != "EQUAL":
+            continue
+        if differed(files, group):
+            yield f"EQUAL {group}: it differed"
+            continue
+        if not _as_really_held(files.name, audited, row) and _as_really_held(
+            files.name, whole(files.name), whole(files.name).verdicts.get(group, {})
+        ):
+            yield f"EQUAL {group}: its members held other queues at {row['dumped_ms']}"
+
+
+def falsely_differing(files: Files, audited: Audited) -> Iterator[str]:
+    """Groups that are said to differ, and do not by all that tells of that time."""
+    for group, row in audited.verdicts.items():
+        if row["verdict"] == "DIFFERS" and not differed(files, group):
+            yield f"DIFFERS {group}"
+
+
+def _as_really_held(name: str, audited: Audited, row: Row) -> bool:
+    at_ms, group = row.get("dumped_ms"), row.get("consumer_group", "")
+    if at_ms is None:
+        return True
+    real = [really_held(name, group, at_ms + step) for step in (-10_000, -3_000, 0, 3_000, 10_000)]
+    return real[0] is None or predicted(audited, group, at_ms) in real
+
+
+@cache
+def _outside(name: str) -> frozenset[str]:
+    return frozenset(_starts(name, whole(name)))
+
+
+def starts_outside(files: Files, audited: Audited) -> Iterator[str]:
+    """First starts that the truth has and that lie outside of their bounds."""
+    for text in _starts(files.name, audited):
+        if text not in _outside(files.name):
+            yield text
+
+
+def _starts(name: str, audited: Audited) -> list[str]:
+    truth = truth_of(name)
+    if truth is None:
+        return []
+    starts = audited.tables["pull_starts"]
+    known = [row for row in starts if row["start_offset_low"] is not None]
+    return check_starts(truth, audited.tables | {"pull_starts": known}, []).mismatches
+
+
+def undeserved(files: Files, audited: Audited) -> Iterator[tuple[str, str]]:
+    """(kind, text) of findings above INFO that a group does not deserve.
+
+    Kind ``other rule``: the group deserves one of that severity, but not this.
+    """
+    for group, named in audited.findings.items():
+        before = whole(files.name).findings.get(group, {})
+        loud = {r: s for r, s in named.items() if s > 1 and s > before.get(r, 0)}
+        if not loud:
+            continue
+        right = deserved(files, group)
+        worst = max(right.values(), default=0)
+        for rule, severity in loud.items():
+            if severity > right.get(rule, 0):
+                kind = "other rule" if severity <= worst else f"false {SEVERITIES[severity]}"
+                yield kind, f"{SEVERITIES[severity]} {rule} {group or 'of the cluster'}"
+
+
+def incomplete_and_green(files: Files, audited: Audited) -> Iterator[str]:
+    """What the collection lacks though the run ended with 0."""
+    if audited.exit_code != 0:
+        return
+    before = Files.of(files.name)
+    logs = [path for path in before.kept if path.startswith("brokers/") and "broker.log" in path]
+    expected = before.kept.get(SETTINGS, b"")
+    for folder in sorted({"/".join(path.split("/")[:2]) for path in logs}):
+        is_expected = f'"{folder.partition("/")[2]}"'.encode() in expected
+        if is_expected and not any(p in files.kept for p in logs if p.startswith(folder + "/")):
+            yield f"exit 0 without a log of {folder}"
+    for role in ("namesrv", "mqadmin"):
+        if any(p.startswith(role) for p in before.kept) and not any(
+            p.startswith(role) for p in files.kept
+        ):
+            yield f"exit 0 without {role}"
+    for group, row in whole(files.name).verdicts.items():
+        if row["verdict"] in JUDGED and newest_dump(files, group) is None:
+            yield f"exit 0 without a dump of {group}"
+
+
+def mute(files: Files, audited: Audited) -> Iterator[str]:
+    """Groups of which nothing was touched, and whose verdict or findings are others."""
+    before = whole(files.name)
+    for group in before.verdicts:
+        if touched(files, group):
+            continue
+        yield from _changed(group, before, audited)
+
+
+def changed(files: Files, audited: Audited) -> Iterator[str]:
+    """Any group, or the cluster, of which something else is said."""
+    before = whole(files.name)
+    if before.exit_code != audited.exit_code:
+        yield f"exit code {before.exit_code} -> {audited.exit_code}"
+    for group in sorted({*before.verdicts, *audited.verdicts, ""}):
+        yield from _changed(group, before, audited)
+
+
+def _changed(group: str, before: Audited, after: Audited) -> Iterator[str]:
+    was, now = (_verdict(one, group) for one in (before, after))
+    if was != now:
+        yield f"{group}: {was} -> {now}"
+    was_found, now_found = (one.findings.get(group, {}) for one in (before, after))
+    for rule in sorted(was_found.keys() | now_found.keys()):
+        a, b = was_found.get(rule, 0), now_found.get(rule, 0)
+        if a != b:
+            yield f"{group}: {rule} {SEVERITIES[a] or 'none'} -> {SEVERITIES[b] or 'none'}"
+
+
+def _verdict(audited: Audited, group: str) -> str:
+    row = audited.verdicts.get(group, {})
+    return f"{row.get('verdict', 'none')} {row.get('reason', '')}".strip()
+
+
+@cache
+def _words(name: str) -> dict[str, frozenset[bytes]]:
+    """Group, topics and client ids of each group, as lines have them."""
+    words: dict[str, set[bytes]] = {group: {group.encode()} for group in whole(name).verdicts}
+    for row in whole(name).tables["memberships"]:
+        named = words.setdefault(row["consumer_group"], {row["consumer_group"].encode()})
+        named |= {text.encode() for text in (row["client_id"], *(row["subscriptions"] or ()))}
+    return {group: frozenset(named) for group, named in words.items()}
+
+
+def touched(files: Files, group: str) -> bool:
+    """Whether a damage took something that tells of the group, its topics or members, or of all."""
+    words = _words(files.name)
+    everyones = [one for named in words.values() for one in named]
+    for path, text in files.taken:
+        said = path.encode() + b" " + text
+        if any(word in said for word in words[group]):
+            return True
+        if not any(word in said for word in everyones):
+            return True
+    return False
+
+
+def planted(files: Files, audited: Audited, faults: dict[str, str]) -> Iterator[tuple[str, bool]]:
+    """(group, whether its fault is named at its severity) of those whose own evidence is left.
+
+    That is every line of a log that names the group or a member, and every dump and store that
+    names them or its topics.
+    """
+    before = whole(files.name).findings
+    for group, rule in faults.items():
+        words = _words(files.name)[group]
+        named = {word for word in words if word == group.encode() or b"@" in word}
+        if not any(
+            word in text
+            for path, text in files.taken
+            for word in (named if ".log" in path else words)
+        ):
+            severity = audited.findings.get(group, {}).get(rule, 0)
+            yield group, severity >= before[group][rule]

@@ -1,0 +1,147 @@
+"""What a rule needs beside what it is seen by, and what is said without it."""
+
+from dataclasses import replace
+
+import pytest
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.comparison import ComparisonResult, compare, settling
+from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.evidence import RULE_NEEDS
+from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
+from tests.unit.audit.cases import case_of, commit, fact, join, leave, listed_at, ms, topic
+
+A, B = "10.0.0.1@1", "10.0.0.2@2"
+
+
+def covered(case: GroupCase, *stretches: tuple[float, float], begins: bool = False) -> GroupCase:
+    """The case with a log of broker a from and to these seconds."""
+    of_log = tuple(Stretch(ms(one), ms(other), begins) for one, other in stretches)
+    return replace(case, run=replace(case.run, coverage=Coverage({"a": of_log}, known=True)))
+
+
+def found(case: GroupCase, rule_id: str) -> Row:
+    (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == rule_id)
+    return row
+
+
+def fell_back() -> GroupCase:
+    """A commit goes back at 600 s, and no event explains it."""
+    went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
+                client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
+    return case_of(topic(), join(A), facts=[went], commits=[commit(0, 9)])
+
+
+def test_needs_are_those_of_rules_that_are_there() -> None:
+    assert RULE_NEEDS.keys() <= {rule.rule_id for rule in ALL_RULES}
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity", "reason"),
+    [
+        ([(0, 1000)], "WARNING", None),
+        ([(300, 1000)], "WARNING", None),
+        ([(500, 1000)], "INFO", "LOG_BEGINS"),
+        ([(0, 450), (550, 1000)], "INFO", "NOT_COVERED"),
+        ([(0, 500)], "INFO", "LOG_ENDED"),
+        ([], "INFO", "NOT_COVERED"),
+    ],
+)
+def test_no_event_explains_it_needs_a_log_that_would_have_it(
+    stretches: list[tuple[float, float]], severity: str, reason: str | None
+) -> None:
+    row = found(covered(fell_back(), *stretches), "OFFSET_ROLLBACK")
+    assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
+    assert ("broker.log" in row["remedy"]) is bool(reason)
+
+
+def test_a_log_that_begins_with_the_broker_s_start_lacks_nothing() -> None:
+    row = found(covered(fell_back(), (500, 1000), begins=True), "OFFSET_ROLLBACK")
+    assert row["severity"] == "WARNING"
+
+
+def test_tables_without_coverage_are_judged_as_ever() -> None:
+    assert found(fell_back(), "OFFSET_ROLLBACK")["severity"] == "WARNING"
+
+
+def idle(*members: Row) -> GroupCase:
+    """Two members for one queue."""
+    return case_of(topic(read=1), join(A), join(B), members=members)
+
+
+def test_who_is_a_member_at_the_end_is_told_by_a_list_or_by_a_log_from_the_start() -> None:
+    late, begun = (500, 1000), (0, 1000)
+    lists = listed_at("a", 900, A, B)
+    assert found(covered(idle(*lists), late), "IDLE_MEMBER")["severity"] == "WARNING"
+    assert found(covered(idle(), begun, begins=True), "IDLE_MEMBER")["severity"] == "WARNING"
+    row = found(covered(idle(), late), "IDLE_MEMBER")
+    assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "LOG_BEGINS")
+    row = found(covered(idle(*lists)), "IDLE_MEMBER")
+    assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
+
+
+def progress(*holders: str, at: float = 900) -> list[Row]:
+    """What consumerProgress -s shows of queues 0, 1 and so on."""
+    dump = fact("DUMP", at, command="consumerProgress", rows=len(holders), rejected=0, error="")
+    return [
+        dump,
+        *(
+            fact("QUEUE_PROGRESS", at, topic="T", broker_name="a", queue_id=number,
+                 broker_offset=9, consumer_offset=9, client_ip=holder, with_clients=True)
+            for number, holder in enumerate(holders)
+        ),
+    ]  # fmt: skip
+
+
+def dumped(*holders: str) -> GroupCase:
+    case = case_of(topic(), join(A), facts=progress(*holders), members=listed_at("a", 890, A))
+    return covered(case, (0, 1000), begins=True)
+
+
+def shown(case: GroupCase) -> tuple[ComparisonResult, str]:
+    result = compare(case)
+    return result, settling(case, result) or ""
+
+
+def test_equal_needs_a_dump_of_every_queue() -> None:
+    result, _ = shown(dumped(*["10.0.0.1"] * 4))
+    assert result.verdict == "EQUAL"
+    result, settled = shown(dumped("10.0.0.1"))
+    assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
+    assert "3 queues" in result.lacking
+    assert settled.startswith("Dump consumerProgress -s true -g g")
+
+
+@pytest.mark.parametrize("what", ["JOIN", "LEAVE"])
+def test_a_group_with_members_that_came_or_went_without_a_line_is_unknown(what: str) -> None:
+    case = dumped(*["10.0.0.1"] * 4)
+    row = {"rule_id": f"INGEST_{what}_NOT_LOGGED", "first_ms": ms(500), "last_ms": ms(500)}
+    case = replace(case, tables={**case.tables, "findings": [row]})
+    result, settled = shown(case)
+    assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
+    assert settled.startswith("Collect broker.log of every broker")
+
+
+def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
+    case = dumped(*["10.0.0.9"] * 4)
+    assert compare(case).verdict == "DIFFERS"
+    late = covered(case, (850, 1000))
+    result, settled = shown(late)
+    assert (result.verdict, result.reason, result.differences) == ("UNKNOWN", "LOG_BEGINS", ())
+    assert settled.startswith("Copy the older files of the broker.log of a")
+    judged = run_rules(late)
+    of_owners = [row for row in judged["findings"] if row["rule_id"].startswith("OWNERSHIP")]
+    assert [row["severity"] for row in of_owners] == ["INFO"]
+    assert judged["group_verdicts"][0]["settled_by"] == settled
+
+
+def test_a_member_that_says_otherwise_than_the_logs() -> None:
+    own = listed_at("a", 900, A, asked_broker=None, subscriptions=["U"],
+                    source=f"mqadmin/1-consumerStatus-g/{A}.txt:1")  # fmt: skip
+    case = case_of(topic(), join(A), facts=progress(*["10.0.0.1"] * 4), members=own)
+    assert compare(covered(case, (0, 1000), begins=True)).reason == "NOT_COVERED"
+
+
+def test_who_left_is_no_contradiction() -> None:
+    case = case_of(topic(), join(A), join(B), leave(B, 500), facts=progress(*["10.0.0.1"] * 4))
+    assert compare(covered(case, (0, 1000), begins=True)).verdict == "EQUAL"

@@ -1,0 +1,85 @@
+"""Clocks of hosts against each other: named, and read as corrected."""
+
+import gzip
+import re
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.tables import DATA
+
+HEAD = re.compile(rb"(?m)^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+BEAT = re.compile(rb"lastUpdateTimestamp=(\d{13})")
+
+
+def skewed(recording: str, host: str, seconds: int, target: Path) -> Any:
+    """The tables of a recording with the clock of one host off."""
+    shutil.copytree(DATA / recording / "collection", target)
+    for path in (target / host).iterdir():
+        if ".log" in path.name:
+            text = path.read_bytes()
+            packed = path.suffix == ".gz"
+            text = HEAD.sub(
+                lambda m: _later(m[1], seconds), gzip.decompress(text) if packed else text
+            )
+            text = BEAT.sub(
+                lambda m: b"lastUpdateTimestamp=%d" % (int(m[1]) + seconds * 1000), text
+            )
+            path.write_bytes(gzip.compress(text, 1) if packed else text)
+    return ingest_collection(target).tables
+
+
+def _later(text: bytes, seconds: int) -> bytes:
+    at = datetime.fromisoformat(text.decode()) + timedelta(seconds=seconds)
+    return at.strftime("%Y-%m-%d %H:%M:%S").encode()
+
+
+def offsets(tables: Any) -> dict[str, int]:
+    return {
+        row["host"]: row["clock_offset_ms"] for row in tables["coverage"] if row["clock_offset_ms"]
+    }
+
+
+def named(tables: Any) -> list[str]:
+    found = [row for row in tables["findings"] if row["rule_id"] == "INGEST_CLOCK_OFFSET"]
+    return [row["summary"] for row in found]
+
+
+@pytest.mark.parametrize(
+    ("recording", "host", "seconds"),
+    [
+        ("start-offsets", "clients/c2", -5),
+        ("join-leave", "clients/c3", 60),
+        ("join-leave", "brokers/broker-a", 5),
+    ],
+)
+def test_a_clock_that_is_off_is_named_and_corrected(
+    recording: str, host: str, seconds: int, tmp_path: Path
+) -> None:
+    whole = ingest_collection(DATA / recording / "collection").tables
+    tables = skewed(recording, host, seconds, tmp_path / "c")
+    (text,) = named(tables)
+    assert host in text
+    assert ("behind" in text) is (seconds < 0)
+    ((name, behind),) = offsets(tables).items()
+    assert host.endswith(name)
+    assert abs(behind + 1000 * seconds) < 500
+    for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
+        assert row["event_type"] == same["event_type"], row
+        assert abs(row["event_ms"] - same["event_ms"]) < 1_000, row
+
+
+def test_whole_recordings_have_clocks_that_agree() -> None:
+    for recording in ("scale-out-4.9", "silent-loss", "slave-read", "pathologies"):
+        tables = ingest_collection(DATA / recording / "collection").tables
+        assert (named(tables), offsets(tables)) == ([], {}), recording
+
+
+def test_a_whole_zone_is_said_and_not_applied(tmp_path: Path) -> None:
+    tables = skewed("join-leave", "brokers/broker-a", 8 * 3600, tmp_path / "c")
+    (text,) = named(tables)
+    assert "whole time zone, and not corrected" in text

@@ -1,0 +1,115 @@
+"""Which times the files of each host tell of; dumps that are cut off."""
+
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.tables import DATA
+from tests.unit.ingest.test_clock_zones import ingested
+
+LINE = "2026-11-21 {} INFO t - register broker[0]to name server 1.1.1.1:9876 OK\n"
+SECOND_MS, BEGIN_MS = 1_000, 1_795_230_000_000  # 2026-11-21 11:00:00 GMT+8
+PROGRESS = (
+    f"{'#Topic':64}  {'#Broker Name':32}  {'#QID':4}  {'#Broker Offset':20}  "
+    f"{'#Consumer Offset':20}  {'#Client IP':20} {'#Diff':20}  #LastTime\n"
+    f"{'T':64}  {'a':32}  {'0':4}  {'1':20}  {'1':20}  {'10.0.0.1':20} {'0':20}  N/A\n"
+)
+MEMBERS = (
+    f"{'#ClientId':36} {'#ClientAddr':22} {'#Language':10} #Version\n"
+    f"{'10.0.0.1@1':36} {'10.0.0.1:4000':22} {'JAVA':10} V5_3_3\n"
+    "\nBelow is subscription:\n"
+    f"{'#Topic':20} #SubExpression\n"
+    f"{'T':20} *\n\n"
+    "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
+    "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
+)
+STATUS = (
+    "#Consumer Properties#\n"
+    f"{'consumeTimestamp':40}: 20261121031738\n"
+    f"{'consumerGroup':40}: g\n\n\n#Consumer Subscription#\n\n\n#Consumer Offset#\n\n\n"
+    "#Consumer MQ Detail#\n\n\n#Consumer Pop Detail#\n\n\n#Consumer RT&TPS#\n\n\n"
+    "#User Consume Info#\n"
+)
+
+
+def lines(*minutes: int) -> str:
+    """A line each half minute of these minutes after 11:00."""
+    return "".join(
+        LINE.format(f"11:{minute:02}:{second}") for minute in minutes for second in ("00", "30")
+    )
+
+
+def rows(tables: Any, kind: str) -> list[tuple[int | None, int | None, bool]]:
+    return [
+        (
+            None if row["from_ms"] is None else (row["from_ms"] - BEGIN_MS) // SECOND_MS,
+            None if row["to_ms"] is None else (row["to_ms"] - BEGIN_MS) // SECOND_MS,
+            row["complete"],
+        )
+        for row in tables["coverage"]
+        if row["kind"] == kind
+    ]
+
+
+def test_a_log_covers_from_its_first_to_its_last_line(tmp_path: Path) -> None:
+    tables = ingested(tmp_path, {"brokers/a/broker.log": lines(*range(5))})
+    assert rows(tables, "broker_log") == [(0, 270, True)]
+    (row,) = (row for row in tables["coverage"] if row["kind"] == "broker_log")
+    shown = row["host"], row["role"], row["lines"], row["time_zone"], row["note"]
+    assert shown == ("a", "BROKER", 10, "GMT+8", None)
+
+
+def test_a_rotated_file_that_is_missing_leaves_a_pause(tmp_path: Path) -> None:
+    files = {
+        "brokers/a/broker.log": lines(*range(20, 30)),
+        "brokers/a/otherdays/broker.2.log": lines(*range(5)),
+    }
+    assert rows(ingested(tmp_path, files), "broker_log") == [(0, 279, True), (1200, 1770, True)]
+
+
+def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
+    text = "".join(reversed(lines(*range(30)).splitlines(keepends=True)))
+    assert rows(ingested(tmp_path, {"brokers/a/broker.log": text}), "broker_log") == [
+        (0, 1770, True)
+    ]
+
+
+def test_a_broker_that_starts_begins_its_own_coverage() -> None:
+    tables = ingest_collection(DATA / "join-leave" / "collection").tables
+    logs = [row for row in tables["coverage"] if row["kind"] == "broker_log"]
+    assert [row["note"] for row in logs] == [FROM_START] * 2
+
+
+def test_dumps_cover_their_moment_if_they_are_whole(tmp_path: Path) -> None:
+    at = BEGIN_MS + 60_000
+    for name, text in (
+        (f"mqadmin/{at}-consumerProgress-s-g.txt", PROGRESS + "\nConsume TPS: 0\nDiff Total: 0\n"),
+        (f"mqadmin/{at}-consumerConnection-g-a.txt", MEMBERS),
+        (f"mqadmin/{at}-consumerStatus-g/10.0.0.1@1.txt", STATUS),
+    ):
+        for cut in (False, True):
+            body = "".join(text.splitlines(keepends=True)[:-1]) if cut else text
+            folder = tmp_path / f"{name.count('/')}{name[-12]}{cut}"
+            files = {"brokers/a/broker.log": lines(*range(5)), name: body}
+            tables = ingested(folder, files)
+            assert rows(tables, "mqadmin") == [(60, 60, not cut)], name
+            codes = [issue["code"] for row in tables["rejected"] for issue in row["issues"]]
+            assert codes == ["UNPARSABLE_DOCUMENT"] * cut, name
+            lacking = [r for r in tables["observed_facts"] if r["kind"] == "NOT_READ"]
+            assert len(lacking) == cut, name
+
+
+def test_a_list_of_members_that_is_cut_off_is_no_evidence_of_absence(tmp_path: Path) -> None:
+    at = BEGIN_MS + 60_000
+    whole = MEMBERS.splitlines(keepends=True)
+    files = {
+        "brokers/a/broker.log": lines(*range(5)),
+        f"mqadmin/{at}-consumerConnection-g-a.txt": "".join(whole[:2]),
+    }
+    tables = ingested(tmp_path, files)
+    kinds = {row["kind"] for row in tables["observed_facts"]}
+    assert "CONNECTION" in kinds
+    assert "GROUP_AT_BROKER" not in kinds
+    (dump,) = (row for row in tables["observed_facts"] if row["kind"] == "DUMP")
+    assert dump["details"]["cut_off"] == "true"
