@@ -52,12 +52,12 @@ class Coverage:
     Attributes:
         known: False: the tables say nothing of it, as those of an older ingest or of no collection:
             everything counts as covered.
-        client_holes: pauses of the logs of clients: host, from and to when it tells nothing.
+        clients: the stretches of the logs of clients, by folder.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
-    client_holes: tuple[tuple[str, int, int], ...] = ()
+    clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
