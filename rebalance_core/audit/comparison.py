@@ -68,6 +68,7 @@ from rebalance_core.audit.subscriptions import (
     assigned_members,
     is_proxied,
     reach,
+    reads_static_topic,
     strategy_is_known,
 )
 from rebalance_core.model.events import BROKER_DOWN
@@ -88,6 +89,7 @@ from rebalance_core.model.verdicts import (
     REASONS,
     SHARED,
     STALE_DUMP,
+    STATIC_TOPIC,
     STRATEGY,
     SUBSCRIPTION,
     SYSTEM,
@@ -151,7 +153,9 @@ def _judged(case: GroupCase) -> ComparisonResult:
         return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
     result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
-    if not _depends_on_missing(case):  # what such a broker lacks may be a change
+    if result.reason != STATIC_TOPIC and not _depends_on_missing(
+        case
+    ):  # what such a broker lacks may be a change
         until_ms = _logged_until(case)
         found = unheld(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
@@ -171,6 +175,8 @@ def _may_assign(case: GroupCase) -> bool:
 
 def _unpredictable(case: GroupCase) -> str | None:
     """Why nobody can say who should own what; None: the ledger does."""
+    if reads_static_topic(case):
+        return STATIC_TOPIC
     if not strategy_is_known(case):
         return STRATEGY
     if not all_known(case.members):

@@ -142,7 +142,12 @@ def strategy_is_known(case: GroupCase) -> bool:
     What the ledger says of owners is then an assumption, and no evidence of anything.
     """
     unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings"))
-    return not unknown or all_proxied(case.members)
+    return not reads_static_topic(case) and (not unknown or all_proxied(case.members))
+
+
+def reads_static_topic(case: GroupCase) -> bool:
+    """True if clients divide logical queues of a topic, of which the ledger has nothing."""
+    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.rows("findings"))
 
 
 # What each process stated to subscribe, and what it unsubscribed at runtime.

@@ -214,6 +214,7 @@ class ClusterContext:
         proxies: what files tell of each.
         resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
+        static_topics: topics whose queues a route maps onto those of brokers, with its source.
     """
 
     cluster: str
@@ -241,6 +242,7 @@ class ClusterContext:
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     topic_stores: tuple[tuple[str, int, str], ...] = ()
+    static_topics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -411,6 +413,7 @@ def cluster_context(
         modes_at_end(pieces, replicas, end_ms),
         _resets(pieces),
         tuple(sorted(history.topic_stores, key=lambda store: store[1])),
+        {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
     )
 
 

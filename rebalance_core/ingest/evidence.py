@@ -288,6 +288,8 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         return  # a proxy answers with its own address for every broker's
     elif command in STORE_COMMANDS or command == EXPORT_METADATA:
         yield from _of_store_command(file, piece, brokers)
+    elif piece.kind == "queue_mapping":
+        yield replace(piece, values={"topic": argument})
     elif command in ("topicRoute", "topicStatus"):
         yield replace(piece, part=TOPIC, key=argument)
         if piece.kind == "route_broker":

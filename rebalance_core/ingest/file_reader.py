@@ -313,14 +313,12 @@ class FileReader:
         """
         if self._unwrapper is None:
             text = text.removesuffix("\r")
-            yield from self._read_own(text, text, source, position)
-        else:
-            yield from self._read_inner(self._unwrapper.lines(text, source), position)
+            return self._read_own(text, text, source, position)
+        return self._read_inner(self._unwrapper.lines(text, source), position)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
         """What lines state that a carrier broke and the file does not end."""
-        if self._unwrapper is not None:
-            yield from self._read_inner(self._unwrapper.rest(), position)
+        return self._read_inner(self._unwrapper.rest() if self._unwrapper else (), position)
 
     def _read_inner(
         self, lines: Iterable[tuple[str, str, str]], position: int

@@ -41,7 +41,7 @@ from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, v
 from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
-from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
 from rebalance_core.model.group_settings import PROXY_REBALANCE
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
@@ -164,6 +164,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
     findings += may_assign(group, events, evidence, versions)
+    findings += _of_static_topics(group, events, context)
     findings += _release_not_told(group, libraries)
     findings += _not_modelled(group, stated)
     _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
@@ -277,6 +278,24 @@ def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
             consumer_group=group,
             client_id=clients[0] if len(clients) == 1 else None,
             evidence={"version": version, "clients": ", ".join(clients[:LISTED])},
+        )
+
+
+def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext) -> Iterator[Row]:
+    """One finding for each static topic that a member subscribes."""
+    subscribed = {topic for row in events for topic in row.get("subscriptions") or ()}
+    subscribed |= {row["topic"] for row in events if row["event_type"] == SUBSCRIBE}
+    for topic in sorted(subscribed & context.static_topics.keys()):
+        yield finding(
+            "INGEST_STATIC_TOPIC",
+            f"{topic} is a static topic: its route maps logical queues onto those of brokers, and "
+            "clients divide the logical ones, which is not modelled. Nothing is said of its "
+            f"queues, and {group} is not compared.",
+            "Nothing; ask consumerProgress who holds what.",
+            WARNING,
+            consumer_group=group,
+            topic=topic,
+            evidence={"topic": topic, "route": context.static_topics[topic]},
         )
 
 

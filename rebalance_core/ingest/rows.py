@@ -36,6 +36,7 @@ FINDING_IDS = {
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file tells.",
     "INGEST_REQUEST_MODES_DIFFER": "Clients were told by turns to pop a topic and to pull it.",
     "INGEST_STATES_NOTHING": "A client's log was read and states nothing of a consumer.",
+    "INGEST_STATIC_TOPIC": "The group reads a static topic, whose queues are not modelled.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
     "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line has what a member subscribes; other files may tell.",

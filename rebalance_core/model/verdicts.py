@@ -56,6 +56,7 @@ LOG_BEGINS: Final = "LOG_BEGINS"
 LOG_ENDED: Final = "LOG_ENDED"
 NOT_COVERED: Final = "NOT_COVERED"
 STRATEGY: Final = "STRATEGY"
+STATIC_TOPIC: Final = "STATIC_TOPIC"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
@@ -71,6 +72,8 @@ REASONS = {
     LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
     NOT_COVERED: "what was collected does not tell of all members or all owners",
     STRATEGY: "the group's strategy or its parameters are not known",
+    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
+    "brokers, which is not modelled",
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),

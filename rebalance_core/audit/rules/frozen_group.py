@@ -17,7 +17,7 @@ from rebalance_core.audit.dumps import (
     unreadable_topics,
 )
 from rebalance_core.audit.orphans import has_settled
-from rebalance_core.audit.subscriptions import strategy_is_known
+from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
@@ -31,6 +31,8 @@ def find(case: GroupCase) -> Iterator[Finding]:
     """At most one finding, for the stretch of FROZEN epochs at the end
     (rocketmq.md §6.3, §11 no. 27).
     """
+    if reads_static_topic(case):
+        return
     stretch = []
     for epoch in reversed(case.epochs):
         if epoch["status"] != FROZEN:

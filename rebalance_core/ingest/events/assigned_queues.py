@@ -43,7 +43,7 @@ def without_assigned(
     kept: list[Row] = []
     topics: dict[str, set[str]] = {}
     for row in events:
-        client = row.get("client_id")
+        client = str(row.get("client_id"))
         if client in assigners and row["event_type"] in (SUBSCRIBE, UNSUBSCRIBE):
             continue
         if client in assigners and row["event_type"] == CONSUMER_JOIN and row.get("subscriptions"):
@@ -83,7 +83,7 @@ def may_assign(
         if piece.kind == "consumer_connected" and v["consume_type"] == ACTIVELY:
             active.add(v["client_id"])
         elif piece.kind == "client" and v["consumer_type"] == LITE_PULL:
-            active.add(v.get("client_file"))
+            active.add(str(v.get("client_file")))
         elif piece.kind in (*DIVIDES, "heartbeat"):
             told.add(v["client_id"])
     least = parse_version(ASSIGNS_FROM)
@@ -120,7 +120,8 @@ def _assigners(pieces: Iterable[Evidence], context: ClusterContext) -> Mapping[s
         elif piece.kind == "client" and v["consumer_type"] == LITE_PULL and v.get("client_file"):
             lite.add(v["client_file"])
         elif piece.kind == "client_queue" and not v["dropped"] and not is_retry_topic(v["topic"]):
-            held[v.get("client_file")] = max(at_ms, held.get(v.get("client_file"), at_ms))
+            client = str(v.get("client_file"))
+            held[client] = max(at_ms, held.get(client, at_ms))
     return {
         client: logged[client][1]
         for client in lite - divides

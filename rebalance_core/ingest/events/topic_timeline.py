@@ -521,5 +521,7 @@ class TopicTimeline:
 
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Events, offsets and findings of one topic."""
+    """Events, offsets and findings of one topic; of a static one nothing."""
+    if topic in context.static_topics:
+        return {}
     return TopicTimeline(topic, context).take(own_evidence(pieces, context))

@@ -106,7 +106,8 @@ class Translator:
             self._groups.add(named["group"])
             self._clients |= {named.get("client") or ""} - {""}
         elif (found := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
-            return self._commit(*self._groups, found["queue"], found["offset"])
+            (group,) = self._groups
+            return self._commit(group, found["queue"], found["offset"])
         return said
 
     def _commit(self, group: str, queue: str, offset: object) -> str:

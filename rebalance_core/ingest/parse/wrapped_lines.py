@@ -117,7 +117,7 @@ def _json(line: str) -> Piece | None:
     return Piece(
         text.removesuffix("\n").removesuffix("\r"),
         str(stamp),
-        stream=stream if of_docker else "",
+        stream=str(stream) if of_docker else "",
         whole=not of_docker or text.endswith("\n"),
         head=_head_of(fields),
     )

@@ -27,6 +27,17 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
              "offset": 4},
         ),
         (
+            f"Group: g ClientId: 1.1.1.1@1 updateConsumeOffsetToBroker {QUEUE} 4",  # 3.x
+            "committed",
+            {"group": "g", "client_id": "1.1.1.1@1", "topic": "T", "broker": "b@r", "queue_id": 3,
+             "offset": 4},
+        ),
+        (
+            f"no broker found for mq {QUEUE}",  # Go
+            "no_broker",
+            {"topic": "T", "broker_name": "b@r", "queue_id": 3},
+        ),
+        (
             "rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=g, topic=T, "
             "clientId=c, mqAllSize=8, cidAllSize=5, rebalanceResultSize=1, "
             f"rebalanceResultSet=[{QUEUE}]",
