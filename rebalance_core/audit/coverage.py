@@ -56,15 +56,24 @@ class Coverage:
     Attributes:
         known: False: the tables say nothing of it, as those of an older ingest or of no collection:
             everything counts as covered.
-        client_holes: pauses of the logs of clients: host, from and to when it tells nothing.
+        clients: the stretches of the logs of clients, by folder.
         name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
             None: none was collected.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
-    client_holes: tuple[tuple[str, int, int], ...] = ()
+    clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     name_servers_ms: int | None = 0
+
+    def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
+        """The first time between these two of which a client's log tells nothing."""
+        stretches = self.clients.get(host, ())
+        for one, other in pairwise(stretches):
+            if from_ms < other.from_ms and one.to_ms < to_ms:
+                return one.to_ms, other.from_ms
+        ended = bool(stretches) and to_ms > stretches[-1].to_ms + LOG_SILENT_MS
+        return (stretches[-1].to_ms, None) if ended else None
 
     def ends(self, broker: str) -> int:
         """When the broker's log ends; 0: none was collected."""
@@ -116,16 +125,13 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         folders: by broker name the hosts whose logs tell of it.
     """
     rows = list(rows)
-    logs: dict[str, list[Stretch]] = {}
-    for row in rows:
-        if row["kind"] == "broker_log" and row["from_ms"] is not None and row["to_ms"] is not None:
-            begins = FROM_START in (row["note"] or "")
-            logs.setdefault(row["host"], []).append(Stretch(row["from_ms"], row["to_ms"], begins))
+    logs = _logs(rows, "broker_log")
     brokers = {
         broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
         for broker, hosts in folders.items()
     }
-    return Coverage(brokers, bool(rows), tuple(_holes(rows)), _name_servers_ms(rows))
+    clients = {host: tuple(_joined(of)) for host, of in _logs(rows, "client_log").items()}
+    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows))
 
 
 def _name_servers_ms(rows: Iterable[Row]) -> int | None:
@@ -140,12 +146,13 @@ def _name_servers_ms(rows: Iterable[Row]) -> int | None:
     return 0 if own <= begins.get("broker_log", own) + LOG_SILENT_MS else own
 
 
-def _holes(rows: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
-    logs = [row for row in rows if row["kind"] == "client_log" and row["from_ms"] is not None]
-    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
-    for one, other in pairwise(ordered):
-        if one["host"] == other["host"]:
-            yield one["host"], one["to_ms"], other["from_ms"]
+def _logs(rows: Iterable[Row], kind: str) -> dict[str, list[Stretch]]:
+    logs: dict[str, list[Stretch]] = {}
+    for row in rows:
+        if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
+            begins = FROM_START in (row["note"] or "")
+            logs.setdefault(row["host"], []).append(Stretch(row["from_ms"], row["to_ms"], begins))
+    return logs
 
 
 def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:

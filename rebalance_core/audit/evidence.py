@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,7 +25,13 @@ from rebalance_core.audit.dumps import (
     subscribed_topics,
 )
 from rebalance_core.audit.subscriptions import is_proxied
-from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
+from rebalance_core.model.events import (
+    CONSUMER_JOIN,
+    CONSUMER_RESUME,
+    CONSUMER_SUSPEND,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+)
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
@@ -165,8 +172,6 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return None
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
-    if needs.clients and (hole := _client_hole(case, first_ms, last_ms)) is not None:
-        return hole
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if ADMIN in needs.roles and last_ms is None:
@@ -191,7 +196,30 @@ def unlogged(case: GroupCase) -> Gap | None:
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
         return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
-    return Gap(NOT_COVERED, "", None, None) if contradicted(case) else None
+    odd = contradicted(case) or listed_once(case)
+    return Gap(NOT_COVERED, "", None, None) if odd else None
+
+
+def listed_once(case: GroupCase) -> bool:
+    """True if brokers list a client id once in the end that two processes have by the logs."""
+    since: dict[str, list[int]] = {}
+    for member in case.members:
+        since.setdefault(member["client_id"], []).append(member["from_ms"])
+    answers = fresh(case, broker_answers(case), "observed_ms")
+    newest: dict[str, int] = {}
+    for row in answers:
+        broker = row["asked_broker"]
+        newest[broker] = max(row["observed_ms"], newest.get(broker, 0))
+    for client_id, begins in since.items():
+        later = {b for b, ms in newest.items() if ms > max(begins) + SETTLING_MS}
+        times = Counter(
+            row["asked_broker"]
+            for row in answers
+            if row["client_id"] == client_id and row["observed_ms"] == newest[row["asked_broker"]]
+        )
+        if len(begins) > 1 and later and all(times[broker] < 2 for broker in later):
+            return True
+    return False
 
 
 SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
@@ -213,11 +241,21 @@ def logs_gap(
     return next((gap for gap in gaps if gap is not None), None)
 
 
-def _client_hole(case: GroupCase, first_ms: int | None, last_ms: int | None) -> Gap | None:
-    """A time of which a log of some client tells nothing: it may be of any member."""
-    for host, from_ms, to_ms in case.run.coverage.client_holes:
-        if from_ms < (last_ms or case.run.end_ms) and to_ms > (first_ms or case.run.start_ms):
-            return Gap(NOT_COVERED, host, from_ms, to_ms, kind=CLIENT_LOG)
+def _client_hole(case: GroupCase, finding: Finding) -> Gap | None:
+    """A time of which the log that has the member's suspension tells nothing: it may be over."""
+    hosts = {
+        row["source"].split("/")[1]
+        for row in case.rows("cluster_events")
+        if row["event_type"] in (CONSUMER_SUSPEND, CONSUMER_RESUME)
+        and row["client_id"] == finding.client_id
+        and (row.get("source") or "").startswith("clients/")
+    }
+    begin = case.run.start_ms if finding.first_ms is None else finding.first_ms
+    end = newest_dump_ms(case) or begin if finding.last_ms is None else finding.last_ms
+    for host in sorted(hosts):
+        hole = case.run.coverage.client_gap(host, begin, end)
+        if hole is not None:
+            return Gap(NOT_COVERED, host, *hole, kind=CLIENT_LOG)
     return None
 
 
@@ -264,7 +302,10 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
     needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
     for finding in found:
         severity = finding.severity or rule.severity
-        gap = None if severity == INFO else gap_of(case, needs, finding.first_ms, finding.last_ms)
+        gap = None
+        if severity != INFO:
+            gap = _client_hole(case, finding) if needs.clients else None
+            gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
         yield finding if gap is None else _hedged(finding, gap)
 
 

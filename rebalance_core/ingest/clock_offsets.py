@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from statistics import median
 
 from rebalance_core.ingest.clock_zones import LEAST_MS, ZONE_STEP_MS
 from rebalance_core.ingest.collection import (
@@ -141,8 +140,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     at_once = _agree(broker, client, 0, SLOW_MS)
     best, matches = 0, at_once
     for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
-        like = [ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS]
-        behind = int(median(like))
+        like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
+        behind = like[len(like) // 2]
         found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
         if abs(behind) > LEAST_OFFSET_MS and found > max(matches, CLEARLY * at_once):
             best, matches = behind, found

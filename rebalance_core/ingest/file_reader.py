@@ -239,11 +239,14 @@ class FileStats:
 
     def count_head(self, text: str) -> None:
         """Count one line with a head, by the text of its time."""
-        at = text[:SECOND_CHARACTERS]
-        self.last_line = max(self.last_line, at)
-        self.first_line_at = min(self.first_line_at or at, at)
-        self.steps[at[:STEP_CHARACTERS]] = self.steps.get(at[:STEP_CHARACTERS], 0) + 1
-        self.local_heads |= text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
+        at, step = text[:SECOND_CHARACTERS], text[:STEP_CHARACTERS]
+        if at > self.last_line:
+            self.last_line = at
+        if not self.first_line_at or at < self.first_line_at:
+            self.first_line_at = at
+        self.steps[step] = self.steps.get(step, 0) + 1
+        if text[SECOND_CHARACTERS : SECOND_CHARACTERS + 1] == LOCAL_MARK:
+            self.local_heads = True
 
     def count_gap(self, gap_ms: int) -> None:
         """Count one epoch time beside a local one."""
