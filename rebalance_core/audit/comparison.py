@@ -248,6 +248,12 @@ def _covered(
         gap = gap_of(case, MEMBERS, begin, None) or gap_of(case, CAUSES, begin, begin)
     if gap is not None:
         return _unknown(result, gap.reason, gap_text(gap), settled_by(gap))
+    stray = prediction.unknown(one.queue for one in result.differences if one.live)
+    if stray:
+        queue = min(stray)
+        what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
+        how = f"Dump topicRoute -t {queue.topic}, or copy topics.json of {queue.broker_name}."
+        return _unknown(result, NOT_COVERED, what, how)
     agrees = result.verdict != DIFFERS and case.run.coverage.known
     unshown = _unshown(case, prediction, observed) if agrees else []
     if unshown:

@@ -102,7 +102,6 @@ class Coverage:
             return Gap(LOG_ENDED, broker, stretches[-1].to_ms, None)
         return None
 
-
     def name_server_gap(self, from_ms: int) -> Gap | None:
         """That no name server's log tells of that time; None: one does."""
         begin = self.name_servers_ms

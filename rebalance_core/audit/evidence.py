@@ -51,6 +51,7 @@ class Needs:
         clients: the logs of clients, too, may have no hole meanwhile.
         offsets: the broker's consumerOffset.json has to be copied before it begins.
         routes: a name server's log has to tell of it: which brokers were up.
+        answers: a broker that says that nobody is online tells as much.
     """
 
     roles: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class Needs:
     clients: bool = False
     offsets: bool = False
     routes: bool = False
+    answers: bool = False
 
 
 ITSELF = Needs()
@@ -93,6 +95,7 @@ RULE_NEEDS = {
         ),
         EVENTS,
     ),
+    "PROXY_GROUP_UNSEEN": Needs((BROKER,), answers=True),
     "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
     "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
     **dict.fromkeys(("START_SKIPPED", "START_REPLAYED"), Needs((BROKER,), offsets=True)),
@@ -113,11 +116,11 @@ RULE_NEEDS = {
 
 
 def group_brokers(case: GroupCase) -> set[str]:
-    """The brokers of the group's topics; of a group without members those of all it knows."""
+    """The brokers of the group's topics; without members those of all it knows, else all."""
     topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
     rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
     brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
-    return brokers | shown_brokers(case)
+    return brokers | shown_brokers(case) or set(case.run.coverage.brokers)
 
 
 def shown_brokers(case: GroupCase) -> set[str]:
@@ -166,6 +169,8 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         last_ms: until when; None: it holds at the end.
     """
     if not needs.roles or is_system_group(case.consumer_group):
+        return None
+    if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late

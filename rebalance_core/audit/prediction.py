@@ -118,6 +118,12 @@ class Prediction:
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
 
+    def unknown(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """Those that the group never had by the ledger: no file told that they exist."""
+        known = self._of_queue.keys() | self._reach_of_queue.keys()
+        whole = {queue[:2] for queue in known if queue.queue_id == WHOLE_BROKER}
+        return {one for one in queues if one not in known and one[:2] not in whole}
+
     def other_moments(self, topic: str, at_ms: int) -> list[int]:
         """Moments whose ownership of a topic is as right at this time as that of the ledger."""
         return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]

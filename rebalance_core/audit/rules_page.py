@@ -151,6 +151,8 @@ def _needs(rule: Rule) -> str:
     words = ["MEMBERS" if ADMIN in needs.roles else "CAUSES" if needs.before_ms else "EVENTS"]
     words += ["logs of clients without a hole"] if needs.clients else []
     words += ["consumerOffset.json copied before"] if needs.offsets else []
+    words += ["a name server's log"] if needs.routes else []
+    words += ["or brokers that say that nobody is online"] if needs.answers else []
     return ", ".join(words)
 
 

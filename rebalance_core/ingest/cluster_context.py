@@ -241,8 +241,8 @@ class ClusterContext:
     rocksdb: Mapping[str, BrokerStore] = field(default_factory=dict)
     slave_modes: Mapping[str, str | None] = field(default_factory=dict)
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    static_topics: Mapping[str, str] = field(default_factory=dict)
     topic_stores: tuple[tuple[str, int, str], ...] = ()
+    static_topics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -412,8 +412,8 @@ def cluster_context(
         rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
         modes_at_end(pieces, replicas, end_ms),
         _resets(pieces),
-        {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
         tuple(sorted(history.topic_stores, key=lambda store: store[1])),
+        {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
     )
 
 

@@ -82,6 +82,10 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     table = _ConnectionTable()
     refused = read_lines(output.lines, table.read)
     others = [*map(_no_members, output.others)]
+    silent = any(isinstance(one, Fact) and one.kind == "no_output" for one in output.others)
+    if silent and text.strip():
+        # what a JVM says on standard error is there, and the refusal that follows it is not
+        others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
     if table.lacks_end and not others:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
     return [*table.facts(source), *refused, *others]

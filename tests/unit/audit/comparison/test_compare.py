@@ -14,6 +14,7 @@ from rebalance_core.model.verdicts import (
     INCOMPLETE,
     LOG_ENDED,
     NO_DUMP,
+    NOT_COVERED,
     NOT_TOLD,
     OFFLINE,
     STALE_DUMP,
@@ -304,6 +305,15 @@ def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queue
     shown = [row for row in (*first, *then) if row["queue_id"] in (None, 0, 3)]
     result = compare(case(*shown))
     assert {one.why for one in result.differences} == {UNEXPLAINED}
+
+
+def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
+    """A line on the topic was lost: who should hold its queues nobody knows."""
+    shown = progress(DUMPED_MS, *("10.0.0.1",) * 2, *("10.0.0.2",) * 2)
+    stray = {**shown[-1], "broker_name": "c"}
+    result = compare(case(*shown, stray))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "topicRoute -t T" in result.settled_by
 
 
 @pytest.mark.parametrize(

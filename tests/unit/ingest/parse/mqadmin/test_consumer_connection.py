@@ -1,5 +1,6 @@
 import pytest
 
+from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.parse.mqadmin_consumers import (
     CONNECTION_KINDS,
     parse_consumer_connection,
@@ -75,6 +76,12 @@ def test_a_topic_wider_than_its_column() -> None:
 def test_a_broker_that_knows_no_member() -> None:
     for text in ("", "\n", NOT_ONLINE, NOISE + NOT_ONLINE):
         assert kinds(parse_consumer_connection(text, "f")) == ["no_members"]
+
+
+def test_an_output_that_ends_in_what_the_jvm_says_tells_nothing() -> None:
+    (refused,) = parse_consumer_connection(NOISE, "f")
+    assert isinstance(refused, Unread)
+    assert refused.code == "UNPARSABLE_DOCUMENT"
 
 
 def test_a_broker_that_did_not_answer_says_nothing_of_members() -> None:
