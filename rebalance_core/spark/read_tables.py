@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from urllib.parse import unquote
@@ -350,12 +351,14 @@ def _is_here(spark: SparkSession, path: str) -> bool:
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
     """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
     wanted = tuple(names)
-    try:
-        # one listing: a name that is not there is an error, whose trace a Connect server prints
-        files = _files(spark, f"{folder.rstrip('/')}/{{{','.join(wanted)}}}*")
-    except InputRefused:
+    # one listing of Spark: a name that is not there is an error, and a Connect server prints traces
+    patterns = wanted if _is_here(spark, folder) else (f"{{{','.join(wanted)}}}",)
+    files: list[str] = []
+    for pattern in patterns:
+        with suppress(InputRefused):
+            files += _files(spark, f"{folder.rstrip('/')}/{pattern}*")
+    if not files:
         _files(spark, folder)  # refuses a folder that does not exist
-        return {}
     found = {name: entries_of(files, folder, name) for name in wanted}
     return {name: entry for name, entry in found.items() if entry is not None}
 

@@ -259,7 +259,7 @@ _SECRET_NAME = re.compile(
     r"passw|secret|salt|token|credential|access[._-]?key|api[._-]?key|account[._-]?key|private[._-]?key",
     re.IGNORECASE,
 )
-_IN_QUERY = re.compile(r"(?i)([?&](?:sig|signature|x-amz-[a-z-]+|[^=&]*token|key)=)[^&\s]+")
+_IN_QUERY = re.compile(r"(?i)([?&;](?:sig|signature|x-amz-[a-z-]+|[^=&;]*token|key)=)[^&;\s]+")
 
 
 def redact_text(text: str) -> str:
@@ -267,6 +267,8 @@ def redact_text(text: str) -> str:
 
     >>> redact_text("s3a://me:mine@bucket/a"), redact_text("fs.s3a.secret.key=abc")
     ('s3a://***@bucket/a', 'fs.s3a.secret.key=***')
+    >>> redact_text("sc://host:443/;token=abc;user_id=me")
+    'sc://host:443/;token=***;user_id=me'
     """
     name, equals, _ = text.partition("=")
     if equals and "://" not in name and _SECRET_NAME.search(name):

@@ -159,7 +159,10 @@ def refuse_no_answer(address: str) -> None:
         with socket.create_connection((place.hostname, place.port or CONNECT_PORT), ANSWER_SECONDS):
             return
     except (OSError, ValueError) as error:  # no such port
-        raise UsageError(f"--master {address} does not answer: {error}") from error
+        raise UsageError(
+            f"no Spark Connect server answers at {place.hostname}: {error}; see --master and "
+            "SPARK_REMOTE"
+        ) from error
 
 
 def _prefer_jvm_option(option: str) -> None:

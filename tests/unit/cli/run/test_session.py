@@ -32,7 +32,7 @@ def test_a_server_that_does_not_answer_is_told_at_once(
 ) -> None:
     for name in session._PROXIES:
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UsageError, match=f"--master {address} does not answer: .*{why}"):
+    with pytest.raises(UsageError, match=f"server answers at 127.0.0.1: .*{why}"):
         session.refuse_no_answer(address)
 
 
