@@ -53,8 +53,8 @@ CATALOGS = {
         },
     ),
 }
-"""Delta up to 4.2.0 cannot add a column on Spark 4.1.4: it asks for a class, IgnoreCachedData, which
-is there no more.
+"""Delta up to 4.2.0 cannot add a column on Spark 4.1.4: it wants a class, IgnoreCachedData, that
+is no longer there.
 """
 
 
