@@ -28,6 +28,7 @@ SESSION_CATALOG = "spark_catalog"
 _CATALOG = "spark.sql.catalog."
 _NAME = re.compile(r"[\w-]+(\.[\w-]+)*")
 _PREFIX = re.compile(r"\w*", re.ASCII)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _DEFAULT_SOURCE = "spark.sql.sources.default"
 _OF_THE_RUN = tuple(column.name for column in RUN_COLUMNS)
@@ -90,30 +91,32 @@ def database_tables(
         frames = {name: session.table(full) for name, full in there.items()}
     except AnalysisException as error:
         raise UsageError(f"{database} cannot be read: {_first_line(error)}") from error
-    if where is None:
-        return {name: frame.drop(*_OF_THE_RUN) for name, frame in frames.items()}
-    narrowed = {name: _narrowed(frame, where) for name, frame in frames.items()}
-    whole = [name for name, frame in narrowed.items() if frame is None]
-    if len(whole) == len(frames):
+    whole = [] if where is None else _without_columns_of(where, frames)
+    if whole and len(whole) == len(frames):
         raise UsageError(f"where {where}: no table of {database} has all of its columns")
     if whole and warn is not None:
         warn(f"where {where}: read whole, for want of its columns: {', '.join(whole)}")
-    return {
-        name: (frames[name] if frame is None else frame).drop(*_OF_THE_RUN)
-        for name, frame in narrowed.items()
-    }
-
-
-def _narrowed(frame: DataFrame, where: str) -> DataFrame | None:
-    """The rows for which the condition holds; None if the table lacks a column of it."""
     try:
-        chosen = frame.where(where)
-        _ = chosen.schema  # a Connect session looks at the condition only now
-        return chosen
+        chosen = {
+            name: frame if where is None or name in whole else frame.where(where)
+            for name, frame in frames.items()
+        }
+        for frame in chosen.values():
+            _ = frame.schema  # a Connect session looks at the condition only now
     except (AnalysisException, ParseException) as error:
-        if "UNRESOLVED_COLUMN" in str(error):
-            return None
         raise UsageError(f"where {where}: {_first_line(error)}") from error
+    return {name: frame.drop(*_OF_THE_RUN) for name, frame in chosen.items()}
+
+
+def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list[str]:
+    """The tables that lack a column of a condition, by the words in it that are columns of any.
+
+    To try the condition on each would print a page of Java for every one that lacks a column.
+    """
+    columns = {name: {column.lower() for column in frame.columns} for name, frame in frames.items()}
+    words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub(" ", condition))}
+    named = words & set().union(*columns.values())
+    return [name for name, there in columns.items() if not named <= there]
 
 
 # A finished run as tables.

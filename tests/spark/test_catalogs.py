@@ -54,7 +54,8 @@ def database(spark: SparkSession) -> Iterator[str]:
     yield DATABASE
     if spark.catalog.databaseExists(DATABASE):
         for table in spark.sql(f"SHOW TABLES IN {DATABASE}").collect():
-            spark.sql(f"DROP TABLE {DATABASE}.{table.tableName}")
+            if not table.isTemporary:
+                spark.sql(f"DROP TABLE {DATABASE}.{table.tableName}")
         spark.sql(f"DROP DATABASE {DATABASE}")
 
 
@@ -188,6 +189,7 @@ def test_input_tables_of_a_catalog(spark: SparkSession, database: str) -> None:
         both = frame.unionByName(frame.withColumn("cluster", sf.lit("other")))
         both.drop("_source", "_raw", "_read_issues").createOrReplaceTempView("both")
         spark.sql(f"CREATE TABLE {database}.{name} {USING} AS SELECT * FROM both")
+    spark.catalog.dropTempView("both")
     told: list[str] = []
     where = "cluster <> 'other' AND event_ms < 1e15"
     inputs = InputTables.from_catalog(spark, database, where, warn=told.append)
@@ -209,8 +211,11 @@ def test_what_no_catalog_has(spark: SparkSession, database: str) -> None:
     spark.sql(f"CREATE TABLE {database}.cluster_events (cluster STRING) {USING}")
     with pytest.raises(InputRefused, match="event_ms"):
         InputTables.from_catalog(spark, database)
-    with pytest.raises(UsageError, match=r"no table of .* has all of its columns"):
+    with pytest.raises(UsageError, match=r"where clutser = 'a': \[UNRESOLVED_COLUMN"):
         InputTables.from_catalog(spark, database, "clutser = 'a'")
+    spark.sql(f"CREATE TABLE {database}.queue_offsets (max_offset BIGINT) {USING}")
+    with pytest.raises(UsageError, match=r"no table of .* has all of its columns"):
+        InputTables.from_catalog(spark, database, "CLUSTER = 'it''s' AND max_offset > 1")
     with pytest.raises(UsageError, match="where cluster = : "):
         InputTables.from_catalog(spark, database, "cluster = ")
 
