@@ -39,8 +39,9 @@ from rebalance_core.cli.run.session import open_session
 
 # the session that there is, or a small one in this process
 spark = open_session(
-    "own frames", master="local[2]", show_spark=False,
-    settings={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
+    "own frames", master="local[2]", show_spark=False, rows_in_jvm=False,
+    settings={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+              "spark.sql.adaptive.enabled": "false"},
 )
 
 # %% [markdown]

@@ -23,6 +23,7 @@ ALONE = (
     "tests/jobs/test_explain_job.py",
     "tests/jobs/test_notebook.py",
     "tests/jobs/test_object_store.py",
+    "tests/jobs/test_own_frames.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LONG = (

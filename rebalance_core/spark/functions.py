@@ -254,7 +254,7 @@ class _Function:
             if "(" in value and not is_word:
                 self.check(name, value)  # no name of a column
             value = sf.lit(value) if is_word else sf.col(value)
-        elif isinstance(value, Column):
+        elif isinstance(value, Column) or type(value).__name__ == "Column":  # 3.5's of Connect
             for constant in _constants(value):
                 self.check(name, constant)
         else:

@@ -1,7 +1,7 @@
-"""The notebooks as plain scripts: what `make notebook` executes, from a fresh clone.
+"""The planning notebook as a plain script: what `make notebook` executes, from a fresh clone.
 
-One run of each, which its executed copy, and docs/planning.md, are held to; `make notebook` makes
-the copies and the pictures again, the page is edited by hand.
+One run, which its executed copy and docs/planning.md are held to; `make notebook` makes the copy
+and the pictures again, the page is edited by hand.
 """
 
 import json
@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 TREE = Path(__file__).resolve().parents[2]
-MOST_SECONDS = 240  # measured: 14 s of processor time
+MOST_SECONDS = 480  # measured: 14 s of processor time; own_frames, with a JVM, 60 s
 AVG, RING = "AVG", "CONSISTENT_HASH(virtual_nodes=200)"
 COMMANDS = ("rebalance ", "$ ", "PLAN_INPUT=")
 pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
 
 
-PLANNING, OWN_FRAMES = "capacity_planning", "own_frames"
+PLANNING = "capacity_planning"
 
 
 def notebook(folder: Path, name: str = PLANNING, **environment: str) -> str:
@@ -146,12 +146,3 @@ def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> 
     assert "EXAMPLE conf/producers/brown-out.toml, not mine: 4 brokers" in printed
     assert "EXAMPLE demo/steady, not mine: 12 consumers" in printed
     assert "the topic " not in printed[: printed.index("EXAMPLE")]
-
-
-def test_own_frames_says_what_simulate_says(tmp_path: Path) -> None:
-    """Starts a JVM of its own."""
-    printed = notebook(tmp_path, OWN_FRAMES)
-    assert "44 rows, 0 differ\n26 rows, 0 differ" in printed
-    assert "AVERAGE: unknown strategy: 'AVERAGE'" in printed
-    assert "CONSISTENT_HASH(virtual_nodes=200): " in printed
-    check_copy(OWN_FRAMES, printed)
