@@ -174,16 +174,22 @@ class Answers:
         calm = np.ones(len(who), bool)
         seed = its.seed[who]
         asks = ~its.broadcasting[who] & ~its.asks_nobody[who]
+        answers: dict[int, NDArray[np.uint64]] = {}
+
+        def answer_of(broker: int) -> NDArray[np.uint64]:
+            if broker not in answers:
+                places = self.places(np.full(len(who), broker), seed, at_us)
+                answers[broker] = self.hashes(who, places, at_us)
+            return answers[broker]
+
         for topic in self._topics:
             known = self._routes.at(topic, who, at_us)
             calm &= known != UNKNOWN
             for version in set(known[known != UNKNOWN].tolist()):
                 rows = np.flatnonzero((known == version) & asks & calm)
-                first: NDArray[np.uint64] | None = None
-                for broker in self._brokers[topic][version].tolist():
-                    places = self.places(np.full(len(rows), broker), seed[rows], at_us[rows])
-                    hashes = self.hashes(who[rows], places, at_us[rows])
+                first, *others = self._brokers[topic][version].tolist()
+                for broker in (first, *others):
                     calm[rows] &= ~self.silent(np.full(len(rows), broker), seed[rows], at_us[rows])
-                    first = hashes if first is None else first
-                    calm[rows] &= hashes == first
+                for broker in others:
+                    calm[rows] &= answer_of(broker)[rows] == answer_of(first)[rows]
         return calm

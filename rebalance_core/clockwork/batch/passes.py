@@ -37,8 +37,8 @@ from rebalance_core.model.times import REBALANCE_LATER_MS
 LATER_US = REBALANCE_LATER_MS * MS_US
 """From the end of a pass that was refused a lock to the next one; 5.0 and later."""
 
-_AT_ONCE = 32
-"""Passes in vain that are looked at together."""
+_AT_ONCE, _DRAWS = 32, 1 << 20
+"""Passes in vain that are looked at together: of one element, and of all, which bounds memory."""
 
 # Passes of orderly groups: given up, then taken as far as locks are granted (rocketmq.md §7).
 
@@ -182,9 +182,10 @@ class OrderlyPasses:
         used, last_end, later = its.used[who], its.last_end[who], its.later_us[:, who]
         begun, columns = np.zeros(len(who), np.int64), np.arange(len(who))
         wait, least = its.wait[who], its.min_interval[who]
+        ahead = np.arange(min(_AT_ONCE, 1 + _DRAWS // len(who)))[:, None]
         retries, wakes_later = np.ones(len(who), bool), ~its.is_v4[who]
         while retries.any():
-            number = its.number[who] + int(begun.max()) + np.arange(_AT_ONCE)[:, None]
+            number = its.number[who] + int(begun.max()) + ahead
             drop, add = delays_of(its, who, number)
             for length in np.maximum(drop + add, its.length[who]):
                 soonest = np.where(later > used, later, NEVER).min(axis=0, initial=NEVER)

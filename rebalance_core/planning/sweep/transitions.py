@@ -29,7 +29,7 @@ TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
 FUTURES = 20
 """With so many, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly within 1 %
-(docs/planning.md); orderly groups, which go through the plain loop, take seconds each."""
+(docs/planning.md)."""
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 
 GAPS, OVERLAPS, REPLAYED = SUMS = (
