@@ -78,6 +78,30 @@ def _input_format() -> Any:
     return option("FORMAT", FORMAT, read=file_format)
 
 
+def _day_at_most(text: str) -> int:
+    """Reads milliseconds of a duration."""
+    from rebalance_core.model.times import DAY_MS, read_duration
+
+    value = read_duration(text)
+    if value > DAY_MS:
+        raise ValueError("longer than a day")
+    return value
+
+
+def _handler_time(group: str | None) -> Any:
+    return option(
+        "TIME", "what the application takes for a message, e.g. 5ms; default 0ms",
+        default=0, read=_day_at_most, group=group,
+    )  # fmt: skip
+
+
+def _start_up_time(group: str | None) -> Any:
+    return option(
+        "TIME", "from the call of start() to its return, e.g. 100ms; default: as recorded",
+        read=_day_at_most, group=group,
+    )  # fmt: skip
+
+
 def _group() -> Any:
     return option(
         "PATTERN", "only these groups: exact, or with *; default: all", read=group_pattern
@@ -145,9 +169,13 @@ class SimulateOptions(RowOptions):
             )
             mistakes.insert(0, text)
         _check_where(values, mistakes)
-        start, end = values["from_ms"], values["to_ms"]
-        if start is not None and end is not None and end <= start:
-            mistakes.append(f"--to {end} is not after --from {start}")
+        _refuse_empty_time(values, mistakes)
+
+
+def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
+    start, end = values["from_ms"], values["to_ms"]
+    if start is not None and end is not None and end <= start:
+        mistakes.append(f"--to {end} is not after --from {start}")
 
 
 # generate
@@ -310,6 +338,8 @@ class PlanOptions(RowOptions):
     seeds: int | None = option("N", "how many seeds of random choices; default 1", read=_seeds)
     first_seed: int = option("N", FIRST_SEED, default=0, read=_seed)
     seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
+    handler_time: int = _handler_time(group=None)
+    start_up_time: int | None = _start_up_time(group=None)
     variants: "Variants"
 
     @classmethod
@@ -418,11 +448,20 @@ class PropagateOptions(RowOptions):
         "have not",
         group=ASSUMED,
     )
+    handler_time: int = _handler_time(group=ASSUMED)
+    start_up_time: int | None = _start_up_time(group=ASSUMED)
+    from_ms: int | None = option(
+        "TIME", "totals are of changes from then on; default: of all", name="--from", read=instant
+    )
+    to_ms: int | None = option(
+        "TIME", "totals are of changes before then; default: of all", name="--to", read=instant
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one input."""
+        """Check that there is one input, and that the time of the totals is one."""
         _check_input(values, mistakes)
+        _refuse_empty_time(values, mistakes)
 
 
 # producers

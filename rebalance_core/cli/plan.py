@@ -105,6 +105,8 @@ def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
         group=options.group,
         ownership_groups=settings.plan.ownership_groups,
         futures=settings.plan.futures,
+        handler_ms=options.handler_time,
+        start_up_ms=options.start_up_time,
         max_queue_nums=settings.limits.max_queue_nums,
         bad_rows=bad_row_limits(settings),
     )

@@ -85,6 +85,8 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
         handover_seeds=options.handover_seeds,
         group=options.group,
         max_queue_nums=settings.limits.max_queue_nums,
+        from_ms=options.from_ms,
+        to_ms=options.to_ms,
         clock=ClockOptions(
             phases=options.phases,
             exact_times=options.exact_times,
@@ -92,6 +94,8 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
             late_share=late_share,
             late_ms=late_ms,
             concurrent_heartbeat=options.concurrent_heartbeat,
+            handler_ms=options.handler_time,
+            start_up_ms=options.start_up_time,
         ),
     )
 
@@ -137,8 +141,7 @@ CHANGE_HEADER = (
 )
 NOT_SIMULATED = (
     "Not simulated: retry topics; topics whose queues members share (POP, gRPC); hand-overs of "
-    "groups that broadcast; the 500 ms from taking a queue to the first pull (5.0+); messages "
-    "that were in flight."
+    "groups that broadcast; pulls that brokers refuse; a client's flow control."
 )
 
 

@@ -11,15 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.handovers import (
-    MILLI,
-    NO_TIME,
-    UNKNOWN,
-    Handovers,
-    MessageFacts,
-    handovers_of,
-    replayed_milli,
-)
+from rebalance_core.clockwork.handovers import NO_TIME, Handovers, handovers_of
 from rebalance_core.clockwork.holdings import (
     MeasuredHoldings,
     ReadableSpans,
@@ -29,10 +21,19 @@ from rebalance_core.clockwork.holdings import (
     readable_of,
     windows_of,
 )
+from rebalance_core.clockwork.messages import (
+    MILLI,
+    UNKNOWN,
+    MessageFacts,
+    Reading,
+    late_ms,
+    replayed_milli,
+)
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.totals import rollouts, totals_partial
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
 from rebalance_core.model.group_settings import BROADCASTING
@@ -45,12 +46,14 @@ class OwnerTimes:
 
     Attributes:
         convergence_ms: from the change to the last queue given up or taken; 0: none was.
+        last_ms: when that was, epoch ms; 0: none was.
         orphan_ms: time x readable queues without an owner, from the change to the next one, or as
             long as it is followed.
         double_ms: time x (owners - 1) of readable queues, over the same time.
     """
 
     convergence_ms: Ints
+    last_ms: Ints
     orphan_ms: Ints
     double_ms: Ints
 
@@ -77,7 +80,7 @@ def owner_times(
         count_owners: False where every client owns every queue: only convergence is measured.
     """
     shape = len(windows.change_ms), seeds
-    times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(3)))
+    times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(4)))
     change = windows.change_of(log.at_us)
     order = in_order(np.maximum(change, 0))
     bounds = np.searchsorted(change[order], np.arange(shape[0] + 1))
@@ -89,6 +92,7 @@ def owner_times(
         over_ms = np.zeros(seeds, np.int64)
         over_ms[seed[last]] = np.maximum(at_ms[last] - change_ms, 0)
         times.convergence_ms[number] = over_ms
+        times.last_ms[number][seed[last]] = at_ms[last]
         if not count_owners:
             continue
         owners.look_at(readable.mask(change_ms))
@@ -291,14 +295,20 @@ class Measured:
     Attributes:
         handovers: rows of the contract's table, by seed, change, queue and time.
         partial: of `PARTIAL_SCHEMA`, one row a change.
+        totals: of `TOTALS_PARTIAL_SCHEMA`, one row a rollout.
     """
 
     handovers: pa.Table
     partial: pa.Table
+    totals: pa.Table
 
 
 def measured(
-    history: GroupHistory, ticks: Ticks, log: OwnershipLog, handovers_before_seed: int
+    history: GroupHistory,
+    ticks: Ticks,
+    log: OwnershipLog,
+    handovers_before_seed: int,
+    counted_ms: tuple[int | None, int | None] = (None, None),
 ) -> Measured:
     """Measure what was played of one group.
 
@@ -309,6 +319,7 @@ def measured(
         ticks: of the script, with the seeds that were played.
         log: what came of them, in order.
         handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
+        counted_ms: totals are of changes from, and before; None: of all.
     """
     script, seeds = ticks.script, len(ticks.seeds)
     windows, readable = windows_of(script), readable_of(script)
@@ -317,11 +328,17 @@ def measured(
     held = holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
     moved = handovers_of(held, readable, windows)
     facts = MessageFacts.of(script, history)
-    replayed = replayed_milli(moved, held, facts, ticks, windows.change_ms)
+    reading = Reading.of(moved, facts, script, ticks.options, windows.change_ms)
+    replayed = replayed_milli(moved, held, reading, ticks)
     partial = partial_of(script, times, moved, replayed)
+    sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}
+    totals = totals_partial(
+        script, windows, rollouts(windows, *counted_ms), sums, moved, replayed,
+        late_ms(moved, reading),
+    )  # fmt: skip
     wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
     rows = _rows(script, facts, ticks.seeds, held, moved.take(wanted), replayed[wanted])
-    return Measured(rows, partial)
+    return Measured(rows, partial, totals)
 
 
 def broadcasts(script: Script) -> bool:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from rebalance_core.model.times import DAY_MS
+
 PHASES_OF_LOG: Final = "log"
 """A member's timers run from its join, as the log has it; unknown where it was there before."""
 RANDOM_PHASES: Final = "random"
@@ -26,6 +28,8 @@ class ClockOptions:
         lost_notices: share of CHANGE notifications that do not arrive, 0 to 1.
         late_share: share of clients that ask a name server which learns of routes late, 0 to 1.
         late_ms: how much later, in milliseconds.
+        handler_ms: how long the application takes for a message; 0: no time.
+        start_up_ms: from the call of ``start()`` to its return; None: as recordings have it.
         concurrent_heartbeat: enableConcurrentHeartbeat (5.5): a dead host delays no other timer.
     """
 
@@ -35,3 +39,11 @@ class ClockOptions:
     late_share: float = 0.0
     late_ms: int = 0
     concurrent_heartbeat: bool = False
+    handler_ms: int = 0
+    start_up_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("handler_ms", self.handler_ms), ("start_up_ms", self.start_up_ms)):
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if value is not None and not (whole and 0 <= value <= DAY_MS):
+                raise ValueError(f"{name} is {value!r}; valid: whole milliseconds, 0 to a day")

@@ -5,6 +5,7 @@ Arrays have the seeds as their last axis and hold microseconds since the epoch. 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +22,10 @@ from rebalance_core.clockwork.draws import (
     DRAW_BITS,
     LAST_LEAD,
     LEAVE_BEGIN,
+    LEAVE_BEGIN_TOGETHER,
+    LEAVES_TOGETHER_US,
     LONGEST_LEAD_MS,
+    NOTICE_TOGETHER,
     PASS_LENGTH,
     REGISTRATION_STEP,
     ROUTE_ANSWER,
@@ -30,8 +34,10 @@ from rebalance_core.clockwork.draws import (
     START_UP,
     START_UP_ALIKE,
     STARTED_TOGETHER_US,
+    STOP_AFTER,
     TIMERS_AFTER,
     TOPIC_VISIBLE,
+    UNLOCK_TOGETHER,
     UNREGISTRATION_STEP,
     Delay,
     Timer,
@@ -112,14 +118,73 @@ class EventTimes:
 
     @cached_property
     def ended(self) -> Times:
-        """(lives, S): the ends, `NEVER` for a process that stays; not before the last state."""
+        """(lives, S): the ends, `NEVER` for a process that stays; not before the last state.
+
+        Of a graceful leave, when ``shutdown()`` begins: nothing is read from then on. Those that
+        the log has at the same time begin one after the other, in an order that is drawn.
+        """
         rows = []
         for life in self.script.lives:
             if life.ending is None:
                 rows.append(np.full(len(self.seeds), NEVER, np.int64))
-            else:
-                rows.append(np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment)))
+                continue
+            at = np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment))
+            if self._others_leaving(life, within_us=0):
+                at += STOP_AFTER.many(uniforms(self.seeds, life.entity, Timer.STOP_AFTER))
+            rows.append(at)
         return self._by_life(rows)
+
+    @cached_property
+    def unlocked(self) -> Times:
+        """(lives, S): when a process that leaves gracefully gives its order locks back."""
+        rows = list(self.ended)
+        for life in self.script.lives:
+            others = self._others_leaving(life)
+            if others:
+                draws = uniforms(self.seeds, life.entity, Timer.UNLOCK)
+                rows[life.index] = rows[life.index] + others * UNLOCK_TOGETHER.many(draws)
+        return self._by_life(rows)
+
+    @cached_property
+    def stopped(self) -> Times:
+        """(lives, S): until when the passes of a process begin: to the end of its ``shutdown()``.
+
+        A graceful leave is an interval: passes go on until the process unregisters.
+        """
+        rows = list(self.unlocked)
+        for life in self.script.lives:
+            if life.ending is None or not life.ending.graceful:
+                continue
+            draws = uniforms(self.seeds, life.entity, Timer.LEAVE_BEGIN)
+            others = self._others_leaving(life)
+            length = others * LEAVE_BEGIN_TOGETHER.many(draws)
+            rows[life.index] = rows[life.index] + (length if others else LEAVE_BEGIN.many(draws))
+        return self._by_life(rows)
+
+    @cached_property
+    def notice_late(self) -> Times:
+        """(lives, S): how much later a notice wakes a process once its ``shutdown()`` has begun."""
+        shape = len(self.script.lives), len(self.seeds)
+        late = np.zeros(shape, np.int64)
+        for life in self.script.lives:
+            if self._others_leaving(life):
+                draws = uniforms(self.seeds, life.entity, Timer.SLOW_NOTICE)
+                late[life.index] = NOTICE_TOGETHER.many(draws)
+        return late
+
+    def _others_leaving(self, life: Life, within_us: int = LEAVES_TOGETHER_US) -> int:
+        """How many others leave gracefully about when a life does, as the log has them."""
+        if life.ending is None or not life.ending.graceful:
+            return 0
+        at_us = life.ending.moment.event_us
+        low = bisect_left(self._leaves_us, at_us - within_us)
+        return bisect_right(self._leaves_us, at_us + within_us) - low - 1
+
+    @cached_property
+    def _leaves_us(self) -> list[int]:
+        """The graceful leaves of the log, in order."""
+        endings = [life.ending for life in self.script.lives]
+        return sorted(e.moment.event_us for e in endings if e is not None and e.graceful)
 
     def sightings_us(self, life: Life) -> list[Times]:
         """(S,) by sighting of a life; never before its join, nor before the one before it."""
@@ -191,6 +256,8 @@ class ClientTimes(EventTimes):
         """(lives, S): when the client was created."""
         entities = self._entities()[:, None]
         start_up = START_UP.many(self._start_up_draws(entities))
+        if self.options.start_up_ms is not None:
+            start_up = np.full_like(start_up, self.options.start_up_ms * MS_US)
         phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
         created: Times = self.joined - start_up - unknown
@@ -362,10 +429,9 @@ class ListTimes(ClientTimes):
                 continue
             at = self.ended[life.index]
             if ending.graceful:
-                begin = LEAVE_BEGIN.many(uniforms(self.seeds, life.entity, Timer.LEAVE_BEGIN))
                 rank = np.broadcast_to(self.broker_rank[:, None], shape[1:])
                 steps = self._steps(life, rank + 1, _LEAVING, UNREGISTRATION_STEP)
-                times[life.index] = at + begin + steps
+                times[life.index] = self.stopped[life.index] + steps
             elif ending.told:
                 close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))
                 draws = uniforms(self.seeds, life.entity, Timer.CLOSE_STEP, brokers)

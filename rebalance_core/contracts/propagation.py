@@ -67,5 +67,40 @@ PROPAGATION = Table(
     key=("cluster", "consumer_group", "change_ms"),
 )
 
-PROPAGATION_TABLES = {table.name: table for table in (PROPAGATION, HANDOVERS)}
+PROPAGATION_TOTALS = Table(
+    "propagation_totals",
+    "A rollout: changes of a group of which each comes before the last is over, as one.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        from_ms BIGINT the first change, epoch ms UTC
+        to_ms BIGINT until when it is followed, epoch ms UTC, exclusive
+        seeds BIGINT simulated futures
+        finish_ms_mean DOUBLE from from_ms to the last queue given up or taken, ms: mean
+        finish_ms_p50 BIGINT median
+        finish_ms_p95 BIGINT 95 % of the futures are done by then, ms
+        finish_ms_p99 BIGINT 99 %, ms
+        orphan_queue_seconds_mean DOUBLE queues x seconds without an owner: mean
+        orphan_queue_seconds_p50 DOUBLE median
+        orphan_queue_seconds_p95 DOUBLE 95 % of the futures have no more
+        orphan_queue_seconds_p99 DOUBLE 99 %
+        double_queue_seconds_mean DOUBLE time x (owners - 1) of readable queues, s: mean
+        double_queue_seconds_p50 DOUBLE median
+        double_queue_seconds_p95 DOUBLE 95 % of the futures have no more
+        double_queue_seconds_p99 DOUBLE 99 %
+        replayed_messages_mean? DOUBLE messages read again: mean; null: a rate is not known
+        replayed_messages_p50? DOUBLE median; null: as the mean
+        replayed_messages_p95? DOUBLE 95 % of the futures have no more; null: as the mean
+        replayed_messages_p99? DOUBLE 99 %; null: as the mean
+        late_queue_seconds_mean? DOUBLE queues x s with the oldest message over 1 s: mean; null: so
+        late_queue_seconds_p50? DOUBLE median; null: a rate is not known, or above the speed
+        late_queue_seconds_p95? DOUBLE 95 % of the futures have no more; null: as the median
+        late_queue_seconds_p99? DOUBLE 99 %; null: as the median
+        """
+    ),
+    key=("cluster", "consumer_group", "from_ms"),
+)
+
+PROPAGATION_TABLES = {table.name: table for table in (PROPAGATION, PROPAGATION_TOTALS, HANDOVERS)}
 """What `propagate` writes, beside ``rejected``."""

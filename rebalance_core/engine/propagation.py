@@ -43,7 +43,9 @@ class PropagationOptions:
         handover_seeds: Of how many of them ``handovers`` has rows, from the first on.
         group: A glob (``*``, ``?``) of the groups wanted; None: all.
         max_queue_nums: The most queues that a topic may have on a broker.
-        clock: What is assumed of timers, notices and name servers.
+        from_ms: Totals are of changes from then on; None: from the first.
+        to_ms: And before then; None: to the last.
+        clock: What is assumed of timers, notices, name servers and handlers.
     """
 
     seeds: int = SEEDS
@@ -51,6 +53,8 @@ class PropagationOptions:
     handover_seeds: int = HANDOVER_SEEDS
     group: str | None = None
     max_queue_nums: int = MAX_QUEUE_NUMS
+    from_ms: int | None = None
+    to_ms: int | None = None
     clock: ClockOptions = field(default_factory=ClockOptions)
 
     @property
@@ -149,7 +153,8 @@ def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> 
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
         log = play_seeds(script, numbers, options.clock)
         ticks = Ticks(script, numbers, options.clock)
-        yield measured(history, ticks, log, options.handovers_before_seed)
+        counted_ms = options.from_ms, options.to_ms
+        yield measured(history, ticks, log, options.handovers_before_seed, counted_ms)
 
 
 def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:

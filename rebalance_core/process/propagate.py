@@ -18,8 +18,14 @@ from rebalance_core.checks.input_tables import InputTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, check_tables, complaints
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
 from rebalance_core.clockwork.measured import Measured, propagation
+from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TABLES
+from rebalance_core.contracts.propagation import (
+    HANDOVERS,
+    PROPAGATION,
+    PROPAGATION_TABLES,
+    PROPAGATION_TOTALS,
+)
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import history_of
 from rebalance_core.engine.options import RowForecast, like_pattern
@@ -181,7 +187,7 @@ def propagate(
     *,
     processes: int = 1,
 ) -> dict[str, pa.Table]:
-    """``propagation``, ``handovers`` and ``rejected`` of an input, in memory.
+    """The tables of `PROPAGATION_TABLES` and ``rejected`` of an input, in memory.
 
     Cost: linear in changes, members and seeds. The rows depend on the input and the options alone.
 
@@ -317,8 +323,8 @@ def _looked_over(
 def _rows(
     looked: _LookedOver, options: PropagationOptions, processes: int, progress: Progress | None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Rows of both tables, as groups are done."""
-    total, partials = looked.pieces(options), list[pa.Table]()
+    """Rows of all tables, as groups are done."""
+    total, partials, totals = looked.pieces(options), list[pa.Table](), list[pa.Table]()
     waited = deque[Piece]()
 
     def tell(done: int) -> None:
@@ -339,9 +345,11 @@ def _rows(
         for part in parts:
             yield HANDOVERS.name, part.handovers
             partials.append(part.partial)
+            totals.append(part.totals)
         if piece.last:
             yield PROPAGATION.name, propagation(partials)
-            partials = []
+            yield PROPAGATION_TOTALS.name, propagation_totals(totals)
+            partials, totals = [], []
         tell(done)
 
 

@@ -23,8 +23,9 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.clockwork.measured import propagation
+from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS
 from rebalance_core.engine.fan_out import GROUP, fan_out
 from rebalance_core.engine.ledger_pass import (
     WHOLE,
@@ -58,7 +59,7 @@ from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables,
 
 Batches = Iterable[pa.RecordBatch]
 
-_PARTIAL = "partial"
+_PARTIAL, _TOTALS = "partial", "totals"
 _NO_REJECTED = REJECTED.arrow_schema().empty_table()
 
 
@@ -159,6 +160,7 @@ class Playing:
                     for made in played(history, self.options, seeds):
                         yield routed_batch(bucket, HANDOVERS.name, pack(made.handovers))
                         yield routed_batch(of_group, _PARTIAL, pack(made.partial))
+                        yield routed_batch(of_group, _TOTALS, pack(made.totals))
 
 
 def adding_up(batches: Batches) -> tuple[TableRows, PropagationFacts]:
@@ -171,12 +173,13 @@ def _added_up(batches: Batches, facts: PropagationFacts) -> TableRows:
     for _, tables in routed_tables(batches):
         for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
             yield HANDOVERS.name, batch
-        if _PARTIAL not in tables:
-            continue
-        for _, parts in by_key(tables[_PARTIAL], GROUP):
+        for _, parts in by_key(tables[_PARTIAL], GROUP) if _PARTIAL in tables else ():
             rows = propagation([parts])
             facts.add(rows)
             yield from ((PROPAGATION.name, batch) for batch in rows.to_batches())
+        for _, parts in by_key(tables[_TOTALS], GROUP) if _TOTALS in tables else ():
+            rows = propagation_totals([parts])
+            yield from ((PROPAGATION_TOTALS.name, batch) for batch in rows.to_batches())
 
 
 # Simulated time on Spark: the same rows as in a process, whatever the partitions.
@@ -184,7 +187,8 @@ def _added_up(batches: Batches, facts: PropagationFacts) -> TableRows:
 # Tasks that have all rows of a group look it over, and play its futures; those of a group with
 # many queues and changes are divided among several tasks, and their parts added up in one.
 
-WRITTEN = (HANDOVERS.name, PROPAGATION.name, REJECTED.name)
+PLAYED = (HANDOVERS.name, PROPAGATION.name, PROPAGATION_TOTALS.name)
+WRITTEN = (*PLAYED, REJECTED.name)
 
 PIECE_CELLS = 2_000_000
 """Consumer events x queues x seeds of a part: some seconds of work."""
@@ -231,7 +235,7 @@ def propagate_and_write(
             facts = PropagationFacts()
             with task_tables(session, output, WRITTEN) as tables:
                 looked.kept.write(tables, [REJECTED.name])
-                for note in tables.make(played, adding_up, [HANDOVERS.name, PROPAGATION.name]):
+                for note in tables.make(played, adding_up, PLAYED):
                     facts.merge(note)
                 written = tables.finish()
     return PropagationWritten(

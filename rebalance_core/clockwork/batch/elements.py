@@ -56,8 +56,11 @@ class Elements:
         self.beats = futures.beats[lives].reshape(-1)
         self.later_us = futures.later_us[:, lives].reshape(-1, len(self.ids))
         self.ended = futures.ticks.ended[lives].reshape(-1)
-        self.limit = np.minimum(self.ended, segment.end_us)
         traits = [futures.traits[life] for life in lives.tolist()]
+        leaves = np.array([each.leaves_in_time for each in traits], bool)[self.life]
+        stopped = futures.ticks.stopped[lives].reshape(-1)
+        self.limit = np.minimum(np.where(leaves, stopped, self.ended), segment.end_us)
+        self._asks_before = np.where(leaves, NEVER, self.ended)
         self.min_interval = np.array([each.min_interval_us for each in traits], np.int64)[self.life]
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
         self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
@@ -109,7 +112,7 @@ class Elements:
         """(elements,) when each passes or asks for locks next; `NEVER`: not in the segment."""
         passes = np.minimum(begin, self.rest)
         passes = np.where(passes < self.limit, passes, NEVER)
-        in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self.ended)
+        in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self._asks_before)
         asks = np.where(in_it, self.asks_us, NEVER)
         return np.where(self.asks_us < NEVER, asks, passes)
 

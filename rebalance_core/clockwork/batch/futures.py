@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,7 @@ class Trait:
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
         takes_locks: it takes a queue only with its order lock.
+        leaves_in_time: its leave is an interval: passes go on, and locks are taken.
         beats_at_once: its heartbeat asks all brokers at the same time.
         hash: what it adds to the hash of a member list.
     """
@@ -63,6 +65,7 @@ class Trait:
     asks_nobody: bool
     heartbeats: bool
     takes_locks: bool
+    leaves_in_time: bool
     beats_at_once: bool
     hash: int
 
@@ -136,6 +139,9 @@ class Futures:
         for life in self.script.lives:
             member = life.states[0][1]
             version = parse_version(member.version)
+            takes_locks = locks_on_addition(
+                its.consumer_type, member.message_model, its.ordered, version
+            )
             found.append(
                 Trait(
                     member=member,
@@ -146,15 +152,19 @@ class Futures:
                     and parse_strategy(member.strategy, version=member.version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
-                    takes_locks=locks_on_addition(
-                        its.consumer_type, member.message_model, its.ordered, version
-                    ),
+                    takes_locks=takes_locks,
+                    leaves_in_time=takes_locks and life.ending is not None and life.ending.graceful,
                     beats_at_once=self.options.concurrent_heartbeat
                     and version >= CONCURRENT_HEARTBEAT,
                     hash=entity_of("member", life.client_id),
                 )
             )
         return tuple(found)
+
+    def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
+        """When elements, as indices of (lives, S), are woken by notices due at a time each."""
+        ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
+        return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:

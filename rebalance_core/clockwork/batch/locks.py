@@ -38,8 +38,9 @@ class Stays:
         self._until = np.full((1, size), BEFORE_ALL, np.int64)
         self._release = np.full((1, size), NEVER, np.int64)
         endings = [life.ending for life in script.lives]
+        self._leaves = np.array([each.leaves_in_time for each in futures.traits], bool)
         graceful = np.array([each is not None and each.graceful for each in endings], bool)
-        self._unlocks_all = np.where(graceful[:, None], self._ended, NEVER)
+        self._unlocks_all = np.where(graceful[:, None], futures.ticks.unlocked, NEVER)
         self._endings = SortedRows(self._unlocks_all.T)
         self._unlocks = np.array([not each.broadcasting for each in futures.traits], bool)
         self._forced = np.array([each.version >= FORCED_UNLOCK for each in futures.traits], bool)
@@ -50,24 +51,40 @@ class Stays:
         """Lives take queues; those that never unlock are passed over."""
         rows = np.flatnonzero(self._unlocks[lives])
         at, lives, now_us = at[rows], lives[rows], now_us[rows]
-        release = self._release[:, at]
-        over = (self._until[:, at] <= now_us) & ((release <= now_us) | (release == NEVER))
-        if not over.any(axis=0).all():
-            self._add_slot()
-            over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
-        self._put(over.argmax(axis=0), at, lives)
+        self._put(self._free_slot(at, now_us), at, lives)
 
-    def end(self, at: Ints, lives: Ints, drop_us: Times) -> None:
-        """Lives give up queues at a time, unless they end before."""
+    def end(self, at: Ints, lives: Ints, drop_us: Times, now_us: Times) -> None:
+        """Lives give up queues at a time; what they gave back as they left is another matter."""
         seeds = at % self._seeds
         ended = self._ended[lives, seeds]
-        release = drop_us + self._held_up_us(at, lives)
-        release = np.where(release < ended, release, NEVER)
+        held_up_us = self._held_up_us(at, lives)
+        release = drop_us + held_up_us
+        comes_to_it = self._leaves[lives] & (held_up_us < UNLOCK_DELAY_MS * MS_US)
+        release = np.where((release < ended) | comes_to_it, release, NEVER)
         goes = self._unlocks[lives] & (drop_us < ended)
         ending = goes & (self._life[:, at] == lives) & (self._until[:, at] == ended)
         slots, rows = np.nonzero(ending)
         self._until[slots, at[rows]] = drop_us[rows]
         self._release[slots, at[rows]] = release[rows]
+        late = np.flatnonzero(self._leaves[lives] & self._unlocks[lives] & (drop_us >= ended))
+        if len(late):
+            self._end_late(at[late], lives[late], drop_us[late], release[late], now_us[late])
+
+    def _end_late(
+        self, at: Ints, lives: Ints, drop_us: Times, release: Times, now_us: Times
+    ) -> None:
+        """Lives that leave give up queues; seldom any does."""
+        for row in range(len(at)):
+            column = at[row : row + 1]
+            unlocked = self._unlocks_all[lives[row], at[row] % self._seeds]
+            if drop_us[row] < unlocked:  # it is not unlockAll's any more
+                its = (self._life[:, at[row]] == lives[row]) & (
+                    self._release[:, at[row]] == unlocked
+                )
+                self._release[its, at[row]] = NEVER
+            slot = self._free_slot(column, now_us[row : row + 1])[0]
+            self._life[slot, at[row]], self._until[slot, at[row]] = lives[row], BEFORE_ALL
+            self._release[slot, at[row]] = release[row]
 
     def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """(slots, columns) lives, and where they have the queue after a time."""
@@ -87,6 +104,15 @@ class Stays:
     def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
         """(slots, columns) lives, and where they unlock the queue at that very time."""
         return self._life[:, at], self._release[:, at] == now_us
+
+    def _free_slot(self, at: Ints, now_us: Times) -> Ints:
+        """A slot of each column that nothing later than a time is in."""
+        release = self._release[:, at]
+        over = (self._until[:, at] <= now_us) & ((release <= now_us) | (release == NEVER))
+        if not over.any(axis=0).all():
+            self._add_slot()
+            over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
+        return np.asarray(over.argmax(axis=0), np.int64)
 
     def _put(self, slot: Ints, at: Ints, lives: Ints) -> None:
         seeds = at % self._seeds
@@ -214,7 +240,8 @@ class OrderLocks:
 
     def give_up(self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
         """Queues are given up, and unlocked at once or later."""
-        self._stays.end(queues * self._seeds + seeds, lives, at_us)
+        at = queues * self._seeds + seeds
+        self._stays.end(at, lives, at_us, self._seen[at])
 
     def ask(
         self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]

@@ -17,6 +17,7 @@ from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.draws import (
     DRAW_BITS,
     NOTICE,
+    NOTICE_TOGETHER,
     Operation,
     Timer,
     draws_of,
@@ -262,7 +263,7 @@ class WakeUps:
         lives: NDArray[np.int64],
         lists: list[MemberList],
     ) -> None:
-        self._futures, self._segment, self._lives = futures, segment, lives
+        self.futures, self._segment, self.lives = futures, segment, lives
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
@@ -290,14 +291,14 @@ class WakeUps:
 
     def _wakes_itself(self) -> NDArray[np.bool_]:
         """(lives,) ``start()`` of a push consumer ends with a wake-up of its own."""
-        push = self._futures.script.settings.consumer_type == PUSH
-        lives = self._futures.script.lives
-        return np.array([push and not lives[life].observed for life in self._lives.tolist()])
+        push = self.futures.script.settings.consumer_type == PUSH
+        lives = self.futures.script.lives
+        return np.array([push and not lives[life].observed for life in self.lives.tolist()])
 
     def _notices(self, place: MemberList) -> Iterator[_Notices]:
         """The operations on a list that tell the others."""
         for life in place.moving.tolist():
-            if self._silent and self._futures.traits[self._lives[life]].broadcasting:
+            if self._silent and self.futures.traits[self.lives[life]].broadcasting:
                 continue
             joins = place.joins[life]
             delays = None
@@ -313,13 +314,13 @@ class WakeUps:
                 yield _Notices(life, True, self._delays(place, life, Operation.GOES))
 
     def _delays(self, place: MemberList, life: int, operation: Operation) -> Times:
-        script = self._futures.script
-        entity = script.lives[self._lives[life]].entity
+        script = self.futures.script
+        entity = script.lives[self.lives[life]].entity
         name = script.brokers[place.broker]
         tick = operation_id(entity, name, place.number, operation)
-        words = self._futures.words[self._lives]
+        words = self.futures.words[self.lives]
         delays = NOTICE.many(draws_of(words, Timer.NOTICE, tick))
-        lost = round(self._futures.options.lost_notices * (1 << DRAW_BITS))
+        lost = round(self.futures.options.lost_notices * (1 << DRAW_BITS))
         if lost:
             lost_here = draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)
             delays = np.where(lost_here, NEVER, delays)
@@ -348,7 +349,7 @@ class WakeUps:
         """(lives, S) by operation: when each life is woken by it; `NEVER`."""
         sent = [self.sent(place, each) for each in notices]
         for each, at, newer in zip(notices, sent, self.followed(sent), strict=True):
-            woken = at + each.delays
+            woken = self.futures.woken((self.lives,), at + each.delays)
             listed = (place.since <= at) & (at < place.until)
             yield np.where(listed & (woken < newer), woken, NEVER)
 
@@ -365,7 +366,7 @@ class _FreshList:
             [each.delays.reshape(-1) for each in self._notices], np.int64
         ).reshape(-1, size)
         arriving = np.where(self._delays == NEVER, 0, self._delays)
-        self._longest_us = arriving.max(axis=1, initial=0)
+        self._longest_us = arriving.max(axis=1, initial=0) + NOTICE_TOGETHER.longest
         self.refresh()
 
     def refresh(self) -> None:
@@ -385,7 +386,8 @@ class _FreshList:
         coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
         seeds = elements % len(self.place.up)
         sent = self._sent[coming, seeds]
-        woken = sent + self._delays[coming, elements]
+        at = self._wake_ups.lives[elements // len(self.place.up)], seeds
+        woken = self._wake_ups.futures.woken(at, sent + self._delays[coming, elements])
         counts = (self._since[elements] <= sent) & (sent < self._until[elements])
         counts &= (woken > at_us) & (woken < self._newer[coming, seeds])
         found: Times = np.where(counts, woken, NEVER).min(axis=0, initial=NEVER)

@@ -252,12 +252,13 @@ class TopicTables:
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number][np.where(again, _AGAIN, seen.kind), seen.life]
         ticks = ticks + np.where(numbered, seen.number, 0)
-        words = self._words[:, seed]
+        its, words = self._elements, self._words[:, seed]
         listed = (place.since[:, seed] <= at) & (at < place.until[:, seed])
         woken = at + NOTICE.many(draws_of(words, Timer.NOTICE, ticks))
+        woken = its.futures.woken((its.lives[:, None], seed), woken)
         if self._lost:
             listed &= draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
-        its, shape = self._elements, self._words.shape
+        shape = self._words.shape
         used = its.used.reshape(shape)[:, seed]
         soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
         # no clock comes to rest before that pass, and no newer notice keeps these back

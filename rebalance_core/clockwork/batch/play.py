@@ -50,11 +50,11 @@ class Logbook:
         """All moves, and what is given up at the end of each life.
 
         A process that is gone takes and gives up nothing more: what it had not come to, it held,
-        or did not hold, at its end.
+        or did not hold, at its end. What one that leaves locks after that, it does not read.
         """
         ended = self._futures.ticks.ended.reshape(-1)
         left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
-        for move in moves:
+        for move in reversed(moves):  # of several after an end the first one has the last word
             dropped = move.drop_us < ended[move.elements]
             takes = move.add_us < ended[move.elements]
             self._put(move, dropped, move.drop_us, frozenset.difference, GIVEN_UP)

@@ -250,11 +250,24 @@ def _see(world: World, life: Life, sighting: Sighting) -> None:
 
 
 def _go(world: World, life: Life) -> None:
-    """A process is gone, and with it what it held; its connections may live on for a while."""
-    client = world.clients.pop(life.index, None)
+    """A process reads no more what it held, and is gone; its connections may live on for a while.
+
+    One that takes order locks and leaves gracefully gives its locks back; its passes go on.
+    """
+    client = world.clients.get(life.index)
     if client is None:
         return
-    if life.ending is not None and life.ending.graceful:
-        unlock_all(world, client)
     for queue in sorted(client.held):
         world.rows.append((life.index, queue, world.now_us, GIVEN_UP))
+    if life.ending is None or not life.ending.graceful or not client.process.locks_on_addition:
+        _gone(world, life)
+        return
+    client.leaving = True
+    unlock = partial(unlock_all, world, client)
+    world.agenda.put(world.future.unlocked[life.index], Kind.SCRIPT, unlock, process=life.index)
+    gone = partial(_gone, world, life)
+    world.agenda.put(world.future.stopped[life.index], Kind.SCRIPT, gone, process=life.index)
+
+
+def _gone(world: World, life: Life) -> None:
+    del world.clients[life.index]

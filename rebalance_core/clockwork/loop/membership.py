@@ -219,8 +219,11 @@ def _tell(
         entity = world.script.lives[target].entity
         if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
             continue
+        woken_us = world.now_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick))
+        if woken_us >= world.future.ended[target]:
+            woken_us += world.future.notice_late[target]
         world.agenda.put(
-            world.now_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick)),
+            woken_us,
             Kind.NOTICE,
             partial(_deliver, world, broker, world.now_us, target),
             process=target,
@@ -297,7 +300,8 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
         world.agenda.put(client.scheduler_free_us, Kind.HEARTBEAT, again, process=client.index)
         return
     client.scheduler_free_us = world.now_us + blocked_us(world, client)
-    heartbeat(world, client, Operation.TICKS, number)
+    if not client.leaving:
+        heartbeat(world, client, Operation.TICKS, number)
     _schedule(world, client, number + 1)
 
 

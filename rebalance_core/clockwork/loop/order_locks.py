@@ -89,7 +89,7 @@ def release_after_pass(
             delay = LISTENER.of(world.draw(client.life.entity, Timer.LISTENER, number))
         else:
             delay = 0
-        unlock = partial(_release_of_living, world, client, number)
+        unlock = partial(_release_after_pass, world, client, number, delay)
         world.agenda.put(at_us + delay, Kind.RELEASE, unlock, process=client.index)
 
 
@@ -99,7 +99,7 @@ def waits_for_listener(client: Client) -> bool:
 
 
 def unlock_all(world: World, client: Client) -> None:
-    """A graceful end: ``unlockAll`` of what the client holds."""
+    """A graceful end: ``unlockAll`` of what the client holds; what it locks later stays locked."""
     for queue in client.held if client.process.unlocks_on_removal else ():
         _release(world, client, queue)
 
@@ -124,7 +124,7 @@ def schedule_renewal(world: World, client: Client, from_us: int) -> None:
 
 
 def _tick(world: World, client: Client, stretch: int) -> None:
-    if not world.ticks(client, stretch):
+    if not world.ticks(client, stretch) or client.leaving:
         return
     renew_all(world, client)
     schedule_renewal(world, client, world.now_us + 1)
@@ -136,7 +136,8 @@ def remember_renewals(world: World, clients: Iterable[Client], since_us: int) ->
     for client in clients:
         number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1
         at_us = world.future.lock_renewal_us(client.index, number)
-        if number >= 0 and at_us > since_us and client.process.unlocks_on_removal:
+        renews = client.process.unlocks_on_removal and not client.leaving
+        if number >= 0 and at_us > since_us and renews:
             last.append((at_us, client.index, client))
     for at_us, _, client in sorted(last, key=lambda each: each[:2]):
         renew_all(world, client)
@@ -154,8 +155,9 @@ def _lock(world: World, client: Client, queue: int) -> None:
     _broker(world, queue).locks[queue] = OrderLock(client.life.client_id, world.now_us)
 
 
-def _release_of_living(world: World, client: Client, queue: int) -> None:
-    if world.lives(client):
+def _release_after_pass(world: World, client: Client, queue: int, delay_us: int) -> None:
+    """A ``shutdown()`` waits for a pass that is under way, not for the timer of a late unlock."""
+    if world.lives(client) or (client.leaving and delay_us < _UNLOCK_DELAY_US):
         _release(world, client, queue)
 
 

@@ -124,7 +124,7 @@ def _put_out_of_step(world: World, number: int) -> None:
     for client in world.clients.values():
         clock, entity = client.clock, client.life.entity
         at_rest = clock.woken_us is None and not client.in_pass and not client.member.suspended
-        if not at_rest or clock.last_end_us > world.now_us:
+        if client.leaving or not at_rest or clock.last_end_us > world.now_us:
             continue
         if world.draw(entity, Timer.OUT_OF_STEP, number) < share:
             since = below(world.draw(entity, Timer.PASS_PHASE, number + 2), clock.wait_us)

@@ -130,9 +130,12 @@ def act(
 
 
 def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
-    """The second step of a pass that takes order locks."""
+    """The second step of a pass that takes order locks; a ``shutdown()`` waits for it.
+
+    What is locked after `unlock_all` nobody gives back: brokers keep it for 60 s.
+    """
     client = one.client
-    if not world.lives(client):
+    if not (client.leaving or world.lives(client)):
         return
     before = set(client.process.table)
     known = [route.masterless for route in one.routes.values() if route is not None]
@@ -175,18 +178,20 @@ def _give_up(world: World, client: Client, queues: Collection[MessageQueue]) -> 
     for number in _numbers(world, client, queues):
         if number in client.held:
             client.held.discard(number)
-            world.rows.append((client.index, number, world.now_us, GIVEN_UP))
+            if not client.leaving:
+                world.rows.append((client.index, number, world.now_us, GIVEN_UP))
 
 
 def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
     for number in _numbers(world, client, queues):
         client.held.add(number)
-        world.rows.append((client.index, number, world.now_us, TAKEN))
+        if not client.leaving:
+            world.rows.append((client.index, number, world.now_us, TAKEN))
 
 
 def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
     """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
-    if not world.lives(client):
+    if not (client.leaving or world.lives(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)
     return sorted(number for number in numbers if number is not None)
@@ -198,7 +203,7 @@ def _heartbeat(world: World, one: RunningPass) -> None:
 
 
 def _wake(world: World, client: Client) -> None:
-    if world.lives(client):
+    if world.runs(client):
         wake(world, client)
 
 
@@ -253,7 +258,7 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
 def _decide(world: World, one: RunningPass) -> None:
     """The members are known: what is given up is decided, and without locks what is taken."""
     client = one.client
-    if not world.lives(client):
+    if not (client.leaving or world.lives(client)):
         return
     queues: dict[str, tuple[MessageQueue, ...] | None] = {}
     members: dict[str, tuple[str, ...] | None] = {}

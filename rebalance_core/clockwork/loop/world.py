@@ -40,6 +40,9 @@ class Future:
         self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
         self.joined: list[int] = ticks.joined[:, 0].tolist()
         self.ended: list[int] = ticks.ended[:, 0].tolist()
+        self.unlocked: list[int] = ticks.unlocked[:, 0].tolist()
+        self.notice_late: list[int] = ticks.notice_late[:, 0].tolist()
+        self.stopped: list[int] = ticks.stopped[:, 0].tolist()
         self.registered: list[list[int]] = ticks.registered[:, :, 0].tolist()
         self.unregistered: list[list[int]] = ticks.unregistered[:, :, 0].tolist()
         self.first_pass_end: list[int] = ticks.first_pass_end[:, 0].tolist()
@@ -330,6 +333,7 @@ class Client:
         reachable: brokers that its requests reach.
         joining: brokers that it is about to register with as it joins.
         in_pass: a pass has begun and its outcome is not known yet.
+        leaving: its ``shutdown()`` has begun: it reads nothing any more, but its passes go on.
         scheduler_free_us: until then its one scheduler thread is blocked.
         next_poll: number of the first route poll that has not been looked at.
     """
@@ -343,6 +347,7 @@ class Client:
     reachable: set[int] = field(default_factory=set)
     joining: set[int] = field(default_factory=set)
     in_pass: bool = False
+    leaving: bool = False
     scheduler_free_us: int = 0
     next_poll: int = 0
 
@@ -413,11 +418,15 @@ class World:
 
     def ticks(self, client: Client, stretch: int) -> bool:
         """A timer that was put on the agenda in a stretch still runs."""
-        return not self.idle and stretch == self.stretch and self.lives(client)
+        return not self.idle and stretch == self.stretch and self.runs(client)
+
+    def runs(self, client: Client) -> bool:
+        """The process is still there, if only to come to its end."""
+        return self.clients.get(client.index) is client
 
     def lives(self, client: Client) -> bool:
-        """The process is still there."""
-        return self.clients.get(client.index) is client
+        """The process is there, and reads what it holds."""
+        return self.runs(client) and not client.leaving
 
     @cached_property
     def topic_numbers(self) -> dict[str, int]:
@@ -465,7 +474,7 @@ def passes_while_suspended(client: Client) -> bool:
 
 def _begin_if_due(world: World, client: Client) -> None:
     clock = client.clock
-    if clock.next_us > world.now_us or client.in_pass or world.idle or not world.lives(client):
+    if clock.next_us > world.now_us or client.in_pass or world.idle or not world.runs(client):
         return
     if not client.member.suspended:
         own_us = clock.last_end_us + clock.wait_us

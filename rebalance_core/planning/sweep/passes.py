@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,12 @@ from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings
 from rebalance_core.planning.sweep.plan_options import SweepOptions
-from rebalance_core.planning.sweep.transitions import TRANSITION_SCHEMA, TRANSITIONS, Transitions
+from rebalance_core.planning.sweep.transitions import (
+    CLOCK,
+    TRANSITION_SCHEMA,
+    TRANSITIONS,
+    Transitions,
+)
 from rebalance_core.planning.variants import Variants
 from rebalance_core.planning.what_if.allocation import Redelivery, redelivery_after_death
 from rebalance_core.protocol.start_offset import STORED
@@ -259,7 +264,11 @@ def sweep_of(
         first_ms=first_ms,
         ownership_of=ownership_of,
         popped=variants.popped(),
-        transitions=Transitions(options.futures, transitions_of),
+        transitions=Transitions(
+            options.futures,
+            transitions_of,
+            replace(CLOCK, handler_ms=options.handler_ms, start_up_ms=options.start_up_ms),
+        ),
     )
 
 

@@ -26,13 +26,16 @@ class SweepOptions:
 
     ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
-    groups are simulated over time, in ``futures`` futures; 0: none is.
+    groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
+    ``start_up_ms`` are as of `ClockOptions`.
     """
 
     include_retry_topics: bool = True
     group: str | None = None
     ownership_groups: int = 20
     futures: int = FUTURES
+    handler_ms: int = 0
+    start_up_ms: int | None = None
     partitions: int | None = None
 
 

@@ -59,10 +59,12 @@ class Transitions:
     Attributes:
         futures: how many of each group; 0: none.
         groups: (cluster, group) that are; None: all.
+        clock: what is assumed.
     """
 
     futures: int = 0
     groups: frozenset[tuple[str, str]] | None = None
+    clock: ClockOptions = CLOCK
 
     def wants(self, cluster: str, consumer_group: str) -> bool:
         """True if this group is simulated."""
@@ -85,11 +87,13 @@ class Transitions:
         """
         first = first_ms.get(history.cluster, -1)
         for number, text in strategies:
-            row = transition_row(_under(history, text), self.futures, first)
+            row = transition_row(_under(history, text), self.futures, first, self.clock)
             yield number, row | {"cluster": history.cluster}
 
 
-def transition_row(history: GroupHistory, futures: int, first_ms: int = -1) -> Row:
+def transition_row(
+    history: GroupHistory, futures: int, first_ms: int = -1, clock: ClockOptions = CLOCK
+) -> Row:
     """The sums of a group over its steps from a time on: means over futures.
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
@@ -101,8 +105,9 @@ def transition_row(history: GroupHistory, futures: int, first_ms: int = -1) -> R
         history: of the group.
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
+        clock: what is assumed.
     """
-    slices = _slices(history, futures)
+    slices = _slices(history, futures, clock)
     parts = propagation(each.partial for each in slices).to_pylist()
     steps = [row for row in parts if row["change_ms"] >= first_ms]
     gap_ms, overlap_ms = _between(slices, first_ms)
@@ -125,8 +130,8 @@ def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
     return pa.concat_tables([HANDOVERS.arrow_schema().empty_table(), *tables])
 
 
-def _slices(history: GroupHistory, futures: int) -> list[Measured]:
-    options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=CLOCK)
+def _slices(history: GroupHistory, futures: int, clock: ClockOptions = CLOCK) -> list[Measured]:
+    options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=clock)
     return list(played(with_rates_going_on(history), options, range(futures)))
 
 

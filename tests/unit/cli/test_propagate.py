@@ -33,7 +33,8 @@ def test_a_run(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     run("--input", tables, "--output", out, "--seeds", 6, "--handover-seeds", 2)
     record = json.loads((out / "_run.json").read_text())
     assert (record["status"], record["job"], record["seed"]) == ("OK", "propagate", 0)
-    assert set(record["outputs"]) == {"propagation", "handovers", "rejected"}
+    assert set(record["outputs"]) == {"propagation", "propagation_totals", "handovers", "rejected"}
+    assert {row["seeds"] for row in rows(out, "propagation_totals")} == {6}
     assert len(rows(out, "propagation")) == 5
     assert {row["seed"] for row in rows(out, "handovers")} == {0, 1}
     printed = capsys.readouterr().out
@@ -64,6 +65,24 @@ def test_the_json_object(tables: Path, tmp_path: Path, capsys: pytest.CaptureFix
         "CONSUMER_LOST": 1,
     }
     assert facts["rows"]["propagation"] == 5
+
+
+def test_totals_of_a_time_with_handlers_that_take_theirs(tables: Path, tmp_path: Path) -> None:
+    run("--input", tables, "--output", tmp_path / "all", "--seeds", 4)
+    everything = rows(tmp_path / "all", "propagation_totals")
+    last = max(row["from_ms"] for row in rows(tmp_path / "all", "propagation_totals"))
+    run("--input", tables, "--output", tmp_path / "last", "--seeds", 4, "--from", last,
+        "--handler-time", "5ms", "--start-up-time", "100ms")  # fmt: skip
+    assert 0 < len(rows(tmp_path / "last", "propagation_totals")) < len(everything)
+
+
+@pytest.mark.parametrize("option", ["--handler-time", "--start-up-time"])
+@pytest.mark.parametrize("value", ["-5ms", "5", "0.1s", "3kg", "25h"])
+def test_a_time_that_is_negative_or_of_another_unit_is_refused(
+    option: str, value: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("--input", tables, "--output", tmp_path / "out", f"{option}={value}", code=2)
+    assert f"{option} {value}: " in capsys.readouterr().err
 
 
 def test_the_same_digests_again(tables: Path, tmp_path: Path) -> None:

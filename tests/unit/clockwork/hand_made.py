@@ -27,6 +27,8 @@ class Group:
     settings: GroupSettings = field(default_factory=lambda: GroupSettings(subscriptions=("T",)))
     queue_offsets: tuple[QueueOffset, ...] = ()
     committed_offsets: tuple[CommittedOffset, ...] = ()
+    counted_ms: tuple[int | None, int | None] = (None, None)
+    clock: ClockOptions = field(default_factory=ClockOptions)
 
     def topic(self, at: int, queues: int, broker: str = "a", *, observed: bool = False) -> None:
         self._add(at, events.TOPIC_CONFIG, topic="T", broker_name=broker, perm=6,
@@ -49,7 +51,7 @@ class Group:
                             self.committed_offsets)  # fmt: skip
 
     def script(self) -> Script:
-        return script_of(self.history(), ClockOptions())
+        return script_of(self.history(), self.clock)
 
     def measured(self, *rows: tuple[int, str, int, int, int], seeds: int = 1) -> Measured:
         """Of a log of rows (seed, client, queue, ms, delta)."""
@@ -59,8 +61,8 @@ class Group:
         self, log: OwnershipLog, seeds: int, first_seed: int = 0, kept: int = 1 << 40
     ) -> Measured:
         numbers = np.arange(first_seed, first_seed + seeds, dtype=np.int64)
-        ticks = Ticks(self.script(), numbers, ClockOptions())
-        return measured(self.history(), ticks, log, kept)
+        ticks = Ticks(self.script(), numbers, self.clock)
+        return measured(self.history(), ticks, log, kept, self.counted_ms)
 
     def log(self, *rows: tuple[int, str, int, int, int]) -> OwnershipLog:
         lives = {life.client_id: life.index for life in self.script().lives}

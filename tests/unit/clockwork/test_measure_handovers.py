@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from rebalance_core.clockwork.measured import Measured
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
-from tests.unit.clockwork.hand_made import T0, Group, committed, two_members, written
+from tests.unit.clockwork.hand_made import T0, Group, two_members
 
 SETTLED = 240_000
 
@@ -149,42 +147,6 @@ def test_the_last_member_leaves_and_one_comes_back() -> None:
     group.consumer(8_000, events.CONSUMER_JOIN, "c2")
     made = group.measured((0, "c1", 0, 0, -1), (0, "c2", 0, 8_700, 1))
     assert rows(made) == [(0, "c1", "c2", 0, 8_700, 8_700, 0)]
-
-
-def test_rates_times_overlap_are_messages_read_again() -> None:
-    group = two_members()
-    group.queue_offsets = (written(2, -50_000, 100), written(2, 50_000, 1_100))
-    group.committed_offsets = (committed(2, -1_000, 0),)
-    made = group.measured(
-        (0, "c2", 2, 700, 1), (0, "c1", 2, 1_250, -1), (0, "c2", 1, 700, 1), (0, "c1", 1, 900, -1)
-    )
-    found = made.handovers.select(["queue_id", "replayed", "skipped"]).to_pylist()
-    assert [tuple(row.values()) for row in found] == [(1, None, None), (2, 6, 0)]
-
-
-def test_a_killed_member_has_not_committed_for_up_to_5_seconds() -> None:
-    group = Group()
-    group.there("c1", "c2")
-    group.topic(-100_000, 2, observed=True)
-    group.queue_offsets = (written(0, -50_000, 0), written(0, 50_000, 100_000))
-    group.consumer(0, events.CONSUMER_LOST, "c1")
-    kills = [(seed, "c1", 0, 0, -1) for seed in range(200)]
-    takes = [(seed, "c2", 0, 20, 1) for seed in range(200)]
-    replayed = group.measured(*kills, *takes, seeds=200).handovers["replayed"].to_pylist()
-    assert 0 <= min(replayed) < 200
-    assert 4_800 < max(replayed) < 5_000
-    assert sum(replayed) / 200 == pytest.approx(2_500, rel=0.15)
-
-
-def test_a_queue_given_up_by_a_pass_was_committed() -> None:
-    group = Group()
-    group.there("c1", "c2")
-    group.topic(-100_000, 2, observed=True)
-    group.queue_offsets = (written(0, -50_000, 0), written(0, 50_000, 100_000))
-    group.consumer(0, events.CONSUMER_JOIN, "c3")
-    group.consumer(9_000, events.CONSUMER_LOST, "c1")
-    made = group.measured((0, "c1", 0, 5, -1), (0, "c3", 0, 20, 1))
-    assert made.handovers["replayed"].to_pylist() == [0]
 
 
 def test_clients_that_broadcast_hand_nothing_over() -> None:

@@ -12,6 +12,7 @@ from rebalance_core.clockwork.measured import propagation
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.model import events
+from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.clockwork.hand_made import T0, Group, two_members, written
 
 
@@ -97,6 +98,7 @@ def test_messages_are_summed_before_they_are_rounded() -> None:
     group.queue_offsets = (written(2, -50_000, 0), written(2, 50_000, 100))
     takes = [(seed, "c2", 2, 700, 1) for seed in range(2)]
     drops = [(seed, "c1", 2, 1_100, -1) for seed in range(2)]
+    group.settings = GroupSettings(subscriptions=("T",), ordered=True)
     made = group.measured(*takes, *drops, seeds=4)
     assert made.handovers["replayed"].to_pylist() == [0, 0]
     assert rows(made.partial)[0]["replayed_messages"] == 0.2

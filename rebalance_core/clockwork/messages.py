@@ -1,0 +1,267 @@
+"""Messages of queues that are handed over: read twice, read late, or passed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, uniforms
+from rebalance_core.clockwork.handovers import Handovers
+from rebalance_core.clockwork.holdings import MeasuredHoldings
+from rebalance_core.clockwork.options import MS_US, ClockOptions
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
+from rebalance_core.kernels.segments import Bools, Ints, pointers
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS, OFFSET_PERSIST_MS
+from rebalance_core.model.versions import parse_version
+from rebalance_core.replay.history import GroupHistory
+
+Floats = NDArray[np.float64]
+
+# What was observed of queues, and how fast messages come.
+
+MILLI = 1_000
+"""Messages are counted in thousandths until they are summed."""
+UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What was observed of the queues of a script, by queue, then time.
+
+    Attributes:
+        first: (queues + 1,) where the rows of each queue begin.
+        observed_ms: when.
+        offset: what.
+    """
+
+    first: Ints
+    observed_ms: Ints
+    offset: Ints
+
+    @classmethod
+    def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> Observations:
+        """Rows (queue, observed_ms, offset)."""
+        table = np.array(sorted(rows), np.int64).reshape(-1, 3)
+        counts = np.bincount(table[:, 0], minlength=queues)
+        return cls(pointers(counts), table[:, 1], table[:, 2])
+
+    def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The last row of each queue at or before a time; one before its first: none."""
+        if not len(self.observed_ms):
+            return self.first[queue] - 1
+        low = int(self.observed_ms.min())
+        height = int(self.observed_ms.max()) - low + 3
+        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        keys = owner * height + self.observed_ms - low + 1
+        wanted = queue * height + np.clip(at_ms - low + 1, 0, height - 1)
+        return np.searchsorted(keys, wanted, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False)
+class MessageFacts:
+    """What is known of the messages in the queues of a group."""
+
+    written: Observations
+    stored: Observations
+
+    @classmethod
+    def of(cls, script: Script, history: GroupHistory) -> MessageFacts:
+        """Out of the observations in a history."""
+        number = {queue: place for place, queue in enumerate(script.queues)}
+        written = [
+            (number[each.queue], each.observed_ms, each.max_offset)
+            for each in history.queue_offsets or ()
+            if each.queue in number
+        ]
+        stored = [
+            (number[each.queue], each.observed_ms, each.committed_offset)
+            for each in history.committed_offsets or ()
+            if each.queue in number and each.committed_offset >= 0
+        ]
+        count = len(number)
+        return cls(Observations.of(count, written), Observations.of(count, stored))
+
+    def rate(self, queue: Ints, at_ms: Ints) -> Floats:
+        """Messages per ms between the observations around a time; NaN: not known."""
+        its = self.written
+        found = np.full(len(queue), np.nan)
+        if not len(its.observed_ms):
+            return found
+        before = its.last_before(queue, at_ms)
+        both = np.flatnonzero((before >= its.first[queue]) & (before + 1 < its.first[queue + 1]))
+        older = before[both]
+        came = (its.offset[older + 1] - its.offset[older]).astype(np.float64)
+        found[both] = came / (its.observed_ms[older + 1] - its.observed_ms[older])
+        found[found < 0] = np.nan
+        return found
+
+    def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
+        """An offset of the group was seen at the broker before."""
+        found: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
+        return found
+
+
+# How many messages the new owner of a queue reads again.
+#
+# Each pull request carries what its client has consumed (``commitOffset``), so the offset at the
+# broker is about one message old where messages come, and up to 5 s old where none does. The
+# shares are of 26 recorded rolling restarts (docs/fidelity.md).
+
+CONSUME_THREADS = 20
+"""DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
+_ONE_MORE = ((50, 0.89), (300, 0.46), (1_000, 0.22))
+"""(gap ms, share): where the taker asks so soon after the drop, the giver's last message is not
+committed yet in so many hand-overs of a concurrent group between members that stay."""
+_ONE_MORE_ELSE = 0.06
+"""The share of an orderly group, and where the giver leaves gracefully."""
+_LATE_AFTER_MS = 1_000
+"""A message that waits longer is late."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How messages of a group's queues come and are read, a place for each of some hand-overs.
+
+    Attributes:
+        rate: messages per ms; NaN: not known.
+        speed: at which one owner can read a queue, messages per ms; inf: at once.
+        handler_ms: of one message.
+        first_pull_ms: from taking a queue to the first pull.
+    """
+
+    rate: Floats
+    speed: float
+    handler_ms: int
+    first_pull_ms: int
+
+    @classmethod
+    def of(
+        cls, moved: Handovers, facts: MessageFacts, script: Script, options: ClockOptions,
+        change_ms: Ints,
+    ) -> Reading:  # fmt: skip
+        """As the observations around each change and the options have it."""
+        at_once = 1 if script.settings.ordered else CONSUME_THREADS
+        handler_ms = options.handler_ms
+        old = parse_version(script.settings.client_version) < (5,)
+        return cls(
+            rate=facts.rate(moved.queue, change_ms[moved.change]),
+            speed=at_once / handler_ms if handler_ms else np.inf,
+            handler_ms=handler_ms,
+            first_pull_ms=0 if old else FIRST_PULL_DELAY_MS,
+        )
+
+    def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
+        """Messages read so long after a queue was taken that nobody had for a time before."""
+        reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
+        waits = self.rate * (since_ms + gap_ms)
+        if self.speed == np.inf:
+            return np.where(reads_ms > 0, waits, 0.0)
+        return np.minimum(reads_ms * self.speed, waits)
+
+
+def replayed_milli(
+    moved: Handovers, held: MeasuredHoldings, reading: Reading, ticks: Ticks
+) -> Ints:
+    """Thousandths of messages that the new owner reads again; `UNKNOWN` where that is not known.
+
+    What the old owner read while both had the queue; what it had in work, on average handler time x
+    rate; what it had not committed yet when it was lost, or when the new one asked.
+
+    Args:
+        moved: hand-overs.
+        held: the holdings that they name.
+        reading: of these hand-overs.
+        ticks: of the script, for the seeds of the holdings.
+    """
+    found = np.full(len(moved.seed), UNKNOWN, np.int64)
+    known = moved.between_two & ~np.isnan(reading.rate)
+    rows = np.flatnonzero(known)
+    giver, rate = moved.giver[rows], reading.rate[rows]
+    queue = moved.queue[rows]
+    again = _read_by_both(moved, held, reading)[rows]
+    again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
+    endings = [life.ending for life in ticks.script.lives]
+    killed = np.array([each is not None and not each.graceful for each in endings], np.bool_)
+    life, seed, drop = held.life[giver], held.seed[giver], held.drop_us[giver]
+    gone = drop == ticks.ended[life, seed]
+    lost = killed[life] & gone
+    since_ms = (drop - held.start_us[giver]) // MS_US
+    draws = _draws(held, giver, ticks, Timer.COMMIT_AGE, queue)
+    age_ms = np.minimum(all_below(draws, OFFSET_PERSIST_MS), since_ms)
+    come = rate * age_ms
+    uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
+    stays = ~gone & (not ticks.script.settings.ordered)
+    # where none comes in 5 s, the timer has committed the last one
+    share = _share_of_one_more(moved.gap_ms[rows], stays) * np.minimum(rate * OFFSET_PERSIST_MS, 1)
+    draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
+    again += _whole(np.where(lost, uncommitted, share), draws)
+    found[rows] = np.rint(MILLI * again).astype(np.int64)
+    return found
+
+
+def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Reading) -> Floats:
+    """Messages that the old owner read while both had the queue: it may have been behind."""
+    overlap = moved.overlap_ms
+    waited_ms = np.zeros(len(held.seed), np.int64)
+    taken = moved.taker >= 0
+    waited_ms[moved.taker[taken]] = moved.gap_ms[taken]
+    begun = np.where(moved.giver >= 0, held.start_us[moved.giver], BEFORE_ALL)
+    since_ms = np.where(begun > BEFORE_ALL, moved.start_ms - begun // MS_US, _LONG_MS)
+    since_ms = np.where((overlap > 0) & (since_ms >= 0), since_ms, _LONG_MS)
+    gap_ms = np.where(begun > BEFORE_ALL, waited_ms[moved.giver], 0)
+    both = reading.read(since_ms + overlap, gap_ms) - reading.read(since_ms, gap_ms)
+    return np.where(since_ms == _LONG_MS, reading.rate * overlap, both)
+
+
+_LONG_MS = NEVER // MS_US
+"""Whoever has a queue so long is not behind."""
+
+
+def _share_of_one_more(gap_ms: Ints, stays: Bools) -> Floats:
+    """How often a giver that was not lost has not committed its last message in time."""
+    share = np.full(len(gap_ms), _ONE_MORE_ELSE)
+    share[stays] = 0.0
+    for longest_ms, of_handovers in reversed(_ONE_MORE):
+        share[stays & (gap_ms < longest_ms)] = of_handovers
+    return share
+
+
+def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
+    """Whole numbers of messages that are so many on average."""
+    least = np.floor(messages)
+    share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
+    return np.asarray(least + (draws < share), np.float64)
+
+
+def _draws(
+    held: MeasuredHoldings, giver: Ints, ticks: Ticks, timer: Timer, queue: Ints
+) -> NDArray[np.uint64]:
+    """One draw for each queue that a holder gave up."""
+    entities = np.array([life.entity for life in ticks.script.lives], np.uint64)
+    entity = entities[held.life[giver]] if len(giver) else np.empty(0, np.uint64)
+    return uniforms(ticks.seeds[held.seed[giver]], entity, timer, queue)
+
+
+# How long messages wait.
+
+
+def late_ms(moved: Handovers, reading: Reading) -> Floats:
+    """How long the oldest unread message of each queue is older than a second; NaN: not known.
+
+    It came, on average, half a message's distance after the old owner had gone, and is read at the
+    first pull of the new one, which then has what came meanwhile to catch up with.
+    """
+    taken = moved.taker >= 0
+    pulled_ms = np.where(taken, reading.first_pull_ms, 0)
+    over_ms = np.maximum(moved.gap_ms + pulled_ms - _LATE_AFTER_MS, 0.0)
+    over_ms[moved.gap_ms == 0] = 0.0
+    rate = reading.rate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        come = np.where(rate * over_ms < 1, rate * over_ms**2 / 2, over_ms - 0.5 / rate)
+        keeps_up = np.where(rate < reading.speed, 1.0 / (1.0 - rate / reading.speed), np.nan)
+    found = np.where(taken, come * keeps_up, come)
+    return np.where(over_ms > 0, found, 0.0)

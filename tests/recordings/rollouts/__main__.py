@@ -1,0 +1,82 @@
+"""``python -m tests.recordings.rollouts``: compare all rollouts, write docs/fidelity.md's part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tests.recordings.rollouts.compared import (
+    Compared,
+    all_compared,
+    by_plan,
+    rank_correlation,
+)
+from tests.recordings.rollouts.runs import FIGURES, Given
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
+BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
+UNITS = {"finish_ms": 1_000}
+"""What a figure is divided by for the page: seconds."""
+
+
+def main() -> None:
+    """Run it: some three minutes of processor time."""
+    found = {given: all_compared(given) for given in Given}
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = "\n".join([*_plans(found), "", *_inside(found), "", *_outside(found)])
+    PAGE.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{after}")
+
+
+def _plans(found: dict[Given, list[Compared]]) -> Iterator[str]:
+    figures = list(FIGURES)[:4]
+    yield "| group | plan | runs | " + " | ".join(figures) + " |"
+    yield "|" + "---|" * (3 + len(figures))
+    for group, plan in by_plan(found[Given.TABLES]):
+        its = [one for one in found[Given.TABLES] if (one.group, one.run.plan) == (group, plan)]
+        runs = len({one.run.name for one in its})
+        cells = []
+        for figure in figures:
+            seen, tables = _of(found[Given.TABLES], figure)[group, plan]
+            _, planned = _of(found[Given.PLAN], figure)[group, plan]
+            unit = UNITS.get(figure, 1)
+            cells.append(f"{seen / unit:,.1f}: {tables / unit:,.1f}, {planned / unit:,.1f}")
+        yield f"| {group} | {plan} | {runs} | " + " | ".join(cells) + " |"
+
+
+def _of(found: Sequence[Compared], figure: str) -> dict[tuple[str, str], tuple[float, float]]:
+    return by_plan([one for one in found if one.figure == figure])
+
+
+def _inside(found: dict[Given, list[Compared]]) -> Iterator[str]:
+    columns = [(given, group) for given in Given for group in ("orders-fast", "orders-ordered")]
+    heads = [f"{group}, from the {given}" for given, group in columns]
+    yield "| figure | " + " | ".join(heads) + " | order of the plans, from the tables, the plan |"
+    yield "|" + "---|" * (2 + len(columns))
+    for figure in FIGURES:
+        cells = []
+        for given, group in columns:
+            its = [x for x in found[given] if (x.figure, x.group) == (figure, group)]
+            cells.append(f"{sum(x.is_inside for x in its)} of {len(its)}")
+        ranks = [rank_correlation(_of(found[given], figure).values()) for given in Given]
+        yield f"| {figure} | {' | '.join(cells)} | {ranks[0]:.2f}, {ranks[1]:.2f} |"
+
+
+def _outside(found: dict[Given, list[Compared]]) -> Iterator[str]:
+    yield "Outside of all futures:"
+    yield ""
+    for given, figures in found.items():
+        for one in figures:
+            if not one.is_inside:
+                unit = UNITS.get(one.figure, 1)
+                low, high = (f"{x / unit:,.1f}" for x in np.quantile(one.futures, [0, 1]))
+                yield (
+                    f"* {one.run.name}, {one.group}, from the {given}: {one.figure} "
+                    f"{one.seen / unit:,.1f} ({low} to {high})"
+                )
+
+
+if __name__ == "__main__":
+    main()
