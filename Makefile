@@ -18,7 +18,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all oracle conformance fidelity mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs oracle conformance fidelity mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
@@ -48,6 +48,9 @@ test-unit: setup ## Run the lane that needs no JVM (4 minutes)
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"
+
+test-catalogs: setup ## Publish into Parquet, Delta and Iceberg tables, with their real jars (1 GB)
+	$(BIN)/python scripts/test_catalogs.py $(CATALOGS)
 
 oracle: setup ## Compare random cases with the released Java classes
 	$(BIN)/python -m pytest -m oracle

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import Request, urlopen
 
-DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+DENIED = 403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+THROTTLED = (
+    503,
+    b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
+)
+BROKEN = 500, b"<Error><Code>InternalError</Code><Message>We have a problem.</Message></Error>"
 
 
 @contextmanager
@@ -43,11 +48,14 @@ def fill(folder: str, files: int) -> None:
         store.put_object(bucket, f"{prefix}/{number:05}", b"")
 
 
-class _Denying(BaseHTTPRequestHandler):
+class _Refusing(BaseHTTPRequestHandler):
+    answer = DENIED
+
     def _deny(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b"" if self.command == "HEAD" else DENIED
-        self.send_response(403)
+        status, text = self.answer
+        body = b"" if self.command == "HEAD" else text
+        self.send_response(status)
         self.send_header("Content-Type", "application/xml")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -60,9 +68,10 @@ class _Denying(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def denying_store() -> Iterator[str]:
-    """The URL of a store that denies every request."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Denying) as server:
+def denying_store(answer: tuple[int, bytes] = DENIED) -> Iterator[str]:
+    """The URL of a store that gives every request the same answer."""
+    handler = type("_Answering", (_Refusing,), {"answer": answer})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -7,7 +7,7 @@ the values or the rows beside them. Arithmetic is modulo 2**64.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,12 +59,8 @@ class TableDigest:
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Add rows; values of other types are cast to the contract's."""
-        batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
-        for batch in batches:
-            hashes = column_hashes(self.table.columns, batch)
-            self.rows += len(batch)
-            # the sum of 64-bit numbers does not fit into 64 bits, that of their halves does
-            self.total += (int((hashes >> np.uint64(32)).sum()) << 32) + int((hashes & _LOW).sum())
+        self.rows += len(rows)
+        self.total += hash_sum(self.table.columns, rows)
 
     def merge(self, other: TableDigest) -> None:
         """Add the rows that another digest of the same table took."""
@@ -75,6 +71,16 @@ class TableDigest:
     def result(self) -> TableWritten:
         """Rows and digest of what was added."""
         return table_written(self.rows, self.total)
+
+
+def hash_sum(columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> int:
+    """The sum of the rows' `column_hashes`, which the order of rows does not change."""
+    total = 0
+    for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches():
+        hashes = column_hashes(columns, batch)
+        # the sum of 64-bit numbers does not fit into 64 bits, that of their halves does
+        total += (int((hashes >> np.uint64(32)).sum()) << 32) + int((hashes & _LOW).sum())
+    return total
 
 
 def column_hashes(columns: Iterable[Column], rows: pa.RecordBatch) -> Hashes:

@@ -19,9 +19,10 @@ from rebalance_core.checks.parquet_rows import ParquetTable
 from rebalance_core.checks.text_rows import Lines
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
+from rebalance_core.contracts.paths import is_local
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.storage.place import Location, Place
+from rebalance_core.storage.place import Location, Place, place_of, refusal
 
 # Where tables lie: the rules that both carriers share, and local files found by them.
 
@@ -83,6 +84,43 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
 def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) -> list[str]:
     """The names, sorted, that are no columns."""
     return sorted(set(names) - set(table.column_names) - set(technical))
+
+
+def data_files(location: str) -> list[str]:
+    """Paths, or URLs in a store, of the data files under a location, sorted; see `local_files`.
+
+    Raises:
+        InputRefused: nothing is there, or it may not be read.
+        StoreFailed: the store does not answer.
+        UsageError: the location is not reached without Spark.
+    """
+    return local_files(location) if is_local(location) else [*map(str, _stored_files(location))]
+
+
+def _stored_files(location: str) -> list[Place]:
+    place = place_of(location)
+    try:
+        found = place.files() or ([place] if place.exists() else [])
+    except OSError as error:
+        raise refusal(error, f"{location} cannot be read", InputRefused) from error
+    if not found:
+        raise InputRefused(f"{location} does not exist")
+    below = len(place.url) + 1
+    return [file for file in found if not any(map(hidden, file.url[below:].split("/")))]
+
+
+def tables_at(folder: str, names: Iterable[str]) -> dict[str, str]:
+    """The path or URL of every table that lies right in the folder; see `local_tables`.
+
+    Raises:
+        InputRefused: a table is there twice, or the folder may not be read.
+        StoreFailed: the store does not answer.
+    """
+    if is_local(folder):
+        return local_tables(folder, names)
+    files = data_files(folder)
+    found = {name: entries_of(files, folder, name) for name in names}
+    return {name: entry for name, entry in found.items() if entry is not None}
 
 
 def local_files(location: str) -> list[str]:
@@ -175,7 +213,7 @@ def read_table(
         InputRefused: nothing is there, columns are missing or a file cannot be read.
         UsageError: the format is unknown.
     """
-    files = local_files(path)
+    files = data_files(path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
         return conformed_schema(table).empty_table(), []
@@ -234,7 +272,7 @@ def _lines(files: Sequence[str], header: str | None = None) -> Iterator[Lines]:
 
 def _first_line(files: Sequence[str]) -> str | None:
     """The first line of the largest file that has one: Spark's tasks begin with it."""
-    by_size = sorted(files, key=os.path.getsize, reverse=True)
+    by_size = sorted(files, key=lambda file: place_of(file).size(), reverse=True)
     for file in by_size:
         with text_rows.open_unpacked(file) as opened:
             for batch in text_rows.lines_of_file(file, opened):
@@ -276,20 +314,20 @@ def read_input_tables(
     part, RFC 4180 quoting, one record a line, arrays as JSON text. Blank lines are skipped.
 
     Args:
-        folder: a local folder.
-        paths: local files, folders of part files or patterns, by name of the table.
+        folder: one that is reached from here.
+        paths: files, folders of part files or, of local ones, patterns, by name of the table.
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 
     Raises:
-        InputRefused: a path does not exist or is not local, a required table is not there or lacks
+        InputRefused: a path does not exist, a required table is not there or lacks
             columns, a file cannot be read.
         UsageError: the format is unknown.
     """
-    locations = local_tables(str(folder), INPUT_TABLES) if folder is not None else {}
+    locations = tables_at(str(folder), INPUT_TABLES) if folder is not None else {}
     locations |= {name: str(path) for name, path in paths.items()}
     for table in INPUT_TABLES.values():
         if table.required and table.name not in locations:
-            files = () if folder is None else local_files(str(folder))
+            files = () if folder is None else data_files(str(folder))
             raise InputRefused(not_found(table, folder, files))
     read = {n: read_table(INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
     return InputTables(

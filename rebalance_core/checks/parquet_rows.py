@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from rebalance_core.checks.conform import refuse_repeated_columns
 from rebalance_core.contracts.table import SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import Location, Place, place_of
+from rebalance_core.storage.place import Location, Place, is_of_store, place_of, refusal
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE_BYTES = 8 << 20
@@ -135,6 +135,8 @@ def _refusing(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        if is_of_store(error):
+            raise refusal(error, f"{path} cannot be read", InputRefused) from error
         raise InputRefused(f"{path} cannot be read as parquet: {error}") from error
 
 

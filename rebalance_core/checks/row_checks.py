@@ -20,10 +20,10 @@ from rebalance_core.checks.conform import (
     joined_issues,
     with_text,
 )
-from rebalance_core.checks.digest import column_hashes
+from rebalance_core.checks.digest import column_hashes, hash_sum
 from rebalance_core.checks.input_tables import InputTables
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS, row_issues
-from rebalance_core.checks.row_limits import Complaint, RowCounts
+from rebalance_core.checks.row_limits import Complaint, Content, RowCounts
 from rebalance_core.contracts import ALL_TABLES, REJECTED, Table
 from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE, arrow_type
 
@@ -253,8 +253,18 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
     return Checked(
         {table.name: good},
         _rejected(table, rows, issues, bad),
-        {table.name: RowCounts(len(rows), int(bad.sum()))},
+        {table.name: RowCounts(len(rows), int(bad.sum()), _content(table, rows, good))},
     )
+
+
+def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
+    """Of all the rows, the bad ones too, wherever they come from; times are of the good ones."""
+    hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
+    clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
+    first = last = None
+    if "event_ms" in table.column_names:
+        first, last = pc.min_max(good.column("event_ms")).as_py().values()
+    return Content(hashes, frozenset(clusters), first, last)
 
 
 def _one_array(issues: pa.ChunkedArray) -> pa.Array:

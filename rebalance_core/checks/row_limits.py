@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from rebalance_core.model.errors import InputRefused
 
@@ -11,11 +12,44 @@ from rebalance_core.model.errors import InputRefused
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """What tells the rows of a table from others, whatever their order and their files.
+
+    Attributes:
+        hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).
+        clusters: those that the rows name.
+        first_ms: of the good events, the first; None of other tables, or where there is none.
+        last_ms: the last.
+    """
+
+    hashes: int = 0
+    clusters: frozenset[str] = frozenset()
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+    def __add__(self, other: Self) -> Content:
+        """That of the rows of both."""
+        times = [time for time in (self.first_ms, other.first_ms) if time is not None]
+        ends = [time for time in (self.last_ms, other.last_ms) if time is not None]
+        return Content(
+            self.hashes + other.hashes,
+            self.clusters | other.clusters,
+            min(times, default=None),
+            max(ends, default=None),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Rows of one input table, and how many of them have an issue."""
+    """Rows of one input table, how many of them have an issue, and what they are."""
 
     rows: int
     bad: int
+    content: Content = field(default=Content(), compare=False)
+
+    def __add__(self, other: Self) -> RowCounts:
+        """Those of the rows of both."""
+        return RowCounts(self.rows + other.rows, self.bad + other.bad, self.content + other.content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,10 @@ from rebalance_core.checks.conform import (
     text_of,
 )
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.paths import CODECS
+from rebalance_core.contracts.paths import CODECS, is_local
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.place import is_of_store, place_of, refusal
 
 # Text files, which may be packed, as lines, each with the file and line it came from.
 
@@ -172,18 +173,21 @@ def open_unpacked(path: str) -> Iterator[BinaryIO]:
         cause = str(error).rpartition(": ")[2]
         raise InputRefused(f"{path} cannot be read: damaged gzip ({cause})") from error
     except OSError as error:
+        if is_of_store(error):
+            raise refusal(error, f"{path} cannot be read", InputRefused) from error
         cause = error.strerror or str(error)
         wrong = f"damaged {codec} ({cause})" if codec else cause
         raise InputRefused(f"{path} cannot be read: {wrong}") from error
 
 
 def _opened(path: str, codec: str | None) -> BinaryIO:
+    packed = path if is_local(path) else place_of(path).open()
     if codec is None:
-        return Path(path).open("rb")
+        return Path(packed).open("rb") if isinstance(packed, str) else packed
     if codec == "gzip":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast(BinaryIO, gzip.open(packed, "rb"))
     if codec == "bzip2":
-        return cast(BinaryIO, bz2.open(path, "rb"))
+        return cast(BinaryIO, bz2.open(packed, "rb"))
     raise InputRefused(f"{path} is packed as {codec}, which only Spark reads here; use .gz")
 
 

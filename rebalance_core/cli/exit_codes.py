@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.storage.place import is_full
+from rebalance_core.storage.place import is_full, is_of_store
 
 # A package that is not installed: the wheel brings none, so that it replaces none on a cluster.
 
@@ -46,6 +46,7 @@ class ExitCode(IntEnum):
     DIFFERENCES = 3
     INPUT_REFUSED = 4
     OUTPUT_EXISTS = 5
+    STORE_FAILED = 6
     INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
     TERMINATED = 143  # 128 + SIGTERM
 
@@ -58,6 +59,8 @@ def exit_code_of(error: BaseException) -> int:
         return ExitCode.INTERRUPTED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
         return error.code
+    if is_of_store(error):
+        return ExitCode.STORE_FAILED
     if is_full(error) or missing_package(error):
         return ExitCode.USAGE
     return ExitCode.BUG

@@ -10,10 +10,11 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.run_record import Outcome, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome, TableRecord, table_records
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.synthetic.draws import cluster_name
 from rebalance_core.synthetic.fleet import FleetPlan
 
 ROWS_IN_PROCESS = 5_000_000
@@ -37,7 +38,8 @@ def run(options: GenerateOptions) -> JobReport:
         written = carrier.call(
             services.generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
-        record = output.finish(Outcome(outputs=table_records(written.tables), seed=plan.seed))
+        outputs = table_records(written.tables)
+        record = output.finish(Outcome(outputs, _origin(plan, outputs), seed=plan.seed))
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = _facts(options.output, plan, rows, written.events, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
@@ -51,6 +53,12 @@ def _services(carrier: Carrier) -> ModuleType:
     from rebalance_core.process import generate
 
     return generate
+
+
+def _origin(plan: FleetPlan, outputs: Mapping[str, TableRecord]) -> Origin:
+    digests = {name: table.digest for name, table in outputs.items()}
+    clusters = [cluster_name(number) for number in range(plan.clusters)]
+    return Origin(digests, clusters, plan.start_ms, plan.end_ms)
 
 
 def _dry_run(options: GenerateOptions, plan: FleetPlan) -> JobReport:

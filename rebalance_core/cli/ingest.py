@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
@@ -13,7 +14,7 @@ from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Outcome, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome, table_records
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
@@ -48,6 +49,7 @@ def run(options: IngestOptions) -> JobReport:
         record = output.finish(
             Outcome(
                 outputs=table_records(written.tables),
+                origin=_origin(carrier, collection, written.tables),
                 inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
                 rejected=with_lines(written.rejected, files),
                 files=files,
@@ -67,6 +69,20 @@ def _services(carrier: Carrier) -> ModuleType:
     from rebalance_core.process import ingest
 
     return ingest
+
+
+def _origin(carrier: Carrier, collection: Collection, tables: Mapping[str, TableWritten]) -> Origin:
+    """What was read is what is written: its rows, and when they were."""
+    if carrier.name == SPARK:
+        from rebalance_core.spark.sources import event_span as span_on_spark
+
+        span = carrier.call(span_on_spark, carrier.output())
+    else:
+        from rebalance_core.engine.table_writer import event_span
+
+        span = carrier.call(event_span, carrier.output())
+    digests = {name: table.digest for name, table in tables.items() if table.rows}
+    return Origin(digests, (collection.settings.cluster,), *span)
 
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:

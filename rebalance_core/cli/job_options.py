@@ -1,11 +1,14 @@
 """The options of each job. What several jobs have is written once and has the same words in all."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import (
+    PROCESS,
     JobOptions,
     RowOptions,
+    database_name,
     file_format,
     flag,
     group_pattern,
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from rebalance_core.producers.model import ProducerModel
 
 FUTURES, ASSUMED = "futures", "what is assumed"
-EITHER = "input: either the folder or the tables one by one"
+EITHER = "input: either a folder, the tables one by one, or a database"
 OUTPUT = "where the tables go, a fresh folder; required"
 FORMAT = "json, csv or parquet; default: by suffix"
 MOST_SEEDS, LARGEST_SEED = 1_000, 2**63 - 1
@@ -36,8 +39,39 @@ LAST_FUTURE = 2**62
 FIRST_SEED = "number of the first seed; default 0"
 
 
-def _input(text: str = "a folder holding the tables by name; required") -> Any:
-    return option("DIR", text, required=True)
+def _input_or_database() -> Any:
+    return option("DIR", "a folder holding the tables by name; this or --input-tables is required")
+
+
+def _input_tables() -> Any:
+    return option(
+        "DB",
+        "on Spark: a database of a catalog that has the tables, CATALOG.DATABASE; default: none",
+        read=database_name, group=EITHER,
+    )  # fmt: skip
+
+
+def _where() -> Any:
+    return option(
+        "SQL", "only rows of --input-tables for which this holds; default: all", group=EITHER
+    )
+
+
+def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
+    """There is one input: a folder, or a database."""
+    given = [name for name in ("input", "input_tables") if values[name] is not None]
+    if not given:
+        mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+    elif len(given) > 1:
+        mistakes.append("--input and --input-tables exclude each other")
+    _check_where(values, mistakes)
+
+
+def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
+    if values["where"] is not None and values["input_tables"] is None:
+        mistakes.append("--where chooses rows of --input-tables DB, which is not given")
+    if values["input_tables"] is not None and values["run_on"] == PROCESS:
+        mistakes.append("--input-tables is read by Spark; leave out --run-on process")
 
 
 def _input_format() -> Any:
@@ -60,9 +94,12 @@ ENGINES = ("vectorized", "reference")
 class SimulateOptions(RowOptions):
     """The options of `simulate`; None where the settings or the engine decide."""
 
+    DECIDING: ClassVar = ("strategy", "group", "from_ms", "to_ms")
+
     input: str | None = option(
-        "DIR", "a folder holding the tables by name; this or --events is required", group=EITHER
-    )
+        "DIR", "a folder holding the tables by name; this, --events or --input-tables is required",
+        group=EITHER,
+    )  # fmt: skip
     events: str | None = option("PATH", "cluster_events; required without --input", group=EITHER)
     consumer_groups: str | None = option(
         "PATH", "settings of groups; default: as the events show them", group=EITHER
@@ -74,6 +111,8 @@ class SimulateOptions(RowOptions):
         "PATH", "commits over time; default: none is known", group=EITHER
     )
     input_format: str | None = option("FORMAT", FORMAT, read=file_format, group=EITHER)
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", "where the ledger goes, a fresh folder; required", required=True)
     engine: str = option(
         "ENGINE", "|".join(ENGINES) + "; default vectorized", default="vectorized",
@@ -98,8 +137,14 @@ class SimulateOptions(RowOptions):
         if values["input"] is not None and given:
             names = ", ".join("--" + name.replace("_", "-") for name in given)
             mistakes.append(f"--input and {names} exclude each other: the folder names all tables")
-        if values["input"] is None and values["events"] is None:
-            mistakes.insert(0, "the input is missing: --input DIR, or at least --events PATH")
+        if values["input_tables"] is not None and (values["input"] is not None or given):
+            mistakes.append("--input-tables excludes --input and tables one by one")
+        elif values["input_tables"] is values["input"] is values["events"] is None:
+            text = (
+                "the input is missing: --input DIR, or at least --events PATH, or --input-tables DB"
+            )
+            mistakes.insert(0, text)
+        _check_where(values, mistakes)
         start, end = values["from_ms"], values["to_ms"]
         if start is not None and end is not None and end <= start:
             mistakes.append(f"--to {end} is not after --from {start}")
@@ -186,6 +231,8 @@ def _propagated(text: str) -> str:
 class AuditOptions(RowOptions):
     """The options of `audit`."""
 
+    DECIDING: ClassVar = ("redact_clients",)
+
     collection: str | None = option(
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
     )
@@ -237,8 +284,12 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 class PlanOptions(RowOptions):
     """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
 
-    input: str = _input()
+    DECIDING: ClassVar = ("variants", "group")
+
+    input: str | None = _input_or_database()
     input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", OUTPUT, required=True)
     scenario: tuple[str, ...] = option(
         "FILE",
@@ -267,6 +318,7 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
+        _check_input(values, mistakes)
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
         wrong_seed = any(m.startswith("--seed ") for m in mistakes)
         if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
@@ -314,8 +366,22 @@ def _late(text: str) -> tuple[float, int]:
 class PropagateOptions(RowOptions):
     """The options of `propagate`; None where the settings decide."""
 
-    input: str = _input()
+    DECIDING: ClassVar = (
+        "group",
+        "seeds",
+        "first_seed",
+        "handover_seeds",
+        "phases",
+        "exact_times",
+        "lost_notices",
+        "late_name_server",
+        "concurrent_heartbeat",
+    )
+
+    input: str | None = _input_or_database()
     input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
     output: str = option("DIR", OUTPUT, required=True)
     group: str | None = _group()
     seeds: int = option(
@@ -353,6 +419,11 @@ class PropagateOptions(RowOptions):
         group=ASSUMED,
     )
 
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input."""
+        _check_input(values, mistakes)
+
 
 # producers
 
@@ -369,6 +440,8 @@ def _version(text: str) -> "Version":
 @dataclass(frozen=True, kw_only=True)
 class ProducersOptions(RowOptions):
     """The options of `producers`: a folder of recorded results, or a model."""
+
+    DECIDING: ClassVar = ("model", "versions")
 
     model_file: str | None = option(
         "FILE", "brokers and producers to simulate, TOML; this or --input is required",
@@ -408,6 +481,39 @@ class ProducersOptions(RowOptions):
                 values["model"] = read_model(file)
             except UsageError as error:
                 mistakes += str(error).splitlines()
+
+
+# publish
+
+
+def _prefix(text: str) -> str:
+    """Reads the beginning of tables' names."""
+    if not re.fullmatch(r"\w+", text, re.ASCII):
+        raise ValueError("letters, digits and _ only, e.g. ledger_")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishOptions(JobOptions):
+    """The options of `publish`."""
+
+    MEANINGLESS: ClassVar = ("overwrite", "break_lock", "run_on")
+
+    run: str = option("DIR", "what a finished job wrote; required", required=True)
+    to: str = option(
+        "DB", "the database: CATALOG.DATABASE, or DATABASE of Spark's own catalog; required",
+        required=True, read=database_name,
+    )  # fmt: skip
+    prefix: str = option(
+        "TEXT", "what the names of the tables begin with, e.g. ledger_; default: nothing",
+        default="", read=_prefix,
+    )  # fmt: skip
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Say that tables of a catalog are Spark's."""
+        if values["run_on"] == PROCESS:
+            mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
 
 
 # explain

@@ -100,6 +100,14 @@ JOBS: dict[str, Job] = dict(
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
         ),
         _job(
+            "publish",
+            job_options.PublishOptions,
+            "the tables of a finished run into a catalog, with the run's id and period; a repeated "
+            "run replaces itself; on Spark",
+            "--run out/ledger --to lake.rebalance",
+            "--run s3://bucket/night --to lake.rebalance --prefix ledger_",
+        ),
+        _job(
             "explain",
             job_options.ExplainOptions,
             "why a queue is with this client at this time: lists, formula, offset rule; no Spark",

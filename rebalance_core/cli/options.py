@@ -21,6 +21,7 @@ LAST_MS = 2**63 - 1  # a BIGINT
 # TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): what a group's name is of.
 _NO_GROUP_PATTERN = re.compile(r"[^%|a-zA-Z0-9_\-*?]")
 
+_DATABASE = re.compile(r"[\w-]+(\.[\w-]+)*")
 # SparkSubmit: "Master must either be yarn or start with spark, k8s, or local"; sc is Connect's.
 _LOCAL = re.compile(r"local(-cluster\[\s*\d+\s*(,\s*\d+\s*){2}\]|\[(\d+|\*)(\s*,\s*\d+)?\])?")
 _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
@@ -171,6 +172,13 @@ def file_format(text: str) -> str:
     return INPUT_FORMATS[one_of(INPUT_FORMATS)(text)]
 
 
+def database_name(text: str) -> str:
+    """Reads the name of a database of a catalog."""
+    if not _DATABASE.fullmatch(text):
+        raise ValueError("expected CATALOG.DATABASE, or DATABASE")
+    return text
+
+
 def mounted_folder(text: str) -> str:
     """Reads the folder of a collection."""
     from rebalance_core.contracts.paths import is_local
@@ -199,6 +207,8 @@ class JobOptions:
 
     MEANINGLESS: ClassVar[tuple[str, ...]] = ()
     """Fields that mean nothing to the job: accepted, as every job has them, and not listed."""
+    DECIDING: ClassVar[tuple[str, ...]] = ()
+    """Fields that decide which rows come of the same input; they are part of a run's id."""
 
     argv: tuple[str, ...] = ()
     config: tuple[str, ...] = option(

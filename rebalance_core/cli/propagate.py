@@ -111,7 +111,8 @@ def _dry_run(
         "output": options.output,
         "tables": list(WRITTEN),
     }
-    shown = inputs or dict.fromkeys(forecast.rows.counts, options.input)
+    place = options.input or options.input_tables or ""
+    shown = inputs or dict.fromkeys(forecast.rows.counts, place)
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
     if forecast.facts:
         changes, groups = forecast.facts["changes"], forecast.facts["groups"]

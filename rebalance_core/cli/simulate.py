@@ -92,7 +92,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
     Raises:
         InputRefused: a path that is not there, or a folder without the required table.
     """
-    if options.input is not None:
+    if options.input is not None or options.input_tables is not None:
         return tables_of(options.input, options.input_format)
     inputs = {}
     for name, of_option in TABLE_OF_OPTION.items():
@@ -121,7 +121,8 @@ def _dry_run(
         "engine": options.engine,
         "config": settings.as_dict(),
     }
-    shown = inputs or dict.fromkeys(report.forecast.counts, redact_text(options.input or ""))
+    place = redact_text(options.input or options.input_tables or "")
+    shown = inputs or dict.fromkeys(report.forecast.counts, place)
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
     lines += terminal.output_lines(options.output, tuple(LEDGER_TABLES))
     lines += ["", f"engine  {options.engine}", "", "settings"]

@@ -15,6 +15,7 @@ from rebalance_core.contracts import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
+from rebalance_core.contracts.published import RUNS
 
 SECTIONS = (
     ("Input tables", INPUT_TABLES),
@@ -24,6 +25,7 @@ SECTIONS = (
     ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
     ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", PROPAGATION_TABLES),
+    ("Beside published tables", {RUNS.name: RUNS}),
 )
 
 

@@ -282,8 +282,8 @@ class Written(Protocol):
         """How often each issue code occurs in ``rejected``."""
 
     @property
-    def input_rows(self) -> Mapping[str, int]:
-        """Rows of every input table."""
+    def inputs(self) -> Mapping[str, RowCounts]:
+        """What was read, by table."""
 
 
 @dataclass(frozen=True)
@@ -294,14 +294,14 @@ class LedgerWritten:
         tables: Rows and digest of every table written.
         facts: What a summary says of them (`LedgerFacts.totals`).
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
+        inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
     """
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
     rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
+    inputs: Mapping[str, RowCounts]
     replay_reasons: Mapping[str, int]
 
 
@@ -323,7 +323,7 @@ def ledger_written(
         tables=tables,
         facts=facts.totals(worst_groups),
         rejected=dict(sorted(facts.rejected.items())),
-        input_rows={name: count.rows for name, count in counts.items()},
+        inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
 
@@ -344,13 +344,13 @@ class ProducersWritten:
         tables: Rows and digest of every table written.
         answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table; empty of a model.
+        inputs: What was read, by table; empty of a model.
     """
 
     tables: Mapping[str, TableWritten]
     answers: Mapping[str, pa.Table]
     rejected: Mapping[str, int] = field(default_factory=dict)
-    input_rows: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -361,13 +361,13 @@ class PropagationWritten:
         tables: Rows and digest of every table written.
         facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
         rejected: How often each issue code occurs in ``rejected``.
-        input_rows: Rows of every input table.
+        inputs: What was read, by table.
     """
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
     rejected: Mapping[str, int]
-    input_rows: Mapping[str, int]
+    inputs: Mapping[str, RowCounts]
 
 
 @dataclass(frozen=True)
@@ -403,6 +403,13 @@ def read_written(folder: Location, table: str, rows: pc.Expression | None = None
     schema = ALL_TABLES[table].arrow_schema()
     found = _dataset(folder, table).to_table(filter=rows)
     return whole(found, schema)
+
+
+def event_span(folder: Location) -> tuple[int | None, int | None]:
+    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
+    times = _dataset(folder, "cluster_events").to_table(["event_ms"]).column(0)
+    first, last = pc.min_max(times).as_py().values()
+    return first, last
 
 
 def reader_of(folder: Location) -> ReadWritten:

@@ -32,6 +32,12 @@ class OutputExists(RebalanceError):
     exit_code = 5
 
 
+class StoreFailed(RebalanceError):
+    """An object store did not answer, throttles or has an error of its own: another try may do."""
+
+    exit_code = 6
+
+
 class AllocationError(RebalanceError):
     """The strategy throws upstream.
 

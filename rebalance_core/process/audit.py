@@ -95,9 +95,8 @@ def audit_and_write(
         for name, found in result.tables(findings_per_rule).items():
             _write(writers, ((name, rows) for rows in found.to_batches()))
     tables = writers.written()
-    return AuditWritten(
-        result, ledger_written(tables, part.facts, checked.counts, config.worst_groups)
-    )
+    counts = {**checked.counts, **inputs.seen.counts}
+    return AuditWritten(result, ledger_written(tables, part.facts, counts, config.worst_groups))
 
 
 def audit_unwritten(

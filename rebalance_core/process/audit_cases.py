@@ -17,14 +17,15 @@ from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, clu
 from rebalance_core.checks.input_tables import (
     InputTables,
     input_tables_of,
-    local_tables,
     read_input_tables,
     read_table,
     stored_input_tables,
     stored_table,
+    tables_at,
 )
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_table
+from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import (
     ALL_TABLES,
     FINDING_TABLES,
@@ -57,19 +58,23 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """The tables by name, each there and maybe empty; ``rejected`` has the rows that are none."""
+    """The tables by name, each there and maybe empty; ``rejected`` has the rows that are none.
+
+    ``counts`` is of those that are there.
+    """
 
     tables: Mapping[str, pa.Table]
     rejected: pa.Table
+    counts: Mapping[str, RowCounts]
 
 
 def read_observed(folder: str) -> Observed:
-    """The tables that lie by name in the local folder, as `read_input_tables` reads its own.
+    """The tables that lie by name in the folder, as `read_input_tables` reads its own.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
-    locations = local_tables(folder, READ_TABLES)
+    locations = tables_at(folder, READ_TABLES)
     return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
 
 
@@ -89,6 +94,7 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
         InputRefused: a table lacks columns.
     """
     good: dict[str, pa.Table] = {}
+    counts: dict[str, RowCounts] = {}
     rejected = [REJECTED.arrow_schema().empty_table()]
     for name in READ_TABLES:
         table = ALL_TABLES[name]
@@ -98,7 +104,8 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
         checked = check_table(name, tables[name])
         good[name] = checked.tables[name].select(table.column_names)
         rejected.append(checked.rejected)
-    return Observed(good, pa.concat_tables(rejected))
+        counts |= checked.counts
+    return Observed(good, pa.concat_tables(rejected), counts)
 
 
 # What concerns each cluster as a whole, from Arrow tables or parts of them.
@@ -241,7 +248,9 @@ class AuditInputs:
         checked = check_table(name, read_written(folder, name))
         rows = checked.tables[name].select(PROPAGATION.column_names)
         rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
-        return replace(self, seen=Observed({**self.seen.tables, name: rows}, rejected))
+        tables = {**self.seen.tables, name: rows}
+        counts = {**self.seen.counts, **checked.counts}
+        return replace(self, seen=Observed(tables, rejected, counts))
 
 
 def read_inputs(folder: str) -> AuditInputs:

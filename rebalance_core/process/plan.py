@@ -130,9 +130,8 @@ def run_plan(
     checked = _checked(inputs, options, warn)
     refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
     refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
-    rows = {name: count.rows for name, count in checked.counts.items()}
     if before_writing is not None:
-        before_writing(rows)
+        before_writing({name: count.rows for name, count in checked.counts.items()})
     rates = None if queue_rates is None else last_rates(queue_rates)
     planned = _plan_pass(checked, variants, options, rates)
     with TableWriters(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as writers:
@@ -148,7 +147,7 @@ def run_plan(
             writers.write(PLAN_LEAGUE.name, batch)
     return PlanResult(
         tables=writers.written(),
-        input_rows=rows,
+        inputs=checked.counts,
         rejected=rejected,
         scenarios=sums.scenarios,
         league=sums.league.to_pylist(),

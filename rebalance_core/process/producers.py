@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -182,7 +182,7 @@ def replay_and_write(
         writers.written(),
         replayed.tables,
         dict(sorted(issue_counts(replayed.tables[REJECTED.name]).items())),
-        {name: count.rows for name, count in replayed.counts.items()},
+        replayed.counts,
     )
 
 
@@ -226,7 +226,7 @@ def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replay
     rejected = pa.concat_tables([*(one.rejected for one in checked.values()), found])
     counts = {name: one.counts[name] for name, one in checked.items()}
     of_results = counts[SEND_RESULTS.name]
-    counts[SEND_RESULTS.name] = RowCounts(of_results.rows, of_results.bad + len(found))
+    counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + len(found))
     tables = parts | answers | {REJECTED.name: rejected}
     return Replayed(tables, counts)
 

@@ -253,7 +253,7 @@ def propagate_and_write(
         tables=writers.written(),
         facts=survey_facts(looked.surveys) | facts.totals(),
         rejected=dict(sorted(issue_counts(looked.rejected).items())),
-        input_rows={name: count.rows for name, count in looked.checked.counts.items()},
+        inputs=looked.checked.counts,
     )
 
 

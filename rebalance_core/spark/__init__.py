@@ -9,7 +9,17 @@ pyspark. Each job is a function of a session and plain options that neither prin
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.spark.catalogs import Published, publish
 from rebalance_core.spark.ledger import Ledger, simulate
 from rebalance_core.spark.read_tables import InputTables
 
-__all__ = ["DataFrame", "InputTables", "Ledger", "SimulationOptions", "SparkSession", "simulate"]
+__all__ = [
+    "DataFrame",
+    "InputTables",
+    "Ledger",
+    "Published",
+    "SimulationOptions",
+    "SparkSession",
+    "publish",
+    "simulate",
+]

@@ -303,7 +303,8 @@ def audit_and_write(
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
-    return AuditWritten(result, ledger_written(written, part.facts, counts, config.worst_groups))
+    ledger = ledger_written(written, part.facts, counted.rows, config.worst_groups)
+    return AuditWritten(result, ledger)
 
 
 def audit_unwritten(

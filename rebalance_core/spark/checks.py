@@ -20,7 +20,7 @@ from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.checks.row_checks import Checked, by_keys, key_buckets, with_issues
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import Complaint, RowCounts
+from rebalance_core.checks.row_limits import Complaint, Content, RowCounts
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
@@ -164,7 +164,8 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
     used, counts = checked.tables[name], checked.counts[name]
     rejected = pack(checked.rejected) if len(checked.rejected) else None
     first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
-    yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, None, first, rejected)
+    note = pickle.dumps(counts.content)
+    yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
     for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
         packed = pack(used.slice(begin, _ROWS_AT_ONCE))
         yield _row(_CHECKED, name, 0, 0, "[]", None, packed, None)
@@ -354,10 +355,11 @@ def _counted(checked: CheckedFrames, told: Mapping[str, list[str]]) -> CheckCoun
     stats: list[TaskStats] = []
     for row in rows_of(checked.chunks.select(*_COUNTED)):
         name = row["name"]
-        if row["note"] is not None:
-            stats += pickle.loads(row["note"])
+        note = None if row["note"] is None else pickle.loads(row["note"])
+        if name is None:
+            stats += note or ()
             continue
-        rows[name] = RowCounts(rows[name].rows + row["row_count"], rows[name].bad + row["bad"])
+        rows[name] += RowCounts(row["row_count"], row["bad"], note or Content())
         texts[name].append(row["unknown"])
     found = {name: told.get(name) or sorted(unknown_names(texts[name])) for name in rows}
     return CheckCounts(rows, {name: names for name, names in found.items() if names}, stats)

@@ -4,13 +4,10 @@ written or kept.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
-from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -23,8 +20,7 @@ from rebalance_core.checks.row_limits import (
     refuse_bad_rows,
     with_unknown_members,
 )
-from rebalance_core.contracts import CONTRACT_VERSION, LEDGER_TABLES, REJECTED
-from rebalance_core.contracts.paths import RUN_NAME, refuse_unreadable
+from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.ledger_pass import (
     REPLAYED,
     Giants,
@@ -56,10 +52,9 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
-from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import read_written, task_count
+from rebalance_core.spark.sources import read_written, run_record, task_count
 from rebalance_core.spark.task_tables import TableRows as TaskRows
 from rebalance_core.spark.task_tables import kept_tables, task_tables
 
@@ -103,7 +98,7 @@ class Ledger:
                 library's or older than the one before, or a table is missing.
         """
         folder = str(path).rstrip("/")
-        written_by = _contract_version(folder, _run_record(spark, folder))
+        written_by: int = run_record(spark, folder)["contract_version"]
         try:
             tables: dict[str, Any] = {
                 name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
@@ -130,28 +125,6 @@ class Ledger:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _run_record(spark: SparkSession, folder: str) -> str | None:
-    """The text of the folder's ``_run.json``; None if there is none."""
-    if "://" not in folder or folder.startswith("file:"):
-        record = Path(unquote(folder.removeprefix("file:"))) / RUN_NAME
-        return record.read_text("utf-8") if record.is_file() else None
-    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    return HadoopFolder(folder, spark).read_text(RUN_NAME)
-
-
-def _contract_version(folder: str, text: str | None) -> int:
-    """What the record says, once it is known to be one that can be read."""
-    try:
-        record = None if text is None else json.loads(text)
-    except ValueError as error:
-        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
-    foreign = record is not None and not isinstance(record, dict)
-    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
-    assert record is not None
-    version: int = record["contract_version"]
-    return version
 
 
 # A whole simulation: check the input, replay it, write the ledger, sum it up.

@@ -165,9 +165,8 @@ def run_plan(
     with closing(checked):
         refuse_bad_rows(counts, options.bad_rows, lambda: complaints(checked.rejected))
         refuse_no_group(options.group, counted.stats(Interests))
-        rows = {name: count.rows for name, count in counts.items()}
         if before_writing is not None:
-            before_writing(rows)
+            before_writing({name: count.rows for name, count in counts.items()})
         rates = None if queue_rates is None else last_rates(queue_rates.toArrow())
         routed = _routed(session, checked, counted, variants, options, rates)
         with task_tables(session, output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
@@ -181,7 +180,7 @@ def run_plan(
             written = tables.finish()
     return PlanResult(
         tables=written,
-        input_rows=rows,
+        inputs=counts,
         rejected={code: times for code, times in sorted(rejected.items()) if times},
         scenarios=sums.scenarios,
         league=sums.league.to_pylist(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -205,8 +205,7 @@ def replay_and_write(
                 tables.add(name, rows)
             written = tables.finish()
     codes = dict(sorted(replayed.note.rejected.items()))
-    rows = {name: count.rows for name, count in replayed.counts.items()}
-    return ProducersWritten(written, answers, codes, rows)
+    return ProducersWritten(written, answers, codes, replayed.counts)
 
 
 def replay_forecast(
@@ -252,7 +251,7 @@ def _replayed(
         kept = released.enter_context(closing(kept_tables(rows, _Replaying(options, brokers))))
         notes = kept.notes()
         bad = of_results.bad + sum(note.refused for note in notes)
-        counts[SEND_RESULTS.name] = RowCounts(of_results.rows, bad)
+        counts[SEND_RESULTS.name] = replace(of_results, bad=bad)
         yield _Replayed(kept, counts, added(notes))
 
 

@@ -238,7 +238,7 @@ def propagate_and_write(
         tables=written,
         facts={**looked.facts, **facts.totals()},
         rejected=dict(sorted(looked.codes.items())),
-        input_rows={name: count.rows for name, count in checked.counted.rows.items()},
+        inputs=checked.counted.rows,
     )
 
 

@@ -42,6 +42,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.catalogs import database_tables
 from rebalance_core.spark.sources import (
     Batches,
     Read,
@@ -250,6 +251,39 @@ class InputTables:
         }
         frames = {name: source.conformed for name, source in read.items()}
         return cls(**frames, paths=locations, read_from=read)
+
+    @classmethod
+    def from_catalog(
+        cls,
+        spark: SparkSession,
+        database: str,
+        where: str | None = None,
+        *,
+        warn: Callable[[str], object] | None = None,
+    ) -> InputTables:
+        """The input tables that a database of a catalog has by name; lazy.
+
+        Args:
+            spark: Any session.
+            database: ``catalog.database``, or ``database`` of the current catalog.
+            where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks a
+                column of it is read whole.
+            warn: Gets a text for what is read whole.
+
+        Raises:
+            InputRefused: ``cluster_events`` is not there, or a table lacks columns.
+            UsageError: There is no such database, or the condition holds for no table.
+        """
+        read = {
+            name: source_of(INPUT_TABLES[name], frame)
+            for name, frame in database_tables(spark, database, INPUT_TABLES, where, warn).items()
+        }
+        for table in INPUT_TABLES.values():
+            if table.required and table.name not in read:
+                raise InputRefused(f"{database} has no table {table.name}")
+        paths = {name: f"{database}.{name}" for name in read}
+        frames = {name: source.conformed for name, source in read.items()}
+        return cls(**frames, paths=paths, read_from=read)
 
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,8 @@ from rebalance_core.checks.conform import conform as conformed
 from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
-from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, Table
+from rebalance_core.contracts.paths import RUN_NAME, is_local, local_path, refuse_unreadable
 from rebalance_core.contracts.table import (
     ISSUES_TYPE,
     RAW,
@@ -29,6 +32,8 @@ from rebalance_core.contracts.table import (
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.storage.place import Place, is_here, object_store
 
 # Rows of frames on the driver.
@@ -205,6 +210,38 @@ def _data_type(sql_type: str) -> types.DataType:
 # Tables that a job of ours wrote, as frames; from an object store through pyarrow.
 
 
+def run_record(session: SparkSession, folder: str) -> dict[str, Any]:
+    """The ``_run.json`` of a folder that holds a result this version can read.
+
+    Raises:
+        InputRefused: There is none, the run failed, or its contract is newer than this library's
+            or older than the one before.
+    """
+    try:
+        text = _record_text(session, folder)
+        record = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
+    foreign = record is not None and not isinstance(record, dict)
+    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
+    assert isinstance(record, dict)
+    return record
+
+
+def _record_text(session: SparkSession, folder: str) -> str | None:
+    if is_local(folder):
+        # a file: URI is one of Spark's, which are encoded, or of ours, which are not
+        for path in (local_path(folder), local_path(unquote(folder))):
+            if (path / RUN_NAME).is_file():
+                return (path / RUN_NAME).read_text("utf-8")
+        return None
+    place = object_store(folder)
+    if place is not None:
+        return (place / RUN_NAME).read_text()
+    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
+    return HadoopFolder(folder, session).read_text(RUN_NAME)
+
+
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
     """The table in the folder, with the contract's columns; lazy.
 
@@ -218,6 +255,15 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
         location = f"{folder.rstrip('/')}/{table}"
         return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
     return _stored(session, place / table, table, numbered=False)
+
+
+def event_span(session: SparkSession, folder: str) -> tuple[int | None, int | None]:
+    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
+    events = read_written(session, folder, "cluster_events")
+    (span,) = rows_of(
+        events.agg(sf.min("event_ms").alias("first"), sf.max("event_ms").alias("last"))
+    )
+    return span["first"], span["last"]
 
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:

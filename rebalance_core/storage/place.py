@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, BinaryIO, TypeGuard, cast
 from urllib.parse import urlsplit
 
 from rebalance_core.contracts.paths import is_local, local_path, without_user
-from rebalance_core.model.errors import UsageError
+from rebalance_core.model.errors import RebalanceError, StoreFailed, UsageError
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -184,12 +184,45 @@ _DENIED = {
 }
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
-_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "SLOW_DOWN", "SERVICE_UNAVAILABLE")
+_NETWORK = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT")
+_THROTTLING = ("SLOW_DOWN", "THROTTLING", "REQUEST_LIMIT_EXCEEDED", "BANDWIDTH_LIMIT_EXCEEDED")
+_OWN_ERRORS = ("SERVICE_UNAVAILABLE", "INTERNAL_FAILURE")
+# S3 answers a HEAD request, which has no body, with 503 where it would say SlowDown.
+_THROTTLES = re.compile(r"\b(429|503|SlowDown)\b|reduce your request rate", re.IGNORECASE)
+_FAILS = re.compile(r"\b5\d\d\b")
 
 
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
     """True for what pyarrow raises where an S3 store refused or did not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
+
+
+def store_failed(error: BaseException) -> bool:
+    """True where an S3 store is at fault, and neither who asks nor what is asked for."""
+    answer = _ANSWER.search(str(error)) if is_of_store(error) else None
+    if answer is None:
+        return False
+    code = answer["code"] in (*_NETWORK, *_THROTTLING, *_OWN_ERRORS)
+    return code or _throttles(answer) or _FAILS.search(answer["status"]) is not None
+
+
+def _throttles(answer: re.Match[str]) -> bool:
+    text = f"{answer['status']} {answer['text']}"
+    return answer["code"] in _THROTTLING or _THROTTLES.search(text) is not None
+
+
+def refusal(
+    error: OSError, what: str, refused: type[RebalanceError] = UsageError
+) -> RebalanceError:
+    """What a file system said, as an error of ours: `StoreFailed` where `store_failed`.
+
+    Args:
+        error: of the file system.
+        what: the beginning of the message, e.g. ``--output x cannot be written``.
+        refused: the class where the store is not at fault.
+    """
+    kind = StoreFailed if store_failed(error) else refused
+    return kind(f"{what}: {reason_of(error)}")
 
 
 def is_full(error: BaseException) -> TypeGuard[OSError]:
@@ -209,9 +242,14 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
         known = any(environment.get(name) for name in _KEYS)
         hint = "" if known else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
         return f"access to bucket {answer['bucket']} is denied ({code}){hint}"
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    store = endpoint or "Amazon S3"
+    if _throttles(answer):
+        return f"the store throttles ({store}: {text}); try again later"
     if code in _NETWORK:
-        endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-        return f"{endpoint or 'Amazon S3'} does not answer ({text}); see AWS_ENDPOINT_URL"
+        return f"{store} does not answer ({text}); see AWS_ENDPOINT_URL"
+    if store_failed(error):
+        return f"{store} has an error of its own ({code}{answer['status']}: {text}); try again"
     if "301" in answer["status"]:
         return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
     return f"{code}{answer['status']}: {text}"
@@ -277,6 +315,22 @@ class Place:
         found = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
         return [self / path[below:] for path in found]
+
+    def size(self) -> int:
+        """Bytes of a file, or of all files in a folder; 0 if there is none."""
+        info = self._info()
+        return int(info.size) if info.is_file else sum(size for _, size in self.sizes())
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Path below this folder and bytes of every file in it, sorted."""
+        below = len(self.path.rstrip("/")) + 1
+        files = [info for info in self._entries(recursive=True) if info.is_file]
+        return sorted((info.path[below:], int(info.size)) for info in files)
+
+    def open(self) -> BinaryIO:
+        """A file's bytes as they are, whatever its suffix says, to be read in order."""
+        opened = self.file_system.open_input_stream(self.path, compression=None)
+        return cast("BinaryIO", opened)
 
     def read_text(self) -> str | None:
         """A small file's text; None if it is not there."""

@@ -1,6 +1,7 @@
 """Outputs in an object store: what is there is what a local run writes."""
 
 import gc
+import gzip
 import json
 import re
 import time
@@ -8,16 +9,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
+from rebalance_core.checks.input_tables import read_table
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, StoreFolder
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.paths import ATTEMPTS, RUN_NAME
 from rebalance_core.engine import table_writer
 from rebalance_core.storage.place import place_of
-from tests.object_store import closed_port, denying_store
+from tests.object_store import BROKEN, THROTTLED, closed_port, denying_store
 from tests.recordings.tables import DATA
 from tests.unit.process.propagation.inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
@@ -170,7 +175,7 @@ def test_a_failure_while_writing_leaves_a_record_and_no_table(
 
     with monkeypatch.context() as patched:
         patched.setattr(table_writer.TableWriter, "_flush", fail)
-        assert run(*SIMULATE, "--output", f"{bucket}/run") == 1
+        assert run(*SIMULATE, "--output", f"{bucket}/run") == 6
     told = capsys.readouterr().err
     assert "the store failed, and there is no result" in told
     assert "this is a bug" not in told
@@ -222,12 +227,118 @@ def test_no_credentials(
     assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(THROTTLED, "the store throttles (http"), (BROKEN, "has an error of its own")],
+    ids=["throttles", "broken"],
+)
+def test_a_store_that_is_at_fault(
+    bucket: str,
+    answer: tuple[int, bytes],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Exit code 6: another try may do, wherever it came up."""
+    with denying_store(answer) as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        for words in (
+            (*SIMULATE, "--output", f"{bucket}/run"),
+            ("simulate", "--input", f"{bucket}/in", "--output", tmp_path, "--run-on", "process"),
+        ):
+            assert run(*words) == 6
+            assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "jsonl.gz", "csv"])
+def test_a_bucket_is_read_as_a_folder(bucket: str, tmp_path: Path, form: str) -> None:
+    """Tables of every format: the same rows, whichever the place."""
+    local = tmp_path / "in"
+    local.mkdir()
+    for path in TABLES.iterdir():
+        name = path.name.partition(".")[0]
+        rows = read_table(ALL_TABLES[name], str(path))[0].select(ALL_TABLES[name].column_names)
+        write_as(form, local / f"{name}.{form}", rows)
+    for path in local.iterdir():
+        with (place_of(f"{bucket}/in") / path.name).file_system.open_output_stream(
+            f"{bucket.partition('://')[2]}/in/{path.name}", compression=None
+        ) as file:
+            file.write(path.read_bytes())
+    (place_of(f"{bucket}/in") / "_SUCCESS").write_text("")
+    words = ("simulate", "--run-on", "process")
+    for place, output in ((local, "here"), (f"{bucket}/in", "there")):
+        assert run(*words, "--input", place, "--output", tmp_path / output) == 0
+    here, there = (record_of(tmp_path / name) for name in ("here", "there"))
+    assert (here["outputs"], here["run_id"]) == (there["outputs"], there["run_id"])
+    sizes = [{each["table"]: each["bytes"] for each in run["inputs"]} for run in (here, there)]
+    assert sizes[0] == sizes[1]
+    assert all(each["file_list_sha256"] for each in there["inputs"])
+
+
+def write_as(form: str, path: Path, rows: pa.Table) -> None:
+    if form == "parquet":
+        pq.write_table(rows, path)
+        return
+    if form == "csv":
+        texts = [
+            column if not pa.types.is_list(column.type) else
+            pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()])
+            for column in rows.columns
+        ]  # fmt: skip
+        csv.write_csv(pa.table(texts, names=rows.column_names), path)
+        return
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist()).encode()
+    path.write_bytes(gzip.compress(lines) if form.endswith("gz") else lines)
+
+
+def test_every_job_reads_a_bucket(bucket: str, tmp_path: Path) -> None:
+    assert run("ingest", "--collection", DATA / "join-leave" / "collection",
+               "--output", f"{bucket}/in") == 0  # fmt: skip
+    assert run("ingest", "--collection", DATA / "join-leave" / "collection",
+               "--output", tmp_path / "in") == 0  # fmt: skip
+    for number, job in enumerate((
+        ("audit",),
+        ("plan", "--strategy", "AVG_BY_CIRCLE"),
+        ("propagate", "--seeds", 3, "--handover-seeds", 1),
+    )):  # fmt: skip
+        codes = [
+            run(
+                *job,
+                "--run-on",
+                "process",
+                "--input",
+                place,
+                "--output",
+                tmp_path / f"{n}-{number}",
+            )
+            for n, place in enumerate((tmp_path / "in", f"{bucket}/in"))
+        ]
+        assert codes[0] == codes[1]
+        here, there = (record_of(tmp_path / f"{n}-{number}") for n in range(2))
+        assert (here["outputs"], here["run_id"]) == (there["outputs"], there["run_id"])
+
+
+def test_an_input_that_is_not_there(
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("simulate", "--run-on", "process", "--output", tmp_path / "out", "--input")
+    (place_of(f"{bucket}/in") / "other.jsonl").write_text("{}")
+    for place, said in (
+        (f"{bucket}/none", f"{bucket}/none does not exist"),
+        (f"{bucket}/in", "cluster_events is not in"),
+        (f"{bucket}-none/in", f"there is no bucket {bucket.partition('://')[2]}-none"),
+    ):
+        assert run(*words, place) == 4
+        assert said in capsys.readouterr().err
+
+
 def test_nobody_answers(
     bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closed_port() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         began = time.monotonic()
-        assert run(*SIMULATE, "--output", f"{bucket}/run") == 2
+        assert run(*SIMULATE, "--output", f"{bucket}/run") == 6
         assert time.monotonic() - began < SECONDS
         assert f"{endpoint} does not answer" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_checks import check_tables, complaints
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_limits import Content
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import checks
 from rebalance_core.spark.read_tables import InputTables
@@ -98,6 +99,8 @@ def assert_agree(spark: SparkSession, folder: Path) -> None:
     assert mine.unknown_columns == inputs.unknown_columns()
     assert mine.paths == inputs.paths
     assert checked.counts == counted.rows
+    for name, counts in checked.counts.items():
+        assert counts.content == counted.rows[name].content != Content()
     rejected = quarantined.rejected.collect()
     assert Counter(
         (r["table_name"], r["source"], r["raw"], *((i["code"], i["message"]) for i in r["issues"]))

@@ -16,6 +16,7 @@ from rebalance_core.contracts.table import SOURCE
 from rebalance_core.engine.table_writer import read_written as read_in_process
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.spark.catalogs import publish
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import read_written
 from rebalance_core.storage.place import place_of
@@ -107,11 +108,23 @@ def test_propagate(bucket: str, tmp_path: Path) -> None:
     same(tmp_path / "1", bucket, *words, write_tables(tmp_path / "in", unknown_member()))
 
 
+def test_a_run_in_a_bucket_is_published(bucket: str, spark: SparkSession) -> None:
+    record = made(f"{bucket}/run", "process", "simulate", "--input", TABLES)
+    published = publish(spark, f"{bucket}/run", "of_a_bucket")
+    try:
+        assert published.run_id == record["run_id"]
+        for name, rows in published.tables.items():
+            assert spark.table(name).count() == rows
+        assert published.tables["of_a_bucket.diffs"] == record["outputs"]["diffs"]["rows"] > 0
+    finally:
+        spark.sql("DROP DATABASE of_a_bucket CASCADE")
+
+
 def test_nobody_answers(
     bucket: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closed_port() as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         words = ["--input", str(TABLES), "--output", f"{bucket}/run", "--run-on", "spark"]
-        assert main("simulate", words) == 2
+        assert main("simulate", words) == 6
         assert f"{endpoint} does not answer" in capsys.readouterr().err

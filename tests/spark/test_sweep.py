@@ -173,8 +173,8 @@ def by_text(rows: list[Row]) -> list[str]:
 
 def test_a_plan_says_what_it_wrote(plan: Planned, variants: Variants) -> None:
     result = plan.result
-    assert plan.told == [dict(result.input_rows)]
-    assert result.input_rows["cluster_events"] > 0
+    assert plan.told == [{name: count.rows for name, count in result.inputs.items()}]
+    assert result.inputs["cluster_events"].rows > 0
     assert set(result.tables) == {*PLAN_OUTPUT_TABLES, "rejected"}
     for name, table in result.tables.items():
         assert len(plan.tables[name]) == table.rows
@@ -267,7 +267,7 @@ def test_both_places_give_the_same_tables_and_results(
         assert astuple(here.tables[name]) == astuple(there.tables[name]), name
     written = {name: table.rows for name, table in here.tables.items()}
     assert written == {name: table.rows for name, table in there.tables.items()}
-    assert (here.input_rows, here.rejected) == (there.input_rows, there.rejected)
+    assert (here.inputs, here.rejected) == (there.inputs, there.rejected)
     assert here.warnings == there.warnings
     key = ("scenario", "strategy")
     for one, other in ((here.scenarios, there.scenarios), (here.league, there.league)):

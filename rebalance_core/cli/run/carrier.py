@@ -5,12 +5,9 @@ from typing import Any
 
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.input_files import local_bytes
+from rebalance_core.cli.run.input_files import bytes_at
 from rebalance_core.cli.run.jvm import under_spark_submit
-from rebalance_core.cli.run.run_record import redact_text
 from rebalance_core.cli.settings import Settings
-from rebalance_core.contracts.paths import is_local
-from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.place import is_reached, place_of
 
 
@@ -22,8 +19,9 @@ def run_on_of(
 ) -> str:
     """`PROCESS` or `SPARK`, by the rule of ``auto`` if nothing is said.
 
-    Spark: under spark-submit, with --master, where an input is not local or the output is not
-    reached without Spark, or the input is larger than ``limits.process_bytes``.
+    Spark: under spark-submit, with --master, for tables of a catalog, where an input is not local
+    or the output is not reached without Spark, or the input is larger than
+    ``limits.process_bytes``.
 
     Args:
         options: of the run; its ``run_on`` and ``master``.
@@ -35,19 +33,22 @@ def run_on_of(
         UsageError: --run-on process, and something is not reached; an address is wrong.
     """
     given = [place for place in places if place is not None]
-    remote = [place for place in given if not is_local(place)]
+    remote = [place for place in given if not is_reached(place)]
     beyond = [place for place in others if place is not None and not is_reached(place)]
     if options.run_on == PROCESS and remote:
-        raise UsageError(
-            f"--run-on process reads local files only; {redact_text(remote[0])} is not"
-        )
+        place_of(remote[0])  # says why
     if options.run_on == PROCESS and beyond:
         place_of(beyond[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
-    if under_spark_submit() or options.master is not None or remote or beyond:
+    of_catalog = getattr(options, "input_tables", None) is not None
+    if under_spark_submit() or options.master is not None or remote or beyond or of_catalog:
         return SPARK
-    return SPARK if sum(map(local_bytes, given)) > settings.limits.process_bytes else PROCESS
+    try:
+        size = sum(map(bytes_at, given))
+    except OSError:
+        return SPARK  # which may have other keys for the store
+    return SPARK if size > settings.limits.process_bytes else PROCESS
 
 
 def carrier_of(

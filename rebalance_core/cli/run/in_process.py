@@ -25,6 +25,7 @@ from rebalance_core.cli.run.run_record import (
 )
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
+from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.storage.place import place_of
 
 
@@ -100,11 +101,18 @@ class Carrier:
         """
         from rebalance_core.checks.input_tables import read_input_tables
 
-        return read_input_tables(paths=inputs, input_format=self.options.input_format)
+        folder = None if inputs else self.options.input
+        return read_input_tables(folder, paths=inputs, input_format=self.options.input_format)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
         """Fingerprints of the inputs, for the record of the run."""
-        return [fingerprint(table, path, self.session) for table, path in inputs.items()]
+        return [fingerprint(table, path, self.session) for table, path in self._all(inputs).items()]
+
+    def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
+        """The inputs, those too that lie in the remote folder that --input names."""
+        from rebalance_core.checks.input_tables import tables_at
+
+        return inputs or tables_at(self.options.input, INPUT_TABLES)
 
     @contextmanager
     def _reserved(self, folder: OutputFolder, tables: Iterable[str]) -> Iterator[OutputRun]:
@@ -120,7 +128,7 @@ class Carrier:
         refuse_own_input(folder, options)
         with output_errors(folder.location):
             dead = breakable_lock(folder, break_lock=options.break_lock)
-            check_output(folder, overwrite=options.overwrite, left_by_dead_run=dead is not None)
+            check_output(folder, overwrite=options.overwrite, dead=dead)
 
 
 # Where a run takes place: in this process, or on Spark.

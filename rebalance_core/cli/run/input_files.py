@@ -11,6 +11,7 @@ from rebalance_core.cli.run.run_record import InputRecord, redact_text
 from rebalance_core.contracts import INPUT_TABLES, paths
 from rebalance_core.contracts.inputs import format_of, untold_format
 from rebalance_core.model.errors import InputRefused, did_you_mean
+from rebalance_core.storage.place import is_reached, place_of
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
@@ -58,17 +59,17 @@ def tables_in(
 
 
 def tables_of(
-    location: str,
+    location: str | None,
     input_format: str | None = None,
     tables: Iterable[str] = tuple(INPUT_TABLES),
     required: Iterable[str] = _REQUIRED,
 ) -> dict[str, str]:
-    """Path by table of a local folder; empty for a remote one, which the reader lists.
+    """Path by table of a local folder; empty for what the reader lists, or for no folder.
 
     Raises:
         InputRefused: as `tables_in`.
     """
-    if not paths.is_local(location):
+    if location is None or not paths.is_local(location):
         return {}
     found = tables_in(paths.local_path(location), input_format, tables, required)
     return {table: str(path) for table, path in found.items()}
@@ -161,6 +162,9 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
         files = _local_files(path)
+    elif session is None and is_reached(location):
+        place = place_of(location)
+        files = place.sizes() or [("", place.size())]
     elif session is not None:
         from rebalance_core.spark.hadoop_folder import remote_files  # needs pyspark
 
@@ -179,8 +183,14 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
     )
 
 
-def local_bytes(location: str) -> int:
-    """Size of a local file, of all files of a folder, or of what a pattern matches."""
+def bytes_at(location: str) -> int:
+    """Size of a file, of all files of a folder, or of what a local pattern matches.
+
+    Raises:
+        OSError: the store does not let it be known.
+    """
+    if not paths.is_local(location):
+        return place_of(location).size()
     return sum(size for _, size in _local_files(paths.local_path(location)))
 
 

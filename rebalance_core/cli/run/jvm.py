@@ -183,7 +183,7 @@ _HINTS = (
     ),
     (
         "AWS Error",
-        ExitCode.BUG,
+        ExitCode.STORE_FAILED,
         "executors reach the store with the driver's AWS_… variables, else with roles of their own",
     ),
     (

@@ -1,5 +1,6 @@
 """A run on Spark: the output folder, the lock, the session, and how far it is."""
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,12 +12,15 @@ from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spark_location
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
-from rebalance_core.cli.terminal import Progress
+from rebalance_core.cli.terminal import Progress, warn
+from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.storage.place import is_here
 
 LOOK_SECONDS = 5.0
+_TABLE_NAME = re.compile(r"\w+(\.\w+)+")
 
 
 class OnSpark(Carrier):
@@ -48,6 +52,7 @@ class OnSpark(Carrier):
         A folder that is reached without Spark is reserved before it starts: a conflict is told at
         once.
         """
+        self._refuse_table_name()
         self._output = self.folder(self.options.output)
         with self._reserved(self._output, tables) as run:
             run.versions = versions(self.session)
@@ -56,6 +61,7 @@ class OnSpark(Carrier):
 
     def check_free(self) -> None:
         """Raise what `running` would raise about the output folder, and touch nothing."""
+        self._refuse_table_name()
         if is_here(self.options.output):
             super().check_free()
         else:
@@ -81,14 +87,39 @@ class OnSpark(Carrier):
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
         """The input tables, lazy. Local ones were found by name; a remote folder is listed."""
+        database = self._database()
+        if database is not None:
+            where = self.options.where
+            return InputTables.from_catalog(self.session, database, where, warn=warn)
         remote = None if inputs else self.options.input
         paths = {name: spark_location(path) for name, path in inputs.items()}
         form = self.options.input_format
         return InputTables.read(self.session, remote, **paths, input_format=form)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
-        """Fingerprints of the inputs; those of a remote folder are listed."""
-        return super().records(inputs or self.input_tables(inputs).paths)
+        """Fingerprints of the inputs; tables of a database have none."""
+        if self._database() is not None:
+            return [InputRecord(*each) for each in self._all(inputs).items()]
+        return super().records(inputs)
+
+    def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
+        return inputs or self.input_tables(inputs).paths
+
+    def _database(self) -> str | None:
+        """The database that the input is in, if it is in one."""
+        database: str | None = getattr(self.options, "input_tables", None)
+        return database
+
+    def _refuse_table_name(self) -> None:
+        """Raise `UsageError` for an output that is named as a table of a catalog is."""
+        output: str = self.options.output
+        if _TABLE_NAME.fullmatch(output) and is_catalog(self.session, output.partition(".")[0]):
+            database = output.rpartition(".")[0]
+            raise UsageError(
+                f"--output {output} would be a folder on the driver's disk, not a table: name a "
+                f"folder, then `rebalance publish --run FOLDER --to {database}`; a folder of that "
+                f"name is ./{output}"
+            )
 
 
 # Where Spark's own bar is not shown: a line a minute.

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -254,17 +255,26 @@ LOCK_NAME = "_lock.json"
 BREAKING_NAME = "_lock_breaking.json"
 STALE_AFTER = timedelta(minutes=10)
 HEARTBEAT_SECONDS = 30.0
+_START_TICKS = 18
+"""Of the fields of /proc/PID/stat after the state: starttime, field 22 of proc(5)."""
+_GONE = ("Z", "X")
+"""States of a process that has ended and was not waited for."""
 
 
 @dataclass(frozen=True)
 class LockHolder:
-    """The content of `_lock.json`; times are ISO 8601, UTC."""
+    """The content of `_lock.json`; times are ISO 8601, UTC.
+
+    ``process`` tells the process from any other that has its number, now or after a restart, here
+    or in another container of the same host name; None where the system does not say.
+    """
 
     host: str
     pid: int
     started_at: str
     heartbeat: str
     token: str
+    process: str | None = None
 
     def __str__(self) -> str:
         return (
@@ -277,6 +287,15 @@ class LockHolder:
         if now - datetime.fromisoformat(self.heartbeat) > STALE_AFTER:
             return True
         return self.host == socket.gethostname() and not _process_lives(self.pid)
+
+    def is_surely_dead(self) -> bool:
+        """True if this very system had its process, and has it no more: a retry may go on."""
+        if self.host != socket.gethostname() or self.process is None:
+            return False
+        if self.process.rpartition(" ")[0] != _system():
+            return False
+        now = _process(self.pid)  # None also where it is another user's, and hidden
+        return now != self.process if now is not None else not _process_lives(self.pid)
 
 
 def read_lock(folder: OutputFolder) -> LockHolder | None:
@@ -302,6 +321,8 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
 def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | None:
     """The dead run whose lock is there and may be broken, None if there is no lock.
 
+    That of a process of this host is, as a retry after a crash needs it.
+
     Raises:
         OutputExists: the lock may not be broken: its run is alive, or nobody asked for it.
     """
@@ -309,6 +330,8 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
     where = folder.location
     if holder is None:
         return None
+    if holder.is_surely_dead():
+        return holder
     if not holder.is_dead(datetime.now(UTC)):
         raise OutputExists(
             f"{where}: another run holds it ({holder}); wait for its end or name another --output"
@@ -434,11 +457,32 @@ class OutputLock:
 
 def _new_holder() -> LockHolder:
     now = _now()
-    return LockHolder(socket.gethostname(), os.getpid(), now, now, uuid.uuid4().hex)
+    pid = os.getpid()
+    return LockHolder(socket.gethostname(), pid, now, now, uuid.uuid4().hex, _process(pid))
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _process(pid: int) -> str | None:
+    """Which process has the number: the system, and when it started; None: it is not shown."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *numbers = stat.rpartition(")")[2].split()
+    return f"{_system()} {'ended' if state in _GONE else numbers[_START_TICKS]}"
+
+
+@cache
+def _system() -> str | None:
+    """This boot of this machine, and the namespace that numbers of processes are of."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
 
 
 def _process_lives(pid: int) -> bool:

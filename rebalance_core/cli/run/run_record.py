@@ -5,6 +5,7 @@ The record holds what the run was given, what it made, and that it came to its e
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from rebalance_core.checks.row_limits import Content, RowCounts
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
@@ -30,8 +32,8 @@ from rebalance_core.cli.run.output_folder import (
 )
 from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import CONTRACT_VERSION, paths
-from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
-from rebalance_core.storage.place import reason_of
+from rebalance_core.model.errors import InputRefused, OutputExists
+from rebalance_core.storage.place import reason_of, refusal
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -58,6 +60,57 @@ class InputRecord:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What a run is about, whatever files held it: part of its id.
+
+    Attributes:
+        digests: of the rows of each input table that has any, without the column ``source``; of
+            a job that makes input tables, of these.
+        clusters: those that the rows name, sorted.
+        from_ms: the first event; None where there is none.
+        to_ms: the last.
+    """
+
+    digests: Mapping[str, str] = field(default_factory=dict)
+    clusters: Sequence[str] = ()
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+
+def origin_of(read: Mapping[str, RowCounts]) -> Origin:
+    """That of a job which reads tables."""
+    from rebalance_core.checks.digest import table_written  # needs numpy
+
+    whole = sum((counts.content for counts in read.values()), Content())
+    return Origin(
+        {
+            name: table_written(counts.rows, counts.content.hashes).digest
+            for name, counts in sorted(read.items())
+            if counts.rows
+        },
+        sorted(whole.clusters),
+        whole.first_ms,
+        whole.last_ms,
+    )
+
+
+RUN_ID_DIGITS = 32
+
+
+def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
+    """The same for every run that gives the same rows, and another for one that may not.
+
+    Args:
+        job: its name.
+        origin: of its input.
+        asked: the period, and the options and settings that decide what comes of the input.
+    """
+    content = [job, LIBRARY_VERSION, CONTRACT_VERSION, asdict(origin), asked]
+    text = json.dumps(content, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()[:RUN_ID_DIGITS]
+
+
+@dataclass(frozen=True)
 class TableRecord:
     """One output table; the digest does not depend on the order of rows or files."""
 
@@ -75,6 +128,7 @@ class Outcome:
     """What a run that came to its end puts into its record."""
 
     outputs: Mapping[str, TableRecord]
+    origin: Origin = Origin()
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
     files: Sequence[Mapping[str, Any]] = ()
@@ -102,7 +156,13 @@ def outcome_of(
     """
     return Outcome(
         outputs=table_records(written.tables),
-        inputs=[replace(record, rows=written.input_rows.get(record.table)) for record in inputs],
+        origin=origin_of(written.inputs),
+        inputs=[
+            replace(record, rows=written.inputs[record.table].rows)
+            if record.table in written.inputs
+            else record
+            for record in inputs
+        ],
         rejected=written.rejected,
         replayed_groups=None if replay_reasons is None else sum(replay_reasons.values()),
         replay_reasons=replay_reasons or {},
@@ -121,6 +181,15 @@ class RunRecord:
     config: Mapping[str, Any]
     started_at: str
     seconds: float
+    run_id: str | None = None
+    """See `run_id_of`; None of a run that failed."""
+    clusters: list[str] = field(default_factory=list)
+    period_from_ms: int | None = None
+    """``--from``, or the first event."""
+    period_to_ms: int | None = None
+    """``--to``, or the last event."""
+    input_digests: Mapping[str, str] = field(default_factory=dict)
+    """Of the rows of each input table, whatever files held them."""
     inputs: list[InputRecord] = field(default_factory=list)
     outputs: Mapping[str, TableRecord] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
@@ -176,7 +245,7 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
     try:
         record = find_run(folder)
     except OSError as error:
-        raise InputRefused(f"{folder.location} cannot be read: {reason_of(error)}") from error
+        raise refusal(error, f"{folder.location} cannot be read", InputRefused) from error
     paths.refuse_unreadable(record, folder.location, CONTRACT_VERSION)
     assert record is not None
     return record
@@ -236,13 +305,18 @@ BESIDE_TABLES = {
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 
 
-def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: bool) -> None:
+DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
+"""Keys and sections that decide which rows come of the same input."""
+
+
+def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | None) -> None:
     """Raise `OutputExists` if a run may not write there. A failed run's record protects nothing.
 
     Args:
         folder: the output folder; it may not exist.
         overwrite: an earlier result may be replaced.
-        left_by_dead_run: a lock proves that what lies there is a dead run's.
+        dead: the run whose lock proves that what lies there is a dead run's. If it surely is, its
+            half-written tables are in nobody's way.
     """
     ours = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
@@ -256,13 +330,13 @@ def check_output(folder: OutputFolder, *, overwrite: bool, left_by_dead_run: boo
                 f"{run.get('started_at', 'unknown time')}; --overwrite replaces it, or name "
                 "another --output"
             )
-    elif not left_by_dead_run:
+    elif dead is None:
         some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
             f"{folder.location} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
             "never overwritten; name another --output"
         )
-    elif not overwrite:
+    elif not overwrite and not dead.is_surely_dead():
         raise OutputExists(
             f"{folder.location} holds tables that a dead run left; --break-lock together with "
             "--overwrite removes them"
@@ -277,7 +351,7 @@ def output_errors(location: str) -> Iterator[None]:
     except FileExistsError as error:
         raise OutputExists(f"--output {location} is a file") from error
     except OSError as error:
-        raise UsageError(f"--output {location} cannot be written: {reason_of(error)}") from error
+        raise refusal(error, f"--output {location} cannot be written") from error
 
 
 class OutputRun:
@@ -324,7 +398,7 @@ class OutputRun:
                 check_output(
                     self.folder,
                     overwrite=self._options.overwrite,
-                    left_by_dead_run=self.broken is not None,
+                    dead=self.broken,
                 )
         except BaseException:
             with suppress(OSError, OutputExists):  # the first error says more
@@ -387,7 +461,16 @@ class OutputRun:
     def _record(
         self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
     ) -> RunRecord:
+        asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
+        asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
+        origin = outcome.origin
+        start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(
+            run_id=run_id_of(self.job, origin, redact_values(asked)) if error is None else None,
+            clusters=list(origin.clusters),
+            period_from_ms=origin.from_ms if start is None else start,
+            period_to_ms=origin.to_ms if end is None else end,
+            input_digests=origin.digests,
             status=status,
             exit_code=exit_code,
             job=self.job,

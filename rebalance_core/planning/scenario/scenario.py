@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.model import events
@@ -29,7 +29,7 @@ class Scenario:
     name: str
     description: str
     edits: tuple[Edit, ...]
-    places: tuple[str, ...] = ()
+    places: tuple[str, ...] = field(default=(), repr=False)
     """``file:line`` of each edit, for warnings; empty if it was not read from a file."""
 
     def source(self, number: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST
@@ -66,7 +66,7 @@ class PlanResult:
 
     Attributes:
         tables: Rows and digest of every table written.
-        input_rows: Rows of every input table.
+        inputs: What was read, by table.
         rejected: How often each issue code occurs in ``rejected``.
         scenarios: A row for each scenario and strategy, over all groups and seeds
             (``scenario_figures``).
@@ -75,7 +75,7 @@ class PlanResult:
     """
 
     tables: Mapping[str, TableWritten]
-    input_rows: Mapping[str, int]
+    inputs: Mapping[str, RowCounts]
     rejected: Mapping[str, int]
     scenarios: list[dict[str, Any]]
     league: list[dict[str, Any]]

@@ -60,7 +60,7 @@ def simulated(spark: SparkSession, day: str, folder: str) -> tuple[float, int, i
     written = simulate_and_write(spark, InputTables.read(spark, day), folder)
     taken = time.perf_counter() - begin
     rows = sum(table.rows for table in written.tables.values())
-    return taken, written.input_rows["cluster_events"], rows
+    return taken, written.inputs["cluster_events"].rows, rows
 
 
 def planned(

@@ -208,7 +208,8 @@ def test_refusals(tmp_path: Path) -> None:
     refused("nowhere does not exist", str(tmp_path / "nowhere"))
     refused(r"none\.jsonl does not exist", path=str(tmp_path / "none.jsonl"))
     refused("no path for cluster_events")
-    refused("s3a://b/x is not a local path", path="s3a://b/x")
+    with pytest.raises(UsageError, match="gs://b/x: only local folders, s3"):
+        read_input_tables(paths={"cluster_events": "gs://b/x"})
     write(tmp_path / "a" / "events.jsonl", line())
     refused(r"looked for cluster_events\.jsonl.* found events.jsonl", str(tmp_path / "a"))
     write(tmp_path / "b" / "cluster_events.jsonl", line())

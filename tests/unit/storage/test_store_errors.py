@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from rebalance_core.storage.place import is_full, is_of_store, reason_of
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.place import is_full, is_of_store, reason_of, refusal, store_failed
 
 KEYS = {"AWS_PROFILE": "nightly"}
 
@@ -44,6 +45,22 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
             "Amazon S3 does not answer (curlCode: 6)",
         ),
         (
+            answer("SLOW_DOWN", "Please reduce your request rate."),
+            KEYS,
+            "the store throttles (Amazon S3: Please reduce your request rate.); try again later",
+        ),
+        (
+            answer("UNKNOWN (HTTP status 429)", "No response body.", "HeadObject"),
+            {"AWS_ENDPOINT_URL": "http://h:1"},
+            "the store throttles (http://h:1: No response body.); try again later",
+        ),
+        (
+            answer("INTERNAL_FAILURE", "We encountered an internal error"),
+            {},
+            "Amazon S3 has an error of its own (INTERNAL_FAILURE: We encountered an internal "
+            "error); try again",
+        ),
+        (
             answer("UNKNOWN (HTTP status 301)", "No response body.", "HeadObject"),
             KEYS,
             "bucket b is in another region; set AWS_REGION to it",
@@ -58,6 +75,25 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
 def test_a_reason_says_what_to_do(error: OSError, environment: dict[str, str], reason: str) -> None:
     assert is_of_store(error)
     assert reason in reason_of(error, environment)
+
+
+@pytest.mark.parametrize(
+    ("code", "failed"),
+    [
+        ("NETWORK_CONNECTION", True),
+        ("SLOW_DOWN", True),
+        ("INTERNAL_FAILURE", True),
+        ("UNKNOWN (HTTP status 503)", True),
+        ("UNKNOWN (HTTP status 301)", False),
+        ("NO_SUCH_BUCKET", False),
+        ("ACCESS_DENIED", False),
+    ],
+)
+def test_a_store_is_at_fault_or_who_asks(code: str, failed: bool) -> None:
+    error = answer(code, "Status 500 is in no text of theirs")
+    assert store_failed(error) == failed
+    assert refusal(error, "x cannot be written").exit_code == (6 if failed else 2)
+    assert refusal(error, "x cannot be read", InputRefused).exit_code == (6 if failed else 4)
 
 
 def test_other_errors_keep_their_own_words() -> None:

@@ -9,6 +9,8 @@ from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.carrier import run_on_of
 from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.model.errors import UsageError
+from rebalance_core.storage.place import place_of
+from tests.object_store import denying_store
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ def test_what_is_not_reached_is_read_and_written_by_spark(
     settings: Settings, files: dict[int, str]
 ) -> None:
     for inputs, others, why in (
-        (["hdfs://n/x"], [], "local files only"),
-        (["s3a://b/x"], [], "local files only"),
+        (["hdfs://n/x"], [], "HDFS is reached through Hadoop's libhdfs"),
+        (["gs://b/x"], [], "only local folders, s3://, s3a://, hdfs:// are reached"),
         ([files[6]], ["gs://b/x"], "only local folders, s3://, s3a://, hdfs:// are reached"),
     ):
         assert run_on_of(Options(), settings, inputs, others) == SPARK
@@ -62,6 +64,24 @@ def test_an_object_store_is_written_from_a_process(
     for output in ("s3a:///x", "s3a://key:secret@b/x"):
         with pytest.raises(UsageError, match=r"names no bucket|do not belong"):
             run_on_of(Options(), settings, [files[6]], [output])
+
+
+@pytest.mark.parametrize(("size", "where"), [(6, PROCESS), (20, SPARK)])
+def test_an_object_store_is_read_by_its_size(
+    settings: Settings, bucket: str, size: int, where: str
+) -> None:
+    for name in ("a", "deep/b"):
+        (place_of(bucket) / "in" / name).write_text("x" * (size // 2))
+    assert run_on_of(Options(), settings, [f"{bucket}/in"]) == where
+    assert run_on_of(Options(PROCESS), settings, [f"{bucket}/in"]) == PROCESS
+
+
+def test_spark_may_reach_a_store_that_this_process_does_not(
+    settings: Settings, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with denying_store() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        assert run_on_of(Options(), settings, [f"{bucket}/in"]) == SPARK
 
 
 def test_what_is_said_counts(

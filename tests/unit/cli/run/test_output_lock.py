@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder, OutputLock, read_lock
 from rebalance_core.cli.run.run_record import OutputRun
+from rebalance_core.engine.table_writer import read_written
 from rebalance_core.model.errors import OutputExists
+from tests.recordings.tables import DATA
 
 TREE = Path(__file__).resolve().parents[4]
 
@@ -65,17 +68,72 @@ def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
                 lock.acquire()
 
 
-def test_a_killed_process_leaves_a_lock_that_can_be_broken(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waited_for", [True, False])
+def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
+    tmp_path: Path, waited_for: bool
+) -> None:
     folder = LocalFolder(str(tmp_path))
     with other_process(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
-        process.wait()
-        with pytest.raises(OutputExists, match="--break-lock takes over"):
-            OutputLock(folder).acquire()
-        with OutputLock(folder, break_lock=True) as lock:
+        if waited_for:
+            process.wait()
+        else:
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # stays a zombie
+        with OutputLock(folder) as lock:
             assert lock.broken is not None
             assert lock.broken.pid == process.pid
     assert folder.names() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "taken_over"),
+    [
+        ({}, False),  # lives
+        ({"process": "{system} 1"}, True),  # its number is another process's by now
+        ({"process": "another boot {start}"}, False),
+        ({"process": None}, False),  # written by an earlier version
+        ({"host": "elsewhere", "process": "{system} 1"}, False),
+    ],
+    ids=["lives", "number used again", "another system", "not known", "another host"],
+)
+def test_only_what_this_system_knows_to_be_dead_is_taken_over(
+    tmp_path: Path, changed: dict[str, str | None], taken_over: bool
+) -> None:
+    folder = LocalFolder(str(tmp_path))
+    with OutputLock(folder):
+        text = (tmp_path / LOCK_NAME).read_text()
+    content = json.loads(text)
+    system, _, start = content["process"].rpartition(" ")
+    values = {
+        key: value and value.format(system=system, start=start) for key, value in changed.items()
+    }
+    (tmp_path / LOCK_NAME).write_text(json.dumps(content | values))
+    if taken_over:
+        with OutputLock(folder) as lock:
+            assert lock.broken is not None
+    else:
+        with pytest.raises(OutputExists, match="another run holds it"):
+            OutputLock(folder).acquire()
+
+
+@pytest.mark.parametrize("job", ["simulate", "audit"])
+def test_a_retry_replaces_what_a_dead_run_left(tmp_path: Path, job: str) -> None:
+    """The same command again, without an option: half-written tables are no result."""
+    source = {
+        "simulate": ("--input", DATA / "join-leave" / "tables"),
+        "audit": ("--collection", DATA / "join-leave" / "collection"),
+    }[job]
+    words = [job, *map(str, source), "--output", str(tmp_path / "out")]
+    with other_process(tmp_path / "out") as process:
+        for left in ("epochs", "ingested/cluster_events"):
+            (tmp_path / "out" / left).mkdir(parents=True)
+            (tmp_path / "out" / left / "part-00000.zstd.parquet").write_text("half")
+        assert main(None, words) == 5
+        process.kill()
+        process.wait()
+    assert main(None, words) in (0, 3)
+    assert read_written(tmp_path / "out", "epochs").num_rows > 0
+    assert not (tmp_path / "out" / LOCK_NAME).exists()
 
 
 @pytest.mark.parametrize(("minutes", "breakable"), [(9, False), (11, True)])
@@ -164,5 +222,6 @@ def test_a_signal_while_a_lock_is_broken_leaves_that_lock(
     run = OutputRun(LocalFolder(str(tmp_path)), "simulate", options, {}, (), "process")
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
-    assert json.loads((tmp_path / LOCK_NAME).read_text()) == json.loads(before)
+    after = json.loads((tmp_path / LOCK_NAME).read_text())
+    assert after == json.loads(before) | {"process": None}
     assert [path.name for path in tmp_path.iterdir()] == [LOCK_NAME]

@@ -15,6 +15,7 @@ DEAD = {
     "started_at": "2020-01-01T00:00:00+00:00",
     "heartbeat": "2020-01-01T00:00:00+00:00",
     "token": "x",
+    "process": None,
 }
 
 

@@ -1,0 +1,57 @@
+"""`publish`: the tables of a finished run into a database of a catalog; always on Spark."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rebalance_core.cli import terminal
+from rebalance_core.cli.job_options import PublishOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.run.output_folder import folder_here, spark_location
+from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.cli.settings import settings_of
+from rebalance_core.storage.place import is_here
+
+
+def run(options: PublishOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings_of(options)  # a wrong one is told, as by every job
+    from rebalance_core.spark import catalogs, sources
+
+    location, session = spark_location(options.run), None
+    if is_here(options.run):
+        record = read_run(folder_here(options.run))  # what is no result is told before Spark starts
+    else:
+        session = _session(options)
+        record = sources.run_record(session, location)
+    run_id, tables = catalogs.publishable(record, options.run)
+    if options.dry_run:
+        return _report(options, run_id, {name: record["outputs"][name]["rows"] for name in tables})
+    terminal.say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
+    session = session or _session(options)
+    if catalogs.is_forgotten(session, options.to):
+        terminal.warn(
+            f"{options.to} is in Spark's own catalog, which forgets its tables when this session "
+            "ends: set spark.sql.catalogImplementation=hive, or name a catalog"
+        )
+    published = catalogs.publish(session, location, options.to, options.prefix)
+    return _report(options, published.run_id, published.tables)
+
+
+def _session(options: PublishOptions) -> Any:
+    from rebalance_core.cli.run.session import open_session
+
+    return open_session("rebalance publish", master=options.master, show_spark=options.debug)
+
+
+def _report(options: PublishOptions, run_id: str, rows: Mapping[str, int]) -> JobReport:
+    facts: dict[str, Any] = {
+        "job": "publish",
+        "dry_run": options.dry_run,
+        "run": options.run,
+        "run_id": run_id,
+        "to": options.to,
+        "rows": dict(rows),
+    }
+    title = f"Run {run_id} of {options.run} in {options.to}"
+    lines = [*(terminal.DRY_RUN if options.dry_run else ()), title, "", *terminal.numbers(rows)]
+    return JobReport(terminal.joined(lines), facts)

@@ -1,0 +1,102 @@
+"""Publish into, and read from, plain Parquet tables, Delta and Iceberg, each with its real jars.
+
+    test_catalogs.py [parquet] [delta] [iceberg]
+
+Environments lie in .venv-catalogs/, one a Spark, made of the dependency group test-catalogs; jars
+come from Maven Central. Runs tests/spark/test_catalogs.py on each; 1 if a test failed.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parent.parent
+ENVIRONMENTS = TREE / ".venv-catalogs"
+GROUP = "test-catalogs"
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """How a session gets a catalog, and what its tables are made as."""
+
+    spark: str
+    database: str
+    using: str = ""
+    package: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+
+
+CATALOGS = {
+    "parquet": Catalog("4.1", "published", "USING parquet"),
+    "delta": Catalog(
+        "4.0",
+        "published",
+        "USING delta",
+        "io.delta:delta-spark_2.13:4.0.0",
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",
+        },
+    ),
+    "iceberg": Catalog(
+        "4.1",
+        "lake.published",
+        package="org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        conf={
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": str(TREE / "out/test-catalogs/iceberg"),
+        },
+    ),
+}
+"""Delta up to 4.2.0 cannot add a column on Spark 4.1.4: it wants a class, IgnoreCachedData, that
+is no longer there.
+"""
+
+
+def python_with(spark: str) -> Path:
+    """The Python that has this Spark; its environment is made anew if what it needs has changed."""
+    groups = tomllib.loads((TREE / "pyproject.toml").read_text())["dependency-groups"]
+    wanted = [f"pyspark=={spark}.*", *groups[GROUP]]
+    folder = ENVIRONMENTS / spark
+    stamp, python = folder / "wanted.txt", folder / "bin/python"
+    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
+        stamp.write_text("\n".join(wanted))
+    return python
+
+
+def passes(name: str) -> bool:
+    """Run the tests on a catalog; False if one failed."""
+    catalog = CATALOGS[name]
+    python = python_with(catalog.spark)
+    words = [f"--conf {key}={value}" for key, value in catalog.conf.items()]
+    words += [f"--packages {catalog.package}"] if catalog.package else []
+    environment = os.environ | {
+        "PYTHONPATH": str(TREE),
+        "PYSPARK_SUBMIT_ARGS": " ".join([*words, "pyspark-shell"]),
+        "TEST_DATABASE": catalog.database,
+        "TEST_USING": catalog.using,
+    }
+    print(f"{name}: Spark {catalog.spark}, {catalog.package or 'no jar'}", flush=True)
+    options = ["-q", "-o", "filterwarnings=default", "-p", "no:cacheprovider"]
+    command = [str(python), "-m", "pytest", *options, "tests/spark/test_catalogs.py"]
+    return subprocess.run(command, cwd=TREE, env=environment, check=False).returncode == 0
+
+
+def main(names: list[str]) -> int:
+    """Run the tests on the catalogs of these names, or on all; 1 if a test failed."""
+    unknown = set(names) - set(CATALOGS)
+    if unknown:
+        sys.exit(f"usage: test_catalogs.py [CATALOG…]; known: {' '.join(CATALOGS)}")
+    failed = [name for name in names or CATALOGS if not passes(name)]
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,265 @@
+"""Runs published as tables of a catalog, and input tables read from one: plain Parquet tables."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.cli.main import main
+from rebalance_core.contracts.published import RUN_COLUMNS
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.spark import InputTables, Ledger, publish, simulate
+from tests.recordings.tables import DATA
+
+TABLES = DATA / "join-leave" / "tables"
+OF_THE_RUN = [column.name for column in RUN_COLUMNS]
+DATABASE = os.environ.get("TEST_DATABASE", "published")
+USING = os.environ.get("TEST_USING", "USING parquet")
+"""Where, and as what, `scripts/test_catalogs.py` has these tests make their tables."""
+
+
+SMALL = ("epochs", "diffs", "group_metrics", "rejected")
+PAGE = Path(__file__).resolve().parents[2] / "docs/reading-results.md"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished simulation."""
+    folder = tmp_path_factory.mktemp("published") / "run"
+    assert main(None, ["simulate", "--input", str(TABLES), "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small_run(run: Path) -> Path:
+    """The same, of four tables; one has no row."""
+    folder = run.parent / "small"
+    shutil.copytree(run, folder)
+    record = json.loads((folder / "_run.json").read_text())
+    record["outputs"] = {name: record["outputs"][name] for name in SMALL}
+    (folder / "_run.json").write_text(json.dumps(record))
+    return folder
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[str]:
+    """The name of a database that is not there; gone in the end."""
+    yield DATABASE
+    if spark.catalog.databaseExists(DATABASE):
+        for table in spark.sql(f"SHOW TABLES IN {DATABASE}").collect():
+            if not table.isTemporary:
+                spark.sql(f"DROP TABLE {DATABASE}.{table.tableName}")
+        spark.sql(f"DROP DATABASE {DATABASE}")
+
+
+def same_rows(found: DataFrame, expected: DataFrame) -> None:
+    """`exceptAll` both ways is empty."""
+    assert_df_equality(
+        found, expected, ignore_row_order=True, ignore_nullable=True, ignore_metadata=True
+    )
+
+
+def of_run(spark: SparkSession, table: str, run_id: str) -> DataFrame:
+    return spark.table(table).where(sf.col("run_id") == run_id)
+
+
+def test_published_twice_is_published_once(spark: SparkSession, run: Path, database: str) -> None:
+    record = json.loads((run / "_run.json").read_text())
+    for _ in range(2):
+        published = publish(spark, str(run), database)
+        assert published.run_id == record["run_id"]
+        for name, frame in Ledger.read(spark, str(run)).frames().items():
+            table = spark.table(f"{database}.{name}")
+            assert table.columns[-3:] == OF_THE_RUN
+            same_rows(table.drop(*OF_THE_RUN), frame)
+            assert published.tables[f"{database}.{name}"] == record["outputs"][name]["rows"]
+            periods = table.select(*OF_THE_RUN).distinct().collect()
+            assert len(periods) == (frame.count() > 0)
+    (mark,) = spark.table(f"{database}.runs").collect()
+    assert (mark.run_id, mark.job, mark.clusters) == (
+        record["run_id"],
+        "simulate",
+        ["DefaultCluster"],
+    )
+    assert (mark.period_from_ms, mark.period_to_ms) == (1795231709901, 1795231799192)
+    assert set(mark.tables) == set(record["outputs"])
+
+
+def test_several_runs_lie_beside_each_other(
+    spark: SparkSession, small_run: Path, database: str, tmp_path: Path
+) -> None:
+    other = str(tmp_path / "other")
+    words = ["simulate", "--input", str(TABLES), "--output", other, "--strategy", "AVG_BY_CIRCLE"]
+    assert main(None, words) == 0
+    ids = [
+        publish(spark, str(each), database, prefix="ledger_").run_id for each in (small_run, other)
+    ]
+    publish(spark, str(small_run), database, prefix="ledger_")
+    assert len(set(ids)) == 2
+    marks = spark.table(f"{database}.ledger_runs").collect()
+    assert sorted(row.run_id for row in marks) == sorted(ids)
+    for run_id, folder in zip(ids, (small_run, other), strict=True):
+        found = of_run(spark, f"{database}.ledger_diffs", run_id).drop(*OF_THE_RUN)
+        same_rows(found, Ledger.read(spark, str(folder)).diffs)
+
+
+def test_the_sql_of_the_page(spark: SparkSession, small_run: Path, database: str) -> None:
+    (sql,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    publish(spark, str(small_run), database)
+    (row,) = spark.sql(sql.replace("lake.rebalance", database)).collect()
+    assert (row.consumer_group, row.moved) == ("order-service", 26)
+
+
+def test_columns_evolve(spark: SparkSession, small_run: Path, database: str) -> None:
+    """A table of an older version gets the columns it lacks; one of a newer keeps its own."""
+    spark.sql(f"CREATE DATABASE {database}")
+    spark.sql(
+        f"CREATE TABLE {database}.epochs (cluster STRING, later INT, {OF_THE_RUN[0]} STRING, "
+        f"{OF_THE_RUN[1]} BIGINT, {OF_THE_RUN[2]} BIGINT) {USING} "
+        f"PARTITIONED BY ({', '.join(OF_THE_RUN)})"
+    )
+    spark.sql(f"INSERT INTO {database}.epochs VALUES ('before', 7, 'old', 1, 2)")
+    run_id = publish(spark, str(small_run), database).run_id
+    table = spark.table(f"{database}.epochs")
+    assert table.columns[-3:] == OF_THE_RUN
+    expected = Ledger.read(spark, str(small_run)).epochs
+    same_rows(of_run(spark, f"{database}.epochs", run_id).select(*expected.columns), expected)
+    assert of_run(spark, f"{database}.epochs", run_id).where("later IS NOT NULL").count() == 0
+    (old,) = of_run(spark, f"{database}.epochs", "old").collect()
+    assert (old.cluster, old.later, old.epoch, old.period_to_ms) == ("before", 7, None, 2)
+
+
+def test_the_mark_is_removed_first_and_written_last(
+    spark: SparkSession, small_run: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(spark, str(small_run), database)
+    spark.sql(f"DROP TABLE {database}.diffs")
+    spark.sql(f"CREATE TABLE {database}.diffs (cluster INT) {USING}")
+    with pytest.raises(UsageError, match=r"\.diffs was not made by publish: cluster is int there"):
+        publish(spark, str(small_run), database)
+    assert spark.table(f"{database}.runs").count() == 0
+    spark.sql(f"DROP TABLE {database}.diffs")
+    publish(spark, str(small_run), database)
+    assert spark.table(f"{database}.runs").count() == 1
+
+
+def test_dynamic_overwriting_of_the_session_stays_its_own(
+    spark: SparkSession, small_run: Path, database: str
+) -> None:
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(mode, "dynamic")
+    try:
+        publish(spark, str(small_run), database)
+        publish(spark, str(small_run), database)
+        assert spark.conf.get(mode) == "dynamic"
+    finally:
+        spark.conf.unset(mode)
+    assert spark.table(f"{database}.runs").count() == 1
+
+
+def test_what_cannot_be_published(
+    spark: SparkSession, run: Path, database: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputRefused, match=r"holds no _run\.json"):
+        publish(spark, str(tmp_path), database)
+    record = json.loads((run / "_run.json").read_text())
+    (tmp_path / "_run.json").write_text(json.dumps(record | {"run_id": None}))
+    with pytest.raises(
+        InputRefused, match=r"has no run_id: it was written by .*; run the job again"
+    ):
+        publish(spark, str(tmp_path), database)
+    for to, prefix in ((database, "a-b"), ("a b", ""), ("nowhere.db", "")):
+        with pytest.raises(
+            UsageError, match=r"prefix 'a-b'|names no database|sql\.catalog\.nowhere"
+        ):
+            publish(spark, str(run), to, prefix)
+
+
+def test_input_tables_of_a_catalog(spark: SparkSession, database: str) -> None:
+    read = InputTables.read(spark, str(TABLES))
+    spark.sql(f"CREATE DATABASE {database}")
+    for name, frame in read.tables().items():
+        both = frame.unionByName(frame.withColumn("cluster", sf.lit("other")))
+        both.drop("_source", "_raw", "_read_issues").createOrReplaceTempView("both")
+        spark.sql(f"CREATE TABLE {database}.{name} {USING} AS SELECT * FROM both")
+    spark.catalog.dropTempView("both")
+    told: list[str] = []
+    where = "cluster <> 'other' AND event_ms < 1e15"
+    inputs = InputTables.from_catalog(spark, database, where, warn=told.append)
+    assert told == [
+        f"where {where}: read whole, for want of its columns: consumer_groups, queue_offsets, "
+        "committed_offsets"
+    ]
+    assert inputs.paths["cluster_events"] == f"{database}.cluster_events"
+    chosen = InputTables.from_catalog(spark, database, where="cluster <> 'other'")
+    with simulate(chosen) as found, simulate(read) as expected:
+        for name, frame in expected.frames().items():
+            same_rows(getattr(found, name), frame)
+
+
+def test_what_no_catalog_has(spark: SparkSession, database: str) -> None:
+    spark.sql(f"CREATE DATABASE {database}")
+    with pytest.raises(InputRefused, match="has no table cluster_events"):
+        InputTables.from_catalog(spark, database)
+    spark.sql(f"CREATE TABLE {database}.cluster_events (cluster STRING) {USING}")
+    with pytest.raises(InputRefused, match="event_ms"):
+        InputTables.from_catalog(spark, database)
+    with pytest.raises(UsageError, match=r"where clutser = 'a': \[UNRESOLVED_COLUMN"):
+        InputTables.from_catalog(spark, database, "clutser = 'a'")
+    spark.sql(f"CREATE TABLE {database}.queue_offsets (max_offset BIGINT) {USING}")
+    with pytest.raises(UsageError, match=r"no table of .* has all of its columns"):
+        InputTables.from_catalog(spark, database, "CLUSTER = 'it''s' AND max_offset > 1")
+    with pytest.raises(UsageError, match="where cluster = : "):
+        InputTables.from_catalog(spark, database, "cluster = ")
+
+
+def test_of_a_catalog_and_into_one_by_command(
+    spark: SparkSession, database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `ingest` made, published; simulated from there, in the same numbers; published too."""
+    ingested = str(tmp_path / "ingested")
+    collection = str(DATA / "join-leave" / "collection")
+    assert main(None, ["ingest", "--collection", collection, "--output", ingested]) == 0
+    assert main(None, ["publish", "--run", ingested, "--to", database]) == 0
+    capsys.readouterr()
+    words = ["--output", str(tmp_path / "a")]
+    words += ["--input-tables", database, "--where", "cluster = 'DefaultCluster'"]
+    assert main(None, ["simulate", *words]) == 0
+    assert "columns" not in capsys.readouterr().err  # those of the run are known
+    assert main(None, ["simulate", "--input", ingested, "--output", str(tmp_path / "b")]) == 0
+    here, there = (json.loads((tmp_path / name / "_run.json").read_text()) for name in "ab")
+    assert (here["outputs"], here["run_id"]) == (there["outputs"], there["run_id"])
+    assert here["inputs"][0]["path"] == f"{database}.cluster_events"
+    capsys.readouterr()
+    assert main(None, ["publish", "--run", str(tmp_path / "a"), "--to", database, "--prefix",
+                       "ledger_", "--json"]) == 0  # fmt: skip
+    said = json.loads(capsys.readouterr().out)
+    assert (said["run_id"], said["rows"][f"{database}.ledger_runs"]) == (here["run_id"], 1)
+    assert spark.table(f"{database}.ledger_epochs").count() == here["outputs"]["epochs"]["rows"]
+
+
+def test_an_output_that_is_named_as_a_table(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["simulate", "--input", str(TABLES), "--run-on", "spark", "--output"]
+    spark.conf.set("spark.sql.catalog.lake", "not.loaded.Catalog")
+    try:
+        for more in ((), ("--dry-run",)):
+            assert main(None, [*words, "lake.ops.epochs", *more]) == 2
+            assert "publish --run FOLDER --to lake.ops" in capsys.readouterr().err
+    finally:
+        spark.conf.unset("spark.sql.catalog.lake")
+    assert list(tmp_path.iterdir()) == []
+    assert main(None, [*words, "lake.ops.epochs"]) == 0  # no such catalog: a folder
+    assert (tmp_path / "lake.ops.epochs" / "_run.json").exists()
