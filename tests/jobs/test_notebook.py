@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 TREE = Path(__file__).resolve().parents[2]
-MOST_SECONDS = 480  # measured: 14 s of processor time; own_frames, with a JVM, 60 s
+MOST_SECONDS = 480  # measured: 14 s of processor time; own_frames starts a JVM
 AVG, RING = "AVG", "CONSISTENT_HASH(virtual_nodes=200)"
 COMMANDS = ("rebalance ", "$ ", "PLAN_INPUT=")
 pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
