@@ -271,16 +271,26 @@ def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
 
 
 def _members_gap(case: GroupCase) -> Gap | None:
-    """A broker that neither listed the members nor has a log that tells of all of them."""
+    """A broker that neither listed the members nor has a log that tells of all of them.
+
+    Of one without a log nothing told when members went: its list has to be that of the ledger.
+    """
     if case.members and all(map(is_proxied, case.members)):
         return None
-    answers = fresh(case, broker_answers(case), "observed_ms")
-    answered = {row["asked_broker"] for row in answers}
+    lists = _newest_lists(case)
     end = newest_dump_ms(case)
+    there = Counter(member["client_id"] for member in case.members)
+    listed_ids = {one for ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
-        begin = end or 0 if broker in answered else 0  # a list needs a log that tells when they go
-        gap = case.run.coverage.gap(broker, begin, end or 0, down=end is None or broker in answered)
-        if gap is not None and not (broker in answered and gap.reason == LOG_BEGINS):
+        ids = lists.get(broker)
+        if ids is None:
+            gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
+        else:
+            gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
+            known = all(there[one] == count for one, count in ids.items())
+            if gap and (gap.reason == LOG_BEGINS or (known and there.keys() <= listed_ids)):
+                gap = None
+        if gap is not None:
             return gap
     return None
 
@@ -295,6 +305,20 @@ def _outage_gap(case: GroupCase) -> Gap | None:
             if gap is not None and gap.reason == LOG_ENDED:
                 return gap
     return None
+
+
+def _newest_lists(case: GroupCase) -> dict[str, Counter[str]]:
+    """By broker how often its newest whole list has each client id."""
+    answers = fresh(case, broker_answers(case), "observed_ms")
+    newest: dict[str, int] = {}
+    for row in answers:
+        newest[row["asked_broker"]] = max(row["observed_ms"], newest.get(row["asked_broker"], 0))
+    lists: dict[str, Counter[str]] = {broker: Counter() for broker in newest}
+    for row in answers:
+        broker = row["asked_broker"]
+        if row["client_id"] is not None and row["observed_ms"] == newest[broker]:
+            lists[broker][row["client_id"]] += 1
+    return lists
 
 
 def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -368,7 +392,8 @@ def not_looked_at(rows: Iterable[Row]) -> str:
 
     >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
     >>> row |= {"from_ms": 0, "to_ms": 60_000}
-    >>> not_looked_at([row, row | {"role": "CLIENT"}, row | {"role": "NAME_SERVER"}])
+    >>> others = [row | {"role": role, "kind": "log"} for role in ("CLIENT", "NAME_SERVER")]
+    >>> not_looked_at([row, *others])
     'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
     """
     rows = list(rows)
@@ -407,5 +432,5 @@ def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> 
 def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
     ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
     for one, other in pairwise(ordered):
-        if one["host"] == other["host"]:
+        if one["host"] == other["host"] and one["to_ms"] < other["from_ms"]:
             yield one["host"], one["to_ms"], other["from_ms"]
