@@ -94,7 +94,7 @@ def test_wrapped_logs_are_those_that_a_single_process_reads(
     form: str, spark: "SparkSession", tmp_path: Path
 ) -> None:
     """Line numbers too, however small the splits are."""
-    folder = written(wrapped_files(files_of("broker-loss-4.9"), form), tmp_path / form)
+    folder = written(wrapped_files(files_of("pathologies"), form), tmp_path / form)
     expected = ingest_collection(folder).tables
     spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
     try:
