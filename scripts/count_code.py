@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rebalance_core"
 # that needs more says so here.
 MOST_FILES = 400
 MOST_FOLDERS = 36
-MOST_CODE = 54_200
-MOST_IMPORTS = 0.11
+MOST_CODE = 58_600
+MOST_IMPORTS = 0.105
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,
