@@ -61,7 +61,7 @@ def test_what_was_asked_for_is_told_by_the_name() -> None:
 def test_rows_and_errors_are_counted_and_named() -> None:
     rows = dump("consumerProgress-g.txt", PROGRESS.format(*NO_CLIENT))
     assert (rows["rows"], rows["rejected"], rows["error"], rows["cut_off"]) == (1, 0, "", False)
-    cut = dump("consumerProgress-g.txt", PROGRESS.format(*NO_CLIENT).partition("Consume")[0])
+    cut = dump("consumerProgress-g.txt", PROGRESS.format(*NO_CLIENT).partition("Consume TPS")[0])
     assert (cut["rows"], cut["rejected"], cut["cut_off"]) == (1, 1, True)
     nothing = dump("consumerConnection-g-b.txt", "")
     assert (nothing["rows"], nothing["rejected"], nothing["error"]) == (0, 0, "")
