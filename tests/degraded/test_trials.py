@@ -11,7 +11,7 @@ STARTS = {19}
 
 
 def _param(seed: int) -> ParameterSet:
-    known = pytest.mark.xfail(reason="bounds of starts do not ask what is known of clocks and holes")
+    known = pytest.mark.xfail(reason="bounds of starts ask no clock")
     return pytest.param(seed, marks=known if seed in STARTS else ())
 
 
