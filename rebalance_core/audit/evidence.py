@@ -138,15 +138,15 @@ def contradicted(case: GroupCase) -> bool:
             last[row["client_id"]] = row
     cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
     for member in case.members:
-        row = last.get(member["client_id"])
-        if row is None or member["subscriptions"] is None or row["source"] in cut:
+        said = last.get(member["client_id"])
+        if said is None or member["subscriptions"] is None or said["source"] in cut:
             continue
-        told = {topic for topic in row["subscriptions"] or () if not is_retry_topic(topic)}
+        told = {topic for topic in said["subscriptions"] or () if not is_retry_topic(topic)}
         known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
         changed = any(
             event["event_type"] in (SUBSCRIBE, UNSUBSCRIBE, CONSUMER_JOIN)
             and event["client_id"] == member["client_id"]
-            and event["event_ms"] > row["observed_ms"] - SETTLING_MS
+            and event["event_ms"] > said["observed_ms"] - SETTLING_MS
             for event in case.rows("cluster_events")
         )
         if told and told != known and not changed:

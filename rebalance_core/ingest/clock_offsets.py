@@ -71,8 +71,9 @@ class ClockShifts:
             if beat is not None and beats:
                 piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
             shift = self.heads.get(name, 0)
-            shifted = shift and piece.at_ms is not None
-            yield replace(piece, at_ms=piece.at_ms + shift) if shifted else piece
+            if shift and piece.at_ms is not None:
+                piece = replace(piece, at_ms=piece.at_ms + shift)
+            yield piece
 
 
 def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:

@@ -159,12 +159,11 @@ def _of_log(
     }
     unread = [counted[name] for name in settled if counted[name].unreadable]
     why = "; ".join(f"{one.name}: {one.unreadable}" for one in unread)
-    stretches = list(_stretches(host, counted, settled, spans, context))
-    for stretch in stretches or [_Stretch(None, None)]:
+    stretches = list(_stretches(host, counted, settled, spans, context)) or [_Stretch(None, None)]
+    for number, stretch in enumerate(stretches):
         begin, end = stretch.from_ms or 0, stretch.to_ms or 0
         inside = [counted[n] for n, (first, _) in spans.items() if begin <= first <= end]
-        first = stretch is (stretches or [None])[0]
-        inside += [counted[n] for n in settled if n not in spans] if first else []
+        inside += [counted[n] for n in settled if n not in spans] if not number else []
         zone = next((settled[one.name][0] for one in inside), None)
         note = "; ".join(filter(None, (stretch.note, why)))
         yield _row(

@@ -235,8 +235,8 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         begins = [one.first_line_at for one in (total, part) if one.first_line_at]
         total.first_line_at = min(begins, default="")
         total.local_heads |= part.local_heads
-        for name, times in part.marks.items():
-            total.marks[name] = [*total.marks.get(name, ()), *times]
+        for mark, moments in part.marks.items():
+            total.marks[mark] = [*total.marks.get(mark, ()), *moments]
         for step, lines in part.steps.items():
             total.steps[step] = total.steps.get(step, 0) + lines
         for gap in (part.gap_low, part.gap_high):

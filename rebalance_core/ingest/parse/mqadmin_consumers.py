@@ -118,7 +118,7 @@ class _ConnectionTable:
         """One fact per member, and one of the group, once a header was there."""
         if not self._section:
             return []
-        group = {"subscriptions": tuple(self._subscriptions), **self._group}
+        group: dict[str, Any] = {"subscriptions": tuple(self._subscriptions), **self._group}
         if self.lacks_end:
             group |= {"partial": True}
         members = [Fact("member", None, row | group, where) for row, where in self._members]

@@ -12,6 +12,10 @@ PROGRESS = """\
 {}#Diff                #Inflight           #LastTime
 T       b                                 0     3                     1                     \
 {}2                    0                    N/A
+
+Consume TPS: 0.00
+Consume Diff Total: 2
+Consume Inflight Total: 0
 """
 NO_CLIENT, CLIENT = ("", ""), (f"{'#Client IP':<20} ", f"{'10.0.0.1':<20} ")
 STACK = (
@@ -56,7 +60,9 @@ def test_what_was_asked_for_is_told_by_the_name() -> None:
 
 def test_rows_and_errors_are_counted_and_named() -> None:
     rows = dump("consumerProgress-g.txt", PROGRESS.format(*NO_CLIENT))
-    assert (rows["rows"], rows["rejected"], rows["error"]) == (1, 0, "")
+    assert (rows["rows"], rows["rejected"], rows["error"], rows["cut_off"]) == (1, 0, "", False)
+    cut = dump("consumerProgress-g.txt", PROGRESS.format(*NO_CLIENT).partition("Consume TPS")[0])
+    assert (cut["rows"], cut["rejected"], cut["cut_off"]) == (1, 1, True)
     nothing = dump("consumerConnection-g-b.txt", "")
     assert (nothing["rows"], nothing["rejected"], nothing["error"]) == (0, 0, "")
     failed = dump("consumerProgress-g.txt", STACK)
