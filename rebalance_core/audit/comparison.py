@@ -23,6 +23,7 @@ from rebalance_core.audit.difference import (
     lateness,
 )
 from rebalance_core.audit.dumps import (
+    flag,
     fresh,
     is_system_group,
     letting_go,
@@ -278,7 +279,10 @@ def _unknown(
 def _unshown(
     case: GroupCase, prediction: Prediction, observed: list[Observation]
 ) -> list[MessageQueue]:
-    """Queues with a predicted owner that no dump of the last round has, nor the owner's own."""
+    """Queues with a predicted owner that no dump of the last round has, nor the owner's own.
+
+    What a client's answer shows as its own counts, also where the answer is cut off.
+    """
     round_ = last_round(observed)
     begin, at_ms = round_[0].at_ms, round_[-1].at_ms
     shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
@@ -286,11 +290,17 @@ def _unshown(
         if begin <= rows[0]["first_ms"] <= at_ms:
             shown |= {queue_of(row) for row in rows}
     told = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
+    held = {
+        (row["client_id"], queue_of(row))
+        for row in case.facts("HELD_QUEUE")
+        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS and not flag(row, "dropped")
+    }
     return sorted(
         queue
         for row in case.rows("ownership")
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
-        if (queue := queue_of(row)) not in shown and not prediction.owners(queue, at_ms) <= told
+        if (queue := queue_of(row)) not in shown
+        and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - told)
     )
 
 
