@@ -344,6 +344,8 @@ GZIP_LIMIT = 512 * 1024**2
 """Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
 _SNIFFED = 64 * 1024
 """Bytes of each file, or unpacked ones of a log, that tell what it is."""
+_TEXT_SNIFFED = 4096
+"""Bytes that tell whether a file is text; a log may end in NULs, as a crash leaves them."""
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -485,7 +487,7 @@ def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
         return None
     if head.startswith(_UTF_16):
         return _refuse(file.name, "BINARY", "is UTF-16, as PowerShell's > writes: save it as UTF-8")
-    if b"\x00" in head or head.startswith(b"\x1f\x8b"):
+    if b"\x00" in head[:_TEXT_SNIFFED] or head.startswith(b"\x1f\x8b"):
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")
     if not file.is_log and file.size > DOCUMENT_LIMIT:
         return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")

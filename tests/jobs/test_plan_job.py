@@ -219,7 +219,9 @@ def test_a_plan_needs_no_pyspark(tmp_path: Path) -> None:
 
 
 @pytest.mark.unit
-def test_only_local_files_are_planned_in_process(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--input", "s3a://bucket/tables", "--output", "here", "--run-on", "process"]
+def test_what_only_spark_reads_is_not_planned_in_process(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--input", "abfs://bucket/tables", "--output", "here", "--run-on", "process"]
     assert main("plan", words) == 2
-    assert "local files only; s3a://bucket/tables is not" in capsys.readouterr().err
+    assert "abfs://bucket/tables" in capsys.readouterr().err

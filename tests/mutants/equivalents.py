@@ -11,7 +11,7 @@ EQUIVALENT = {
     (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
-    (f"{KERNELS}/membership.py", "GONE = -1", "1", "2"): (
+    (f"{KERNELS}/coded_groups.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
     (

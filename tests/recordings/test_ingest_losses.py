@@ -126,7 +126,7 @@ def test_lines_dropped_at_random_make_no_error(name: str, tmp_path: Path) -> Non
         assert strangers(ingest_collection(folder)) == []
         found = audit_folder(folder)["findings"]
         made = {(r["rule_id"], r["consumer_group"]) for r in found if r["severity"] == "ERROR"}
-        assert made <= errors, share
+        assert made - {("COLLECTION_INCOMPLETE", None)} <= errors, share
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DATA.iterdir() if path.is_dir()))

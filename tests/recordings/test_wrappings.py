@@ -20,6 +20,8 @@ SMALL = ("join-leave", "broker-loss-4.9")
 OTHERS = sorted({path.name for path in DATA.iterdir() if path.is_dir()} - set(SMALL))
 OTHER_LINES = ("cri-parts", "docker", "encoder")
 """Forms in which a line is several lines of the file, or several are one."""
+AS_WRITTEN = ("lines", "understood", "time_zone")
+"""Columns of ``coverage`` that tell how the file was written."""
 _LINE = re.compile(r"(\.log(?:\.gz)?):\d+")
 BY_AUDIT = ("cri-parts", "docker", "spring-3", "dateless")
 
@@ -33,7 +35,7 @@ def rows_of(tables: Tables, *, sources: bool) -> dict[str, list[str]]:
     """
     texts = {
         name: [
-            repr(sorted((k, v) for k, v in row.items() if v is not None))
+            repr(sorted((k, v) for k, v in row.items() if v is not None and k not in AS_WRITTEN))
             for row in rows
             if row.get("rule_id") != "INGEST_WRAPPED"
         ]

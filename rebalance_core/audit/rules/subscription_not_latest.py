@@ -10,7 +10,7 @@ from rebalance_core.model.verdicts import INFO
 
 RETRY_MS = 3_000
 """A refused pull is repeated after it (PULL_TIME_DELAY_MILLS_WHEN_EXCEPTION)."""
-SHORT_MS = 5_000
+UNNOTICED_MS = 5_000
 """Less does not stand out from what a change costs anyway."""
 
 
@@ -47,7 +47,7 @@ def _span(fact: Row) -> int:
 def _lasted(fact: Row) -> bool:
     """True of one stretch; single lines minutes apart are many short ones."""
     steady = fact["times"] * 2 * RETRY_MS >= _span(fact)
-    return steady and _span(fact) >= SHORT_MS
+    return steady and _span(fact) >= UNNOTICED_MS
 
 
 RULE = Rule(

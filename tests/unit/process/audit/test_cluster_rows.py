@@ -38,6 +38,7 @@ def plain(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
     names = ("cluster", "broker_name", "command", "first_ms", "last_ms")
     of_brokers = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
     return {
+        "coverage": texts(tables["coverage"]),
         "spans": texts(spans.values()),
         "facts": texts(row for row in facts if row["kind"] in CLUSTER_KINDS),
         "dumps": texts(

@@ -18,6 +18,10 @@ Consume Inflight Total: 2
 PLAIN_5 = """\
 #Topic                                                            #Broker Name                      #QID  #Broker Offset        #Consumer Offset      #Diff                #Inflight           #LastTime
 orders                                                            broker-b                          0     17                    17                    0                    0                    2026-11-21 03:50:23
+
+Consume TPS: 0.00
+Consume Diff Total: 0
+Consume Inflight Total: 0
 """  # noqa: E501 - the columns are upstream's
 S_4 = """\
 #Topic                                                            #Broker Name                      #QID  #Broker Offset        #Consumer Offset      #Client IP           #Diff                 #LastTime
@@ -145,7 +149,8 @@ def test_bad_rows_are_refused_by_name() -> None:
 
 
 def test_a_cut_file_loses_only_its_last_row() -> None:
-    cut = PLAIN_5 + PLAIN_5.splitlines()[1][:150]
+    head, row = PLAIN_5.splitlines()[:2]
+    cut = f"{head}\n{row}\n{row[:150]}"
     results = parse_consumer_progress(cut, "f")
     assert codes(results) == ["UNPARSABLE_LINE", "UNPARSABLE_DOCUMENT"]
     assert len(facts(results, "queue_progress")) == 1
