@@ -112,7 +112,9 @@ def test_what_a_client_says_of_itself() -> None:
         f"{PROPERTIES}\n{'PROP_CONSUME_TYPE':<40}: CONSUME_PASSIVELY\n\n#Consumer MQ Detail#\n"
         f"{'#Topic':<32}  #Broker Name\n{'T':<32}  {'b':<32}  {'3':<4}  {line}\n"
     )
-    of_text = [one for one in parse_consumer_status(text, "f") if isinstance(one, Fact)]
+    of_text: list[Fact | Unread] = [
+        one for one in parse_consumer_status(text, "f") if isinstance(one, Fact)
+    ]
     _, (_, of_dump) = facts(of_text)
     assert queue == of_dump
 
