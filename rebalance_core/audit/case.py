@@ -171,8 +171,6 @@ def known_topics(member: Row) -> frozenset[str]:
     return frozenset(member["subscriptions"] or ())
 
 
-# One finding, what a rule is, and how findings name durations, lists and queues.
-
 # One finding, and what a rule is.
 
 __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]

@@ -20,8 +20,6 @@ from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import GO, library_of
 
-# What brokers have configured at the end, of groups and of topics.
-
 # Which brokers have the group's configuration at the end.
 
 
@@ -121,8 +119,6 @@ def unreadable_topics(case: GroupCase) -> dict[str, int]:
         if configs(case, topic) and not readable_queues(case, topic)
     }
 
-
-# What dumps and facts show: which are recent, which belong together, what they say.
 
 # Rows by the queue that they name.
 

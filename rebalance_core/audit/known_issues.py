@@ -19,8 +19,6 @@ from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.protocol.members import library_of
 
-# Known defects of RocketMQ and its clients: their threads, and which findings they explain.
-
 # One known defect: its thread, which findings it may explain, and in whose versions it is.
 
 LIST_NAME = "known_issues.toml"

@@ -39,8 +39,6 @@ from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import ORDER_LOCK_MS, tells_queues
 
-# Ownership as dumps and proxies show it: what one client holds and pops, and who holds one queue.
-
 # Ownership as dumps show it: what one client holds and pops, and who holds one queue.
 #
 # ``consumerStatus`` asks a client, which answers with all that it holds and all that it pops;

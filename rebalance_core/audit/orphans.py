@@ -144,9 +144,6 @@ def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
     return spent
 
 
-# Queues without an owner at the end, how much stands in queues, and which logged event explains
-# it.
-
 # How many messages stand in queues, and how many of them a group has not read.
 
 

@@ -27,8 +27,6 @@ from rebalance_core.contracts.table import (
 )
 from rebalance_core.model.errors import InputRefused
 
-# Values from one type to another: texts as the contract's types, and any values as texts.
-
 # Values as texts: of a column that holds texts, of messages, and of a row's own text.
 
 _WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
@@ -207,8 +205,6 @@ def _map(text: str) -> list[tuple[str | None, str | None]] | None:
         return None
     return [(text_of(name), text_of(each)) for name, each in value.items()]
 
-
-# Any Arrow table as a contract table: types, missing columns, and what could not be read.
 
 # The columns beside a contract's: where a row came from, and what of it did not read.
 

@@ -194,8 +194,6 @@ def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
     return locations
 
 
-# Tables read from their files, and those of one simulation, as read or made by hand.
-
 # One table read from its files.
 
 

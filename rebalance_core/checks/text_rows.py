@@ -40,8 +40,6 @@ from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arr
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.place import is_of_store, place_of, refusal
 
-# Text files, which may be packed, as lines, each with the file and line it came from.
-
 # Lines of text files, each with the file and line it came from.
 
 UTF8 = "_utf8"

@@ -109,8 +109,6 @@ class BrokerAnswers:
         return queue.broker_name in self._brokers - self.brokers_down - self.masters_down
 
 
-# One consumer process: its settings, its offset stores, and what it remembers between passes.
-
 # The two offset stores of a client, as far as a pass uses them (rocketmq.md §5.2).
 #
 # Upstream: ``RemoteBrokerOffsetStore`` (CLUSTERING) and ``LocalFileOffsetStore`` (BROADCASTING).

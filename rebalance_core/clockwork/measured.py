@@ -165,9 +165,6 @@ class _Owners:
         return steps
 
 
-# One slice of seeds measured: rows of ``handovers``, and a part of ``propagation`` that adds up
-# exactly.
-
 # What some seeds say of each change, such that the parts of all seeds add up exactly.
 
 CAUSES_JOINED_BY = " + "

@@ -57,9 +57,6 @@ from rebalance_core.model.times import (
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
 
-# Arrays of times, and when what the log tells of happened: known to the millisecond, or to the
-# second.
-
 # Arrays of times, and the periods of the timers of a client.
 
 Times = NDArray[np.int64]
@@ -240,8 +237,6 @@ class EventTimes:
     def _by_life(self, rows: list[Times]) -> Times:
         return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)
 
-
-# When the timers of a client tick, and when it registers with brokers and is lost by them.
 
 # When the timers of a client tick.
 
@@ -453,8 +448,6 @@ class ListTimes(ClientTimes):
         np.cumsum(step.many(draws), axis=0, out=total[1:])
         return np.take_along_axis(total, rank, axis=0)
 
-
-# Times that no pass can change, of many futures at once: joins, endings, registrations, ticks.
 
 # Since when name servers answer with a version of a route, and when clients hear of it.
 

@@ -27,8 +27,6 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.model.times import MINUTE_MS
 
-# Facts that logs of brokers, name servers and proxies state.
-
 # Facts that a broker's broker.log and lock.log state.
 
 BROKER_LOG = (
@@ -345,8 +343,6 @@ PROXY_LOG = (
     ),
 )  # fmt: skip
 
-
-# Facts that logs of clients state, and those of POP that both clients and brokers log.
 
 # Facts that a client's rocketmq_client.log states.
 

@@ -10,8 +10,6 @@ from urllib.parse import unquote
 
 from rebalance_core.model.errors import InputRefused
 
-# Which paths are of this machine, and a file that cannot be read to its end, in words.
-
 # Paths and URIs: which of them are of this machine.
 
 SHARE_IT = (

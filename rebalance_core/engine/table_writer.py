@@ -138,8 +138,6 @@ def _counts(words: pa.Array) -> dict[str, int]:
     return {each["values"]: each["counts"] for each in pc.value_counts(words).to_pylist()}
 
 
-# A table into one Parquet file of a fresh folder, counted and fingerprinted; what a job wrote.
-
 # A table into one Parquet file of a fresh folder, counted and fingerprinted while written.
 
 ROWS_PER_ROW_GROUP = 1 << 17

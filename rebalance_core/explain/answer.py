@@ -340,8 +340,6 @@ def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
     return Reason(POP, text, formula, client_id)
 
 
-# What `explain` answers: plain values, for the text and for the JSON object.
-
 # Where an owner began to read.
 
 RULE_TEXTS = {

@@ -264,9 +264,6 @@ def _age(file: CollectedFile) -> tuple[bool, int]:
     return file.written_ms is None, file.written_ms or 0
 
 
-# A folder of files that operators collected: what is in it, how logs were rotated, what is
-# refused of it.
-
 # The pieces that one log was rotated into, in the order they were written.
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[,.]\d{3})?")

@@ -111,8 +111,6 @@ def rejected_row(piece: Unread) -> Row:
     }
 
 
-# All that the collection tells of one group, put together; what is put together for each topic.
-
 # All that the collection tells of one group, put together.
 
 LISTED = 20

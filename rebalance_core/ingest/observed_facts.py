@@ -274,8 +274,6 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
 }
 
 
-# observed_members, observed_ownership and ``observed_facts`` of one group, as files show them.
-
 # observed_members and observed_ownership: what mqadmin's dumps show of one group.
 
 

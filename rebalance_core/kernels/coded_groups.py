@@ -52,10 +52,6 @@ from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.config import Config
 
-# The input of the kernels: rows of many groups, of events and of offsets, as arrays of codes.
-
-# Rows of cluster_events, queue_offsets and committed_offsets as arrays.
-
 # Rows of cluster_events as arrays, each group's in the order they happened.
 
 CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
@@ -275,8 +271,6 @@ def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Comm
     columns = (group, topic, broker, queue_id, at_ms, offset, codes[COMMITS, "client_id"])
     return Commits(*(column[order] for column in columns))
 
-
-# The input of the kernels: rows of many groups as arrays of codes.
 
 # The queues that CONFIG strategies list.
 

@@ -262,7 +262,7 @@ class Groups:
     overflow_to_max: Bools
     """What the broker's version makes of a timestamp search and of an offset past the end."""
     kind: Ints
-    """Index into `eligibility.KINDS`, `eligibility.EVERYONE` or `eligibility.NO_KIND`."""
+    """Index into `KINDS`, `EVERYONE` or `NO_KIND`."""
     allocation: Ints
     """Index into the strategies of the coded, of members with several the first one that divides;
     -1: none does."""

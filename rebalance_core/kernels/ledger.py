@@ -170,8 +170,6 @@ def _state_rows(
     )
 
 
-# All rows of one ledger table for the groups of a prepared; those of the small tables.
-
 # The rows of ``diffs``.
 
 ACTIONS = ("DROP", "ADD")

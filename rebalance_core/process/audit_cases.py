@@ -49,9 +49,6 @@ from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.storage.place import Location, Place
 
-# The tables that an audit reads: a simulation's input, what it is compared with, and rows on
-# clusters.
-
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
@@ -284,9 +281,6 @@ def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInput
     history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
     return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
 
-
-# Everything on one group in one place: the rows of many tables, by group, and the state of its
-# topics.
 
 # The state in which each topic is at the end, broker by broker.
 

@@ -196,9 +196,6 @@ def _needed(commits: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
     return commits.filter(pa.array(kept))
 
 
-# One pass over some groups: the rows of the tables of a plan, history by history, strategy by
-# strategy.
-
 # Every strategy over the groups of one history, some groups after the others.
 
 

@@ -168,9 +168,6 @@ def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
     return peaks.rename_columns([*GROUP, "peak_messages_per_second"])
 
 
-# ``plan_summary`` and ``plan_league``: groups before and after, under every variant, and added
-# up.
-
 # Rows of ``plan_summary`` added up over groups: what league and scenarios have in common.
 
 Row = dict[str, Any]

@@ -250,9 +250,6 @@ def _java_int(text: str) -> int:
     return number
 
 
-# Round robin over a publish list, with what to avoid (``TopicPublishInfo``,
-# ``ThreadLocalIndex``).
-
 # The counter of round robin (``ThreadLocalIndex``): a Java int that wraps.
 
 POSITIVE_MASK = 0x7FFFFFFF

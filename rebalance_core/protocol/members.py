@@ -17,9 +17,6 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.versions import Version, parse_version
 
-# What members do by their type and settings: who divides, locks, tells its queues, and pull
-# thresholds.
-
 # Who lets a broker divide the queues: QueryAssignment (rocketmq.md §2.8).
 
 QUERY_ASSIGNMENT = (5, 0, 0)

@@ -207,8 +207,6 @@ class AuditReport:
     notes: tuple[str, ...] = ()
 
 
-# What the page shows of an audit: groups, findings and timelines out of its tables.
-
 # Timeline and balance of a group, from its rows of the ledger.
 
 ROWS_OF_A_TIMELINE = 50_000

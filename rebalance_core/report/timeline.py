@@ -244,8 +244,6 @@ def _folded(
     ]
 
 
-# The time axis: where the ticks are and what they say; what is painted of a row, in pixels.
-
 # A time axis: where the ticks are and what they say.
 
 TICKS = 8

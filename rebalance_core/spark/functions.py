@@ -222,6 +222,7 @@ class _Function:
 
     def udf(self) -> Any:
         """The UDF; made anew for each use, as it belongs to the kind of session there is then."""
+        # both are there for users, but not for type checkers
         if HAS_ARROW_UDFS:
             return sf.arrow_udf(self.arrow, self.returns)  # type: ignore[attr-defined]
         return sf.pandas_udf(self.pandas, self.returns)  # type: ignore[attr-defined]

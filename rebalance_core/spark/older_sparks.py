@@ -53,6 +53,7 @@ def _installed() -> str | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None  # the import says so
+    # by its loader, as the pyspark of spark-submit is in a zip; loaders of source have get_data
     path = spec.origin.replace("__init__.py", "version.py")
     found = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
     return found and found[1]

@@ -105,9 +105,6 @@ def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
     return tasks
 
 
-# A table before it is conformed: a frame, and what a task makes of its batches; tables of earlier
-# jobs.
-
 # A table before it is conformed: a frame, and what a task makes of its batches.
 #
 # A task that goes on with the rows itself takes both, so that wide rows never travel to the JVM

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 
-# How a file system is opened by plain values that travel to tasks, and what a store answered.
-
 # How a file system is opened: plain values that travel to the tasks of a cluster.
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
@@ -254,8 +252,6 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
         return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
     return f"{code}{answer['status']}: {text}"
 
-
-# Places of what operators write: folders of this machine, S3 and HDFS, through pyarrow.
 
 # A file or a folder, wherever it is.
 

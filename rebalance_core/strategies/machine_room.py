@@ -93,8 +93,6 @@ class MachineRoom(AllocationStrategy):
         return [("consumer_idcs", "|".join(map(escape, self.consumer_idcs)))]
 
 
-# MACHINE_ROOM_NEARBY: an inner strategy inside each room; rooms without members go to all.
-
 # Which machine room a broker or a client is in: upstream's MachineRoomResolver as settings.
 
 DEFAULT_ROOM_SEPARATOR = "-"

@@ -24,9 +24,6 @@ from rebalance_core.strategies.machine_room import (
 from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
 from rebalance_core.strategies.spi import AllocationStrategy, unescape
 
-# Strategies by name: the literal table of what exists, which parameters each takes, and their
-# checks.
-
 # The error for an unknown name: the known ones, and which of them was probably meant.
 
 

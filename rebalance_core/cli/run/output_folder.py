@@ -26,11 +26,6 @@ from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import Place, place_of
 
-# The output folder as the lock and the record see it: a place for small files and tables.
-#
-# A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are
-# reached through pyarrow, other places through Hadoop (`spark.tables.hadoop_folder`).
-
 SETTLE_SECONDS = 0.5
 """How long a file that was made must stay as it is: longer than a writer takes to look and write.
 

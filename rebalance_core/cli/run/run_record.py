@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rebalance_core.engine.table_writer import Written
 
 
-# `_run.json`: what a run was given, what it made, and that it came to its end; no secrets in it.
-
 # `_run.json`: what a run was given, what it made, and that it came to its end.
 #
 # It is written last: a folder without it is not a result.

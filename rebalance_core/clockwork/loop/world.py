@@ -126,9 +126,6 @@ def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
     return max(0, -((first_us - at_us) // period_us))
 
 
-# What there is at one moment of one future: brokers, clients, what comes next, and the log so
-# far.
-
 # What comes next: a heap whose order is total, so that every run of a seed is the same.
 
 

@@ -72,8 +72,6 @@ class SubscriptionTable:
         self.line = (second_ms, piece.position)
 
 
-# Processes of one client id of one group, from the connections that several brokers log.
-
 # Which client id a line of a client's log is about: lines name the group, not always the client.
 #
 # All starts of a client append to one file. From 5.1 on each line has the process id; before, the

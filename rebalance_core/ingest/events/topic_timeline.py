@@ -93,8 +93,6 @@ def _answering(piece: Evidence, context: ClusterContext) -> Evidence | None:
     return replace(piece, place=name) if folder.slave or not slaves else None
 
 
-# One topic's configuration over time, and the offsets of its queues as files show them.
-
 # Topics of type LITE (5.5): clients subscribe lite topics inside them, one by one.
 #
 # Which client reads which of them is in no file that operators copy, so it is said and left at

@@ -130,8 +130,6 @@ def _finding(group: str, client_id: str, rows: list[Row]) -> Row:
     )
 
 
-# What a client's own log tells and brokers learn late or never: suspensions and unsubscribe().
-
 # CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers learn nothing of it.
 
 LATE_LINE_MS = 2_000

@@ -173,9 +173,6 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
 )
 
 
-# broker.log: who registered, left or was dropped; topics; starts of the broker; offsets that were
-# reset.
-
 # broker.log: offsets that an administrator reset (rocketmq.md §5.2).
 #
 # Brokers that keep resets themselves (useServerSideResetOffset, 5.2 and newer) print what they

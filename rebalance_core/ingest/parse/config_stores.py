@@ -111,8 +111,6 @@ def _paths(text: str) -> Iterator[tuple[str, int | None]]:
             yield " ".join(words), None
 
 
-# Configurations in JSON files: topics, consumer groups, request modes, a proxy's own.
-
 # ``subscriptionGroup.json`` of a broker: the consumer groups it accepts and how.
 
 GROUP_KINDS = {

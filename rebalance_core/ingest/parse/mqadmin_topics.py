@@ -31,9 +31,6 @@ from rebalance_core.ingest.parse.command_output import (
 from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, name_of, read_document
 
-# ``mqadmin clusterList``, ``getBrokerConfig`` and ``getNamesrvConfig``: the brokers and their
-# settings.
-
 # ``mqadmin clusterList``: the brokers that the name server knows.
 #
 # Printed by ``ClusterListSubCommand``. Each release moves its load columns; only the first five
@@ -165,9 +162,6 @@ def _broker_address(line: Line) -> str:
     head = whole(line).strip().removeprefix(_RULE).removesuffix(_RULE)
     return token_of(head.partition(_SLAVE)[2] or head.removeprefix("Master: "), "address")
 
-
-# ``mqadmin topicList``, ``topicRoute`` and ``topicStatus``: topics, where their queues are, their
-# offsets.
 
 # ``mqadmin topicList``: the topics of all clusters, with ``-c`` also who consumes them.
 #

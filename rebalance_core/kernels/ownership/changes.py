@@ -198,8 +198,6 @@ class Holdings:
             entry[at[refused]] = NOBODY
 
 
-# What each epoch changes: who drops and who adds which queue, and why.
-
 # The members of shared groups: who takes and gives up queues, and who is still there.
 
 

@@ -30,8 +30,6 @@ from rebalance_core.strategies.machine_room import (
 )
 from rebalance_core.strategies.spi import is_java_blank
 
-# Who owns each queue under AVG and AVG_BY_CIRCLE, by its place in the sorted list, and by rooms.
-
 # AVG: contiguous slices, the surplus to the first clients.
 
 

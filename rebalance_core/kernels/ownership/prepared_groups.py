@@ -160,8 +160,6 @@ def pulling_groups(
     return np.unique(runs.group[run[pulls]])
 
 
-# Everything about the groups but who owns what: events, epochs, members and routes.
-
 # Queues whose order locks nobody gives: their broker has no master (rocketmq.md §7, §15).
 
 _ACTING = MASTER_MODES.index(ACTING)

@@ -286,9 +286,6 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
     return lows
 
 
-# The lowest starts where a loss of a master may have taken commits, and where the first pull
-# goes.
-
 # The lowest starts of queues whose commits a loss of a master may have taken.
 #
 # What the master can have had at each loss bounds every start until it settles, and may depend on

@@ -21,8 +21,6 @@ from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife,
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
-# Edits of brokers: one lost, its master lost, a machine room cut off.
-
 # lose_broker: brokers without a replica left, and back if they come back.
 
 
@@ -150,9 +148,6 @@ class LoseRoom(Edit):
         room, separator, _ = name.partition(self.separator)
         return bool(separator) and room in self.room
 
-
-# Edits of topics and groups: queues scaled, a topic created, another strategy, another request
-# mode.
 
 # scale_queues: more or fewer queues of a topic on each broker that has it.
 

@@ -16,9 +16,6 @@ from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
 from rebalance_core.strategies import parse_strategy
 
-# The values of an edit's keys, times among them: each reader takes what TOML gives, or says what
-# is valid.
-
 # Moments that hang on a history's end.
 
 END = "end"

@@ -52,9 +52,6 @@ EDIT_KINDS: dict[str, type[Edit]] = {
 __all__ = ["EDIT_KINDS", "Edit"]
 
 
-# Scenario files: TOML with name, description and ``[[edit]]`` tables; every mistake is named with
-# its line.
-
 # On which line of a TOML text a key stands: tomllib reads values and forgets places.
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?")

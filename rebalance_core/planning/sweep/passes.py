@@ -141,8 +141,6 @@ def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
     return pa.array(np.where(first < 0, epoch > 0, at >= first))
 
 
-# The passes of a sweep: what each makes of the ledger's rows of some groups.
-
 # What steps say of shared queues beside the ledger's figures: what a death costs, who cannot.
 
 REDELIVERY = ("min_redelivery_s", "max_redelivery_s")

@@ -135,8 +135,6 @@ def _history_units(chunk: pa.Table) -> Iterator[_Unit]:
         yield _Unit(first, rows, cluster, group or None)
 
 
-# What the histories of a plan change, and what edits want to know of all events.
-
 # What the edits of a plan want to know of all events, whatever rows are at hand.
 #
 # Made of any part of the input; those of all parts are merged.
