@@ -154,9 +154,8 @@ def _judged(case: GroupCase) -> ComparisonResult:
         return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
     result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
-    if result.reason != STATIC_TOPIC and not _depends_on_missing(
-        case
-    ):  # what such a broker lacks may be a change
+    # what a missing broker lacks may be a change
+    if result.reason != STATIC_TOPIC and not _depends_on_missing(case):
         until_ms = _logged_until(case)
         found = unheld(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
