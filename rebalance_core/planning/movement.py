@@ -166,6 +166,7 @@ def member_of(
     topics: Iterable[str],
     message_model: str,
     rebalance_mode: str = CLIENT_REBALANCE,
+    language: str | None = None,
 ) -> Member:
     """A member with only what movement depends on, of a client as new as any."""
     version = GroupSettings().client_version
