@@ -23,6 +23,7 @@ from rebalance_core.model.group_settings import (
     LANGUAGES,
     NODE,
     NODE_JS,
+    PROXY_REBALANCE,
     PYTHON,
     RUST,
 )
@@ -89,7 +90,7 @@ class ClientProfile:
         start: `AS_JAVA`, `NEVER_WITHOUT_COMMIT`, `NO_ANSWER_IS_NO_COMMIT` or `ANOTHER`.
         starts_run: Start modes of which the start without a commit was run; None: all.
         version_told: The version that brokers print is the client's release. Else it is one of
-            `CONSTANTS`.
+            RocketMQ's, the same in each release.
         read: Attributes that are known from its source alone. They give bounds, or nothing is
             known; all others were run.
     """
@@ -176,11 +177,9 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
 SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
 """Languages whose client is that of another one."""
 
-CONSTANTS = {
-    GO: ("4.5.2",), CPP: ("3.1.8", "4.6.0"), NODE: ("3.4.9",), RUST: ("5.3.1",),
-    DOTNET: ("4.8.0", "4.9.7"),
-}  # fmt: skip
-"""Versions that brokers print of every release of a client: they say nothing of it."""
+ROCKETMQ_MAJOR = 4
+"""From here on a version is one of RocketMQ's, which a client sends in each of its releases (Go
+4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it says nothing of the client."""
 
 
 @cache
@@ -190,14 +189,14 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
     Args:
         language: One of `LANGUAGES`; None: not known. Those that nobody ran or read divide as
             Java (`is_modelled` tells them).
-        version: The release of the client; None, one of `CONSTANTS` or none of its own: not known.
+        version: The release of the client; None, or one of RocketMQ's: not known.
 
     >>> profile_of("GO", "2.1.1").start, profile_of("GO", "4.5.2").start, profile_of("ERLANG").order
     ('NEVER_WITHOUT_COMMIT', 'ANOTHER', 'UTF16')
     """
     language = SAME_CLIENT.get(language or JAVA, language or JAVA)
     profiles = PROFILES.get(language, (JAVA_PROFILE,))
-    release = release_of(language, version)
+    release = release_of(version)
     if release is None:
         return profiles[-1]
     within = (each for each in profiles[:-1] if _is_within(release, each.releases))
@@ -219,6 +218,15 @@ def is_java(language: str | None) -> bool:
     return profile_of(language) is JAVA_PROFILE
 
 
+def member_profile(language: str | None, version: str, rebalance_mode: str) -> ClientProfile:
+    """`profile_of` a member; a proxy divides for those behind it, whatever their language.
+
+    >>> member_profile("GO", "5.0.0", "PROXY").language
+    'JAVA'
+    """
+    return JAVA_PROFILE if rebalance_mode == PROXY_REBALANCE else profile_of(language, version)
+
+
 OTHER_RULES = "4.9"
 """What clients of other languages were written after: where nothing is said of them they follow
 the classic client (no question to brokers for their share, no interval between two passes)."""
@@ -236,16 +244,15 @@ def rules_version(language: str | None, version: str) -> str:
 _RELEASE = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){1,3})(?:[-_.+].*)?")
 
 
-def release_of(language: str, version: str | None) -> tuple[int, ...] | None:
+def release_of(version: str | None) -> tuple[int, ...] | None:
     """The release of a client that is not Java's; None: the version does not tell it.
 
-    >>> release_of("GO", "v2.1.3-0.20251226070945"), release_of("GO", "4.5.2")
+    >>> release_of("v2.1.3-0.20251226070945"), release_of("4.5.2")
     ((2, 1, 3), None)
     """
     found = _RELEASE.fullmatch((version or "").strip())
-    if found is None or found[1] in CONSTANTS.get(language, ()):
-        return None
-    return tuple(map(int, found[1].split(".")))
+    release = () if found is None else tuple(map(int, found[1].split(".")))
+    return release if release and release[0] < ROCKETMQ_MAJOR else None
 
 
 def parse_release(text: str) -> str:

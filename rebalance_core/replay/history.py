@@ -103,8 +103,8 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known."""
-        return all(member.subscriptions_known for member in self.members.values())
+        """What each member subscribes is known, and by which order it divides."""
+        return all(member.share_known for member in self.members.values())
 
     @property
     def status(self) -> str:
