@@ -11,6 +11,7 @@ from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import Movement, previous_owner
+from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
     Allocation,
@@ -38,8 +39,11 @@ from rebalance_core.planning.what_if.planned_group import (
     sort_processes,
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
+from rebalance_core.protocol.languages import own_strategy
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
+from rebalance_core.replay.shared_topics import Member
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 # A group after a change: who is there then, and which queues.
 
@@ -255,7 +259,10 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
     view = group.view()
     previous = previous_owner(before.holdings, set(group.client_ids))
     allocation = group.strategy.as_allocation(previous)
-    strategies = {strategy_key(member): allocation for member in view.members.values()}
+    strategies = {
+        strategy_key(member): _of_client(group.strategy, allocation, member)
+        for member in view.members.values()
+    }
     settled = settle(view, before.holdings, strategies, before.taken)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
@@ -263,3 +270,12 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
         frozen_topics=settled.frozen_topics,
         before=before.holdings, holdings=settled.holdings, taken=settled.taken,
     )  # fmt: skip
+
+
+def _of_client(
+    strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
+) -> AllocationStrategy:
+    """What the member's client makes of the group's strategy; RocketMQ lacks the others."""
+    text = str(strategy)
+    own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
+    return allocation if own == text else parse_strategy(own)
