@@ -13,7 +13,14 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.routes import minimum_moves
 from rebalance_core.replay import intervals
-from rebalance_core.replay.changes import ADD, VOLUNTARY, KeptLocks, OwnerChange, changes_of, holders_by_queue
+from rebalance_core.replay.changes import (
+    ADD,
+    VOLUNTARY,
+    KeptLocks,
+    OwnerChange,
+    changes_of,
+    holders_by_queue,
+)
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
