@@ -179,7 +179,10 @@ def _with_locks(
         share is None
         or not state.lockless
         or not locks_on_addition(
-            its.consumer_type, member.message_model, its.ordered, parse_version(member.rules_version)
+            its.consumer_type,
+            member.message_model,
+            its.ordered,
+            parse_version(member.rules_version),
         )
     ):
         return share
