@@ -86,10 +86,10 @@ BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows n
 # The language of a client: `LanguageCode` as brokers print it, and one that they do not know.
 
 JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
-NODE_JS = "NODE_JS"
+NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
 LANGUAGE_CODES = (
-    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", GO, "PHP", "OMS", RUST,
-    NODE_JS,
+    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", OTHER_LANGUAGE, "HTTP", GO, "PHP", "OMS",
+    RUST, NODE_JS,
 )  # fmt: skip
 NODE = "NODE"
 """ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""

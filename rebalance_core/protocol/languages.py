@@ -204,6 +204,20 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
     return next(within, profiles[-1])
 
 
+_GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
+"""Go's release by the version that it tells: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
+2.1.0 and of 2.1.1, which start otherwise."""
+
+
+def told_release(language: str, told: str | None) -> str | None:
+    """The release of a client by its PROP_CLIENT_VERSION; None: that does not tell it.
+
+    >>> told_release("GO", "v2.1.1"), told_release("GO", "v2.1.0"), told_release("CPP", "V3_1_8")
+    ('2.1.2', None, None)
+    """
+    return _GO_RELEASES.get(told or "") if language == GO else None
+
+
 def is_modelled(language: str | None) -> bool:
     """False for a language of which no client was run or read: it is taken as Java.
 

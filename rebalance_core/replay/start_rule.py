@@ -185,7 +185,7 @@ def _client_start(
             stored_offset=NO_STORED_OFFSET,
             max_offset=seen.max_offset,
             timestamp_offset=None,
-            version=member.version,
+            version=member.rules_version,
         )
     except StartOffsetError:
         return Start(QUERY_FAILED, status=FAILED)
