@@ -17,7 +17,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.languages import is_java
+from rebalance_core.protocol.languages import is_java, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # Topics whose queues members share, and how each member gets its messages.
@@ -92,8 +92,13 @@ def asks(case: GroupCase, member: Row) -> bool:
         case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
     )
     return asks_broker(
-        member["rebalance_mode"], kind, member["message_model"], ordered, member["version"]
+        member["rebalance_mode"], kind, member["message_model"], ordered, version_of(member)
     )
+
+
+def version_of(member: Row) -> str:
+    """The RocketMQ version whose rules the client of a row of memberships follows."""
+    return rules_version(member.get("language"), str(member["version"]))
 
 
 def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
