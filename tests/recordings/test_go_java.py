@@ -15,7 +15,14 @@ import pytest
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.audited import audited
 from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
-from tests.recordings.truth import BEFORE_MS, Queue, covers, read_truth
+from tests.recordings.truth import (
+    BEFORE_MS,
+    Queue,
+    check_moves,
+    check_starts,
+    covers,
+    read_truth,
+)
 
 NAME = "go-java"
 GO_1, GO_2 = "192.0.2.2@13627", "192.0.2.2@14089"
@@ -25,6 +32,7 @@ JOIN_REST_MS = 5_000
 QUEUES = 8
 WAITING = {"g-ord": 12}
 """Queues at quiet moments whose new owner still waits for the lock of the one before."""
+MOVES, STARTS = 32, 41
 DELAYS = [1, 1, 1, 1, 47, 47, 47, 47, 80, 80]
 """Seconds from a change to each take of the Java member of g-ord: the Go member shut down and
 unlocked 4 queues, kept the locks of 4, and of 2 when broker-b was back and its list was whole."""
@@ -165,6 +173,34 @@ def test_java_takes_what_go_gave_up_within_its_window() -> None:
             assert within, (row, times)
             delays.append((within[0] - row["change_ms"]) / 1000)
     assert sorted(map(round, delays)) == DELAYS
+
+
+def test_what_java_members_took_and_where_they_began_is_in_the_windows_and_bounds() -> None:
+    truth, java = read_truth(NAME), dict(ledger())
+    java["diffs"] = [
+        row for row in java["diffs"] if row["client_id"] and _process(row) in JAVA.values()
+    ]
+    moves, starts = check_moves(truth, java), check_starts(truth, ledger())
+    assert (moves.mismatches, starts.mismatches) == ([], [])
+    assert (moves.facts, starts.facts) == (MOVES, STARTS)
+
+
+def test_nothing_is_misread() -> None:
+    done = ingest_collection(DATA / NAME / "collection")
+    assert done.tables["rejected"] == ledger()["rejected"] == []
+    assert [one for one in done.stats if one.understood != one.lines] == []
+
+
+def test_the_page_on_fidelity_has_these_figures() -> None:
+    cells = len(quiet_moments()) * QUEUES
+    page = (DATA.parents[2] / "docs" / "fidelity.md").read_text("utf-8")
+    late = WAITING["g-ord"]
+    for group, equal in (("g-mix", cells), ("g-hash", cells), ("g-ord", cells - late)):
+        assert f"| {group} |" in page
+        (line,) = (one for one in page.splitlines() if one.startswith(f"| {group} |"))
+        assert line.endswith(f"| {equal} of {cells} |")
+    assert f"{MOVES} net moves of the Java members lie in their windows" in page
+    assert f"{STARTS} first offsets in their bounds" in page
 
 
 def test_the_audit_says_what_is_lost_and_by_what_all_would_divide_alike() -> None:

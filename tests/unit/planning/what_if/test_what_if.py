@@ -302,3 +302,11 @@ def test_a_language_that_is_none_is_told_with_the_nearest() -> None:
     assert first.endswith("did you mean JAVA?")
     assert second == "languages: 'x' is no member"
     assert third.endswith("did you mean GO?")
+
+
+def test_the_page_on_planning_shows_the_answer() -> None:
+    text = str(what_if(TWO, {"orders": {"broker-a": 8}}, RING, add_consumers(1, language="GO")))
+    page = (TREE / "docs" / "planning.md").read_text("utf-8")
+    shown = page.partition("Of what it prints:\n\n```\n")[2].partition("\n```")[0].splitlines()
+    assert len(shown) == 6
+    assert set(shown) <= set(text.splitlines())
