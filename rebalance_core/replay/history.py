@@ -103,7 +103,7 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known, and by which order it divides."""
+        """True if it is known what each member subscribes, and by which order it divides."""
         return all(member.share_known for member in self.members.values())
 
     @property
