@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rebalance_core.model.events import NOTICE_MODES
+from rebalance_core.model.events import NOTICE_MODES, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
@@ -141,12 +141,9 @@ def groups(
     for after_ms, step in draw(MASTERS) if "masters" in mine else ():
         story.at_ms += after_ms
         story.tell(step)
-    if "timers" in mine:
-        times = sorted({event.event_ms for event in story.events})
-        story.settings = replace(story.settings, **draw(TIMERS))
-        for moment, broker, mode in draw(NOTICES):
-            said = {"broker_name": broker, "detail": mode}
-            story.events.append(event(_moment(times, moment), "NOTICES", **said))
+    timers, notices = (draw(TIMERS), draw(NOTICES)) if "timers" in mine else ({}, ())
+    story.settings = replace(story.settings, **timers)
+    story.events += _switches(story, notices)
     moments = sorted({event.event_ms for event in story.events})
     near = draw(st.one_of(st.none(), MOMENT, MOMENT, MOMENT))
     places = _places(story, name)
@@ -158,6 +155,15 @@ def groups(
         tuple(_seen(places, moments, draw(SEEN))),
         tuple(_committed(places, moments, draw(COMMITTED))),
     )
+
+
+def _switches(story: Story, notices: Sequence[Any]) -> list[Event]:
+    """How brokers tell members from some moments on."""
+    times = sorted({event.event_ms for event in story.events})
+    return [
+        event(_moment(times, moment), "NOTICES", broker_name=broker, detail=mode)
+        for moment, broker, mode in notices
+    ]
 
 
 def _places(story: Story, name: str) -> list[tuple[str, str]]:
