@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import groupby
 
 from rebalance_core.clockwork.draws import (
@@ -33,7 +33,7 @@ from rebalance_core.clockwork.script_lives import (
 )
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS
+from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
@@ -110,13 +110,12 @@ def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
 
 
 def _settle_ms(lives: Sequence[Life]) -> int:
-    """`SETTLE_MS`, and what the slowest timers take longer than RocketMQ's own."""
-    rows = [astuple(life.intervals) for life in lives]
-    longest = map(max, zip(*rows, strict=True)) if rows else astuple(DEFAULT_INTERVALS)
-    over = (
-        max(0, own - usual) for own, usual in zip(longest, astuple(DEFAULT_INTERVALS), strict=True)
-    )
-    return SETTLE_MS + sum(over)
+    """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
+    over = 0
+    for name in INTERVALS:
+        usual = int(getattr(DEFAULT_INTERVALS, name))
+        over += max((int(getattr(life.intervals, name)) - usual for life in lives), default=0)
+    return SETTLE_MS + max(0, over)
 
 
 # A group's history as a script: the same events and epochs as the replay's.

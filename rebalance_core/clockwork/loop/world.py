@@ -150,7 +150,7 @@ def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
 
 
 class Kind(IntEnum):
-    """What happens; of one instant in this order."""
+    """Kinds of happenings; those of one instant in this order."""
 
     SCRIPT = 0
     MEMBERSHIP = 1
@@ -375,7 +375,7 @@ class Client:
 
     @property
     def version(self) -> Version:
-        """Of the client."""
+        """The client's version."""
         return self.process.version
 
 
@@ -462,7 +462,7 @@ class World:
 
     @cached_property
     def broker_version(self) -> Version:
-        """Of the group's brokers."""
+        """The version of the group's brokers."""
         return parse_version(self.script.settings.broker_version)
 
 
