@@ -16,7 +16,12 @@ from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import INTERVALS, parse_request_mode
+from rebalance_core.model.group_settings import (
+    INTERVALS,
+    LONGEST_INTERVAL_MS,
+    SHORTEST_INTERVAL_MS,
+    parse_request_mode,
+)
 from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER
@@ -50,11 +55,6 @@ ISSUE_CODES = {
 
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
-
-SHORTEST_INTERVAL_MS = 100
-"""Of a client's timer; 20 or 30 are seconds."""
-LONGEST_INTERVAL_MS = 3_600_000
-"""Microseconds of 5 s are more."""
 
 _BROKER_NEEDED = (
     *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES

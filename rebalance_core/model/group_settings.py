@@ -113,6 +113,15 @@ class Intervals:
 DEFAULT_INTERVALS = Intervals()
 INTERVALS = tuple(field.name for field in fields(Intervals))
 """The columns of consumer_groups and of a CONSUMER_JOIN."""
+SHORTEST_INTERVAL_MS = 100
+"""Of a client's timer; 20 or 30 are seconds."""
+LONGEST_INTERVAL_MS = 3_600_000
+"""Microseconds of 5 s are more."""
+
+
+def is_interval(value: int) -> bool:
+    """True for what a client's timer may be set to, in ms."""
+    return SHORTEST_INTERVAL_MS <= value <= LONGEST_INTERVAL_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,8 @@ class _Windows:
         for event in simultaneous:
             if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
                 key = (event.client_id, event.channel_id)
-                self._of[key] = self._settings.intervals_of(event)
+                if event.broker_name is None or key not in self._of:  # else one broker sees it back
+                    self._of[key] = self._settings.intervals_of(event)
             elif event.event_type == events.NOTICES and event.broker_name is not None:
                 self._told[event.broker_name] = event.detail or events.ON
 
