@@ -85,7 +85,8 @@ def _event(explanation: Explanation) -> Iterator[str]:
     if event.untold_ms is not None:
         yield (
             "  brokers do not tell members of it at once (notifyConsumerIdsChangedEnable=false, "
-            f"batches, or a long minInterval): each sees it within {event.untold_ms / SECOND_MS:g} s"
+            "batches, or a long minInterval): each sees it within "
+            f"{event.untold_ms / SECOND_MS:g} s"
         )
     if explanation.holders_before is None:
         yield "  there is no epoch before"
