@@ -100,7 +100,7 @@ class Periods:
         """As their intervals are. A wait is no shorter than the least interval allows."""
         rows = []
         for life in lives:
-            its, version = life.intervals, parse_version(life.states[0][1].version)
+            its, version = life.intervals, parse_version(life.states[0][1].rules_version)
             least = its.min_interval_ms if version >= MIN_INTERVAL else 0
             wait = max(its.wait_interval_ms, least)
             rows.append((its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms,

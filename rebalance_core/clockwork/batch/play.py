@@ -38,6 +38,7 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.replay.shared_topics import Member
 
@@ -145,6 +146,18 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 """A broker gathers its notices (realTimeNotifyConsumerChange=false)."""
 
 
+LETS_GO = "LETS_GO"
+"""A broker that comes back knows nobody, and some member then lets go of what it holds."""
+
+
+def _lets_go(script: Script) -> bool:
+    """Some member drops all when a broker that began with an empty list has an error for it."""
+    members = (member for life in script.lives for _, member in life.states)
+    return any(member.profile.empty_list == DROP for member in members) and any(
+        life.up is not None for life in script.broker_lives
+    )
+
+
 def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
@@ -162,6 +175,8 @@ def reason_of(script: Script) -> str:
         return BROKER_DIVIDES
     if any(switch.mode == BATCHED for switch in script.notices):
         return NOTICES_BATCHED
+    if _lets_go(script):
+        return LETS_GO
     if any(member.suspended for each in members for member in each):
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
