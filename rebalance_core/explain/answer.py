@@ -409,11 +409,14 @@ class Event:
     distinct_members: int
     latest_ms: int | None
     """By when all its changes of queues have happened; None: it changed none."""
+    untold_ms: int | None = None
+    """Members are not told of it at once, and see it within so long; None: they are, or what the
+    ledger has does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What the clients of an epoch sort before they allocate."""
+    """The lists that the clients of an epoch sort before they allocate."""
 
     epoch: int
     mq_all: tuple[str, ...]

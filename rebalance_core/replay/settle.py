@@ -20,10 +20,9 @@ from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 CONFIG_STRATEGY = "CONFIG"
-EMPTY_ARGUMENT = "IllegalArgumentException"
-"""What Java's strategies throw for an empty id or list."""
 
 Holdings: TypeAlias = Mapping[ProcessKey, frozenset[MessageQueue]]
 StrategyKey: TypeAlias = tuple[str, str]
@@ -31,7 +30,7 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one process takes messages from, beside the queues that it alone may have.
+    """The queues that one process takes messages from, beside those that it alone may have.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 
@@ -46,7 +45,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What every live process holds, and the topics that some member could not allocate.
+    """The queues of every live process, and the topics that some member could not allocate.
 
     Attributes:
         holdings: queues of topics that are not shared.

@@ -63,7 +63,7 @@ from rebalance_core.kernels.topics import (
     subscribed_periods,
 )
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
 from rebalance_core.protocol.languages import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 
 # The topics that members share, epoch by epoch.
@@ -84,7 +84,7 @@ class SharedTopics:
 def share_topics(
     events: Events, epochs: Epochs, pops: Pops, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
-    """What members own of a grid, and what they share; None: nothing."""
+    """Return what members own of a grid, and what they share; None: nothing."""
     popped, numbers = pops.popped()
     given = (events, epochs, whole.topics, whole.topic_first)
     asked = spread(*given, popped) & spread(*given, pops.asked)
@@ -327,7 +327,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     losers = lock_losers(events, groups)
     turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
-    epochs = build_epochs(events, turns, live, creations, len(groups))
+    epochs = build_epochs(events, turns, live, creations, groups.route_ms)
     runs, unclear = find_runs(events, membership, epochs)
     read = joined_periods(subscribed, retry.since_created(retry.varying))
 
@@ -346,7 +346,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
-        epochs = build_epochs(events, turns, live, creations, len(groups))
+        epochs = build_epochs(events, turns, live, creations, groups.route_ms)
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
@@ -385,7 +385,9 @@ def _left_for_languages(
 
     grids = [grid, *([] if popped is None else [popped.grid])]
     frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
-    apart = having(lambda profile: not (profile.share_known and profile.retry))
+    apart = having(lambda profile: not (profile.share_known and profile.retry and profile.notified))
+    own_passes = coded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
+    apart |= having(lambda profile: profile is not JAVA_PROFILE) & own_passes
     apart |= having(lambda profile: profile.locks == KEPT) & coded.groups.ordered[group]
     dropped = np.isin(group, np.concatenate(frozen))
     apart |= having(lambda profile: profile.no_queue == DROP) & dropped
