@@ -166,3 +166,21 @@ def test_a_group_that_holds_otherwise_is_told(tmp_path: Path) -> None:
         owners[:] = [other if owner == one else owner for owner in owners]
     tables = audit_folder(write_group(tmp_path / "c", members, held, "AVG"))
     assert verdict(tables)[0] == "DIFFERS"
+
+
+@pytest.mark.parametrize("named", ["AVG", None])
+def test_beside_a_net_client_nobody_knows_who_should_hold_what(
+    named: str | None, tmp_path: Path
+) -> None:
+    """It sorts ids as its host does: here as Java, or as ICU, where it takes a Java one's share."""
+    members = dict(zip(SOUND[5]["cids"], cycle(("JAVA", "DOTNET")), strict=False))
+    for swapped in (False, True):
+        held = held_by(SOUND[5], ("JAVA", "JAVA"))[1]
+        net = [one for one, language in members.items() if language == "DOTNET"]
+        other = dict(zip(net, reversed(net), strict=True)) if swapped else {}
+        held = {queue: [other.get(one, one) for one in owners] for queue, owners in held.items()}
+        tables = audit_folder(write_group(tmp_path / str(swapped), members, held, named))
+        (row,) = (one for one in tables["group_verdicts"] if one["consumer_group"] == "g-mixed")
+        assert (row["verdict"], row["reason"]) == ("UNKNOWN", "LANGUAGE")
+        assert "ERROR" not in severities(tables).values()
+        assert severities(tables)["MIXED_LANGUAGES"] == "WARNING"
