@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.clockwork.batch.play import LETS_GO, REGULAR, reason_of
+from rebalance_core.clockwork.batch.play import LETS_GO, LOCKS_KEPT, REGULAR, reason_of
 from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import futures, happens, joins, story, two_brokers
@@ -118,3 +118,19 @@ def test_a_go_member_lets_go_where_a_broker_knows_nobody() -> None:
         )
     assert lost[None] == 0
     assert lost["GO"] > 0
+
+
+def test_a_queue_that_go_gives_up_is_locked_for_a_while() -> None:
+    waits = {}
+    for language in ("GO", "JAVA"):
+        both = joins(0, "x", language=language), joins(COMES_MS, "y")
+        expected = LOCKS_KEPT if language == "GO" else REGULAR
+        assert reason_of(story(*two_brokers(), *both, ordered=True)) == expected
+        waits[language] = [
+            wait
+            for future in futures(*two_brokers(), *both, ordered=True)
+            for wait in future.hand_overs(COMES_MS)
+        ]
+    assert min(waits["GO"]) >= 40_000
+    assert max(waits["GO"]) < 62_000
+    assert max(waits["JAVA"]) < 30_000

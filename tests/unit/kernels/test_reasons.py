@@ -133,7 +133,8 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("LANGUAGE", "Go sorts by bytes",
      later(join(9, "\U0001f600", language="GO"), join(9, "\uffee"))),
     ("REGULAR", "Java sorts as ever", later(join(9, "\U0001f600"), join(9, "\uffee"))),
-    ("OWN_INTERVALS", "its timers are not its group's", later(join(9, "z", wait_interval_ms=5_000))),
+    ("OWN_INTERVALS", "its timers are not its group's",
+     later(join(9, "z", wait_interval_ms=5_000))),
     ("REGULAR", "its timers are its group's",
      later(join(9, "z", wait_interval_ms=5_000), wait_interval_ms=5_000)),
     # models
