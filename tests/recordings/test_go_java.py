@@ -59,12 +59,12 @@ def happened() -> list[Row]:
 
 def quiet_moments() -> list[int]:
     """Just before each change, and the end, where the one before has surely reached everybody."""
-    return [
-        begins - BEFORE_MS
-        for event, following in pairwise(happened())
-        for begins in [following.get("spawn_t", following["t"])]
-        if begins - BEFORE_MS >= event["t"] + REST_MS.get(event["event"], JOIN_REST_MS)
-    ]
+    moments = []
+    for event, following in pairwise(happened()):
+        at_ms = int(following.get("spawn_t") or following["t"]) - BEFORE_MS
+        if at_ms >= event["t"] + REST_MS.get(event["event"], JOIN_REST_MS):
+            moments.append(at_ms)
+    return moments
 
 
 @cache

@@ -18,11 +18,10 @@ from rebalance_core.audit.dumps import languages, listed_members
 from rebalance_core.audit.orphans import is_persistent, is_rolling, mixed_spans
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.languages import NODE
 from rebalance_core.protocol.members import ALI_ONS
 from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
 
