@@ -185,12 +185,6 @@ def test_what_java_members_took_and_where_they_began_is_in_the_windows_and_bound
     assert (moves.facts, starts.facts) == (MOVES, STARTS)
 
 
-def test_nothing_is_misread() -> None:
-    done = ingest_collection(DATA / NAME / "collection")
-    assert done.tables["rejected"] == ledger()["rejected"] == []
-    assert [one for one in done.stats if one.understood != one.lines] == []
-
-
 def test_the_page_on_fidelity_has_these_figures() -> None:
     cells = len(quiet_moments()) * QUEUES
     page = (DATA.parents[2] / "docs" / "fidelity.md").read_text("utf-8")
