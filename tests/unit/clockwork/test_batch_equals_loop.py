@@ -115,7 +115,7 @@ def test_random_groups_with_different_topics_have_the_log_of_the_loop(seed: int)
     assert tally.rows > EXAMPLES
 
 
-OWN = (
+OWN: tuple[dict[str, int], ...] = (
     {},
     {"poll_name_server_interval_ms": 5_000, "heartbeat_broker_interval_ms": 5_000},
     {"poll_name_server_interval_ms": 90_000},
@@ -130,7 +130,7 @@ def with_own_timers(history: GroupHistory, first: int) -> GroupHistory:
     changed: list[Event] = []
     for number, event in enumerate(history.events, first):
         if event.event_type == events.CONSUMER_JOIN:
-            event = replace(event, **OWN[number % len(OWN)])
+            event = replace(event, **OWN[number % len(OWN)])  # type: ignore[arg-type]
         elif event.detail == events.BATCHED:
             event = replace(event, detail=events.OFF)
         changed.append(event)
