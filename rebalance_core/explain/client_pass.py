@@ -16,6 +16,7 @@ from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALAN
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
+from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -87,7 +88,8 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
         at_ms: the time.
 
     Raises:
-        UsageError: the time is outside the ledger, or the client is no member then.
+        UsageError: the time is outside the ledger, or the client is no member then, or not
+            Java's.
     """
     settlements = Settlements(rows)
     row = next((e for e in rows.epochs if e["from_ms"] <= at_ms
@@ -104,6 +106,11 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
             f"{did_you_mean(client_id, view.client_ids)}"
         )
     member = processes[0]
+    if not is_java(member.get("language")):
+        raise UsageError(
+            f"--client {client_id} is a client of {member['language']}, and passes are written out "
+            "as Java's code runs them; --queue tells why it has a queue"
+        )
     notes = ["the ledger does not tell the consumer type: taken for a push consumer's pass"]
     if len(processes) > 1:
         notes.append(f"{len(processes)} processes have this id: the pass of the first")

@@ -160,28 +160,32 @@ def subscribes(member: Row, topic: str) -> bool:
     return topic in (member["subscriptions"] or ())
 
 
-def refuse_unknown(members: Iterable[Row], queue: MessageQueue, view: View) -> None:
-    """Raises `UsageError` where it is not known who owns a queue of an epoch.
-
-    What one of these members subscribes is not known, or no row tells of the queue and a member
-    may have it of whose client nobody knows which queues it takes.
-    """
-    members = list(members)
-    foreign = sorted(
-        f"{row['client_id']} ({row['language']})"
-        for row in view.members
-        if not profile_of(row.get("language")).share_known and subscribes(row, queue.topic)
-    )
-    if foreign and queue not in view.holders and queue.topic not in view.shared:
-        raise UsageError(
-            f"nobody knows which queues {', '.join(foreign[:3])} takes: its client divides by an "
-            "order that is its host's, so this queue may be its own or nobody's"
-        )
+def refuse_unknown(members: Iterable[Row]) -> None:
+    """Raises `UsageError` where what one of these members subscribes is not known."""
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(
             f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
             "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
+        )
+
+
+def refuse_unsure(view: View, queue: MessageQueue) -> None:
+    """Raises `UsageError` where no row tells of a queue that a member may hold.
+
+    Nobody knows which queues a client takes whose order of the members is its host's.
+    """
+    if queue in view.holders or queue.topic in view.shared:
+        return
+    unsure = sorted(
+        f"{row['client_id']} ({row['language']})"
+        for row in view.members
+        if not profile_of(row.get("language")).share_known and subscribes(row, queue.topic)
+    )
+    if unsure:
+        raise UsageError(
+            f"nobody knows which queues {', '.join(unsure[:3])} takes: its client sorts ids as its "
+            "host does, so this queue may be its own or nobody's"
         )
 
 
