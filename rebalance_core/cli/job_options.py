@@ -555,6 +555,22 @@ class PublishOptions(JobOptions):
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
 
 
+# history
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(JobOptions):
+    """The options of `history`."""
+
+    runs: str = option(
+        "DIR", "the folder that the outputs of `audit` are in; required", required=True
+    )
+    output: str = option("DIR", OUTPUT, required=True)
+    owners: str | None = option(
+        "FILE", "which team is told of which groups; default: none is named"
+    )
+
+
 # explain
 
 

@@ -108,6 +108,14 @@ JOBS: dict[str, Job] = dict(
             "--run s3://bucket/night --to lake.rebalance --prefix ledger_",
         ),
         _job(
+            "history",
+            job_options.HistoryOptions,
+            "nightly audits put together: what is new, gone, not looked at, and what keeps coming "
+            "back",
+            "--runs out/nights --output out/history",
+            "--runs out/nights --output out/history --owners owners.toml",
+        ),
+        _job(
             "explain",
             job_options.ExplainOptions,
             "why a queue is with this client at this time: lists, formula, offset rule; no Spark",

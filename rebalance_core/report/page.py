@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rebalance_core.model.times import utc
@@ -227,7 +227,7 @@ def render_page(report: AuditReport) -> str:
     It holds everything it shows: no script, nothing fetched (its own security policy forbids
     both). Names are escaped and made visible. Equal reports give equal bytes.
     """
-    return _environment().get_template(PAGE).render(page_facts(report))
+    return template(PAGE).render(page_facts(report))
 
 
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
@@ -267,6 +267,11 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
     }
 
 
+def template(name: str) -> Template:
+    """Return one of the page templates."""
+    return _environment().get_template(name)
+
+
 @cache
 def _environment() -> Environment:
     """Autoescape for all; `visible` sees every value first."""
@@ -279,6 +284,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"time": time_tag, "utc": utc, "duration": duration, "count": _count}
+    environment.filters["breaks"] = _with_breaks
     environment.globals["shape"] = shape
     return environment
 
@@ -290,6 +296,11 @@ def _read_template(name: str) -> str:
 
 def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _with_breaks(rule_id: str) -> Markup:
+    """A rule's name that may be broken at its underscores."""
+    return Markup("_<wbr>").join(rule_id.split("_"))
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -233,7 +233,9 @@ def _data_type(sql_type: str) -> types.DataType:
         "BOOLEAN": types.BooleanType(),
         "DOUBLE": types.DoubleType(),
         "ARRAY<STRING>": types.ArrayType(types.StringType()),
+        "ARRAY<INT>": types.ArrayType(types.IntegerType()),
         "MAP<STRING, STRING>": types.MapType(types.StringType(), types.StringType()),
+        "MAP<STRING, INT>": types.MapType(types.StringType(), types.IntegerType()),
     }[sql_type]
 
 

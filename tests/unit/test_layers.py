@@ -39,6 +39,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "audit": (),
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),
     },
+    {"history": ("numpy", "pyarrow")},
     {"process": ("numpy", "pyarrow")},
     {"spark": ("numpy", "pandas", "py4j", "pyarrow", "pyspark")},
     {"cli": ("pyarrow",)},

@@ -1,0 +1,47 @@
+"""Nightly audits folded into history, where Spark alone reaches them or keeps what comes of it."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.contracts import HISTORY_TABLES
+from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.history.fold import fold
+from rebalance_core.history.owners import Owner
+from rebalance_core.history.runs import Run, Runs
+from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.sources import reader_of
+from rebalance_core.spark.task_tables import task_tables
+from rebalance_core.storage.place import is_here, place_of
+
+
+def fold_history(
+    session: SparkSession, runs: Runs, owners: Sequence[Owner] = ()
+) -> dict[str, pa.Table]:
+    """Make the tables of history on the driver; see `history.fold.fold`."""
+
+    def reader(run: Run, folder: str) -> ReadWritten | None:
+        location = "/".join(filter(None, (run.folder, folder)))
+        if is_here(location):
+            there = place_of(location).is_folder()
+        else:
+            there = bool(HadoopFolder(location, session).names())
+        return reader_of(session, location) if there else None
+
+    return fold(runs, reader, owners)
+
+
+def write_history(
+    session: SparkSession, tables: Mapping[str, pa.Table], output: str
+) -> Mapping[str, TableWritten]:
+    """Write the tables into a folder.
+
+    Raises:
+        OutputExists: a table is there already.
+    """
+    with task_tables(session, output, tuple(HISTORY_TABLES)) as into:
+        for name, rows in tables.items():
+            into.add(name, rows)
+        return into.finish()
