@@ -44,7 +44,7 @@ def run(options: HistoryOptions) -> JobReport:
         runs = _runs(carrier, options.runs)
         for text in runs.left_out:
             terminal.warn(f"left out: {text}")
-        terminal.say(f"folding {len(runs.nights):,} nights of {options.runs}")
+        terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
         services = _services(carrier)
         tables = carrier.call(services.fold_history, runs, owners, of="nights")
         output.clear()
@@ -161,7 +161,7 @@ def _render(facts: Mapping[str, Any]) -> str:
     lines = [
         f"History in {facts['output']} ({terminal.took(facts)})",
         f"{terminal.utc(facts['first_ms'])} to {terminal.utc(facts['last_ms'])}: "
-        f"{facts['nights']:,} nights{incomplete} of {', '.join(facts['clusters'])}",
+        f"{_nights(facts['nights'])}{incomplete} of {', '.join(facts['clusters'])}",
         "",
         "Findings, by what has become of them",
         *terminal.numbers(facts["findings"]),
@@ -178,9 +178,14 @@ def _render(facts: Mapping[str, Any]) -> str:
 
 
 def _standing(row: Mapping[str, Any]) -> str:
-    nights = f"{row['nights_seen']} night" + "s" * (row["nights_seen"] != 1)
     owner = f" ({row['owner']})" if row["owner"] else ""
-    return f"{row['state']}, {nights}: {row['rule_id']}{owner}: {row['summary']}"
+    return (
+        f"{row['state']}, {_nights(row['nights_seen'])}: {row['rule_id']}{owner}: {row['summary']}"
+    )
+
+
+def _nights(number: int) -> str:
+    return f"{number:,} night" + "s" * (number != 1)
 
 
 def _dry_run(options: HistoryOptions, runs: Runs) -> JobReport:
@@ -194,7 +199,7 @@ def _dry_run(options: HistoryOptions, runs: Runs) -> JobReport:
         "output": options.output,
         "tables": list(HISTORY_TABLES),
     }
-    lines = [*terminal.DRY_RUN, f"{len(runs.nights):,} nights of {options.runs}"]
+    lines = [*terminal.DRY_RUN, f"{_nights(len(runs.nights))} of {options.runs}"]
     lines += [f"  left out: {text}" for text in runs.left_out]
     lines += terminal.output_lines(options.output, tuple(HISTORY_TABLES))
     return JobReport(terminal.joined(lines), facts)

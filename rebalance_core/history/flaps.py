@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.audit.rules.flapping_members import FLAPS
 from rebalance_core.contracts.history import OF_GROUP, OF_HOST
@@ -38,7 +39,7 @@ def flaps_of(nights: Sequence[NightChurn]) -> list[Row]:
         seen: Counter[str] = Counter()
         for _, _, names in nights:
             seen.update(names[kind])
-        for subject, hours in sorted(_hours_by_subject(nights, kind).items()):
+        for subject, hours in sorted(_hours_by_subject(nights, kind, covered).items()):
             row = _flap(kind, hours, covered, seen[subject])
             if row is not None:
                 rows.append({"cluster": cluster, "subject_kind": kind, "subject": subject, **row})
@@ -59,21 +60,48 @@ Hours = dict[tuple[int, int], _Hour]
 """By (night, hour_ms)."""
 
 
-def _hours_by_subject(nights: Iterable[NightChurn], kind: str) -> dict[str, Hours]:
-    """Collect the hours with a change. Of a host that is in several groups the busiest counts."""
+def _hours_by_subject(
+    nights: Sequence[NightChurn], kind: str, covered: Mapping[int, int]
+) -> dict[str, Hours]:
+    """Collect the hours with a change, of subjects that may flap.
+
+    Of a host that is in several groups the busiest counts.
+    """
+    name = _NAME[kind]
+    rows = pa.concat_tables(
+        churn.append_column("night", pa.array([number] * len(churn), pa.int32()))
+        for number, (_, churn, _) in enumerate(nights)
+    )
+    wanted = _candidates(rows, name, covered)
+    rows = rows.filter(pc.is_in(rows[name], wanted))
+    names = (name, "night", "hour_ms", "host", "joins", "leaves", "short", "first_ms")
     found: dict[str, Hours] = defaultdict(dict)
-    for number, (_, churn, _) in enumerate(nights):
-        columns = [churn[name].to_pylist() for name in (_NAME[kind], "hour_ms", "host")]
-        counts = [churn[name].to_pylist() for name in ("joins", "leaves", "short", "first_ms")]
-        for subject, hour_ms, host, joins, leaves, short, first_ms in zip(
-            *columns, *counts, strict=True
-        ):
-            hour = found[subject].setdefault((number, hour_ms), _Hour())
-            add = max if kind == OF_HOST else int.__add__
-            hour.joins, hour.leaves = add(hour.joins, joins), add(hour.leaves, leaves)
-            hour.short = add(hour.short, short)
-            hour.first = min(hour.first, (first_ms, host))
+    add = max if kind == OF_HOST else int.__add__
+    for subject, night, hour_ms, host, joins, leaves, short, first_ms in zip(
+        *(rows[column].to_pylist() for column in names), strict=True
+    ):
+        hour = found[subject].setdefault((night, hour_ms), _Hour())
+        hour.joins, hour.leaves = add(hour.joins, joins), add(hour.leaves, leaves)
+        hour.short = add(hour.short, short)
+        hour.first = min(hour.first, (first_ms, host))
     return found
+
+
+def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
+    """The subjects with enough short stays in one night, or changes in one hour of many nights."""
+    hour = pc.divide(pc.subtract(rows["hour_ms"], _day_ms(rows["hour_ms"])), HOUR_MS)
+    rows = rows.append_column("hour", hour)
+    stays = rows.group_by([name, "night"]).aggregate([("short", "sum")])
+    flapping = stays.filter(pc.greater_equal(stays["short_sum"], FLAPS))[name]
+    times = rows.group_by([name, "hour"]).aggregate([("night", "count_distinct")])
+    least = min((n for n in covered.values() if n >= LEAST_NIGHTS), default=LEAST_NIGHTS)
+    often = max(LEAST_SHARE * LEAST_NIGHTS, LEAST_SHARE * least)
+    recurring = times.filter(pc.greater_equal(times["night_count_distinct"], often))[name]
+    return pa.chunked_array([*flapping.chunks, *recurring.chunks], pa.string()).unique()
+
+
+def _day_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.multiply(pc.divide(times, DAY_MS), DAY_MS)
 
 
 def _covered_hours(nights: Iterable[Mapping[str, Any]]) -> Counter[int]:

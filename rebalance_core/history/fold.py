@@ -1,7 +1,7 @@
 """All nights into the tables of history."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,14 +14,13 @@ from rebalance_core.contracts.history import (
     OPEN_FINDINGS,
 )
 from rebalance_core.contracts.table import Table, batch_of_rows
-from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.history.findings import FindingLives
 from rebalance_core.history.flaps import NightChurn, flaps_of
-from rebalance_core.history.night import night_of
+from rebalance_core.history.night import ReadColumns, night_of
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
 
-ReaderOf = Callable[[Run, str], ReadWritten | None]
+ReaderOf = Callable[[Run, str], ReadColumns | None]
 """From a run and the name of a folder in it ("": itself) to what reads tables there; None: there
 is no such folder."""
 
@@ -47,25 +46,48 @@ def fold(
     """
     made: dict[str, list[pa.Table | pa.RecordBatch]] = {name: [] for name in HISTORY_TABLES}
     settled = _settled(runs.propagated, reader_of)
-    by_cluster = sorted(runs.nights, key=lambda one: (one[1], one[0].ends[one[1]]))
-    done = 0
-    for cluster, nights in groupby(by_cluster, key=lambda one: one[1]):
-        churn: list[NightChurn] = []
-        lives = FindingLives()
-        for run, _ in nights:
-            read = reader_of(run, "")
-            assert read is not None
-            night = night_of(run, cluster, read, reader_of(run, INGESTED))
-            lives.add(night)
-            churn.append((night.row, night.churn, night.names))
-            made[NIGHTS.name].append(batch_of_rows(NIGHTS, [night.row]))
-            made[GROUP_NIGHTS.name].append(_with_settled(night.groups, night.row, settled))
-            done += 1
-            if progress is not None:
-                progress(done, len(by_cluster))
-        made[OPEN_FINDINGS.name].append(batch_of_rows(OPEN_FINDINGS, lives.rows(owners)))
-        made[FLAPS.name].append(batch_of_rows(FLAPS, flaps_of(churn)))
+    lives: dict[str, FindingLives] = defaultdict(FindingLives)
+    churn: dict[str, list[NightChurn]] = defaultdict(list)
+    kept = _Kept(reader_of)
+    for done, (run, cluster) in enumerate(runs.nights, start=1):
+        read = kept.reader(run, "")
+        assert read is not None
+        night = night_of(run, cluster, read, kept.reader(run, INGESTED))
+        lives[cluster].add(night)
+        churn[cluster].append((night.row, night.churn, night.names))
+        made[NIGHTS.name].append(batch_of_rows(NIGHTS, [night.row]))
+        made[GROUP_NIGHTS.name].append(_with_settled(night.groups, night.row, settled))
+        if progress is not None:
+            progress(done, len(runs.nights))
+    for cluster in sorted(lives):
+        found = lives[cluster].rows(owners)
+        made[OPEN_FINDINGS.name].append(batch_of_rows(OPEN_FINDINGS, found))
+        made[FLAPS.name].append(batch_of_rows(FLAPS, flaps_of(churn[cluster])))
     return {name: _whole(HISTORY_TABLES[name], parts) for name, parts in made.items()}
+
+
+class _Kept:
+    """Reads each table of a run once, as the clusters of a run are nights of their own."""
+
+    def __init__(self, reader_of: ReaderOf) -> None:
+        self._reader_of = reader_of
+        self._folder = ""
+        self._tables: dict[tuple[str, str], pa.Table] = {}
+
+    def reader(self, run: Run, folder: str) -> ReadColumns | None:
+        """A reader of the run, which forgets the run before."""
+        if run.folder != self._folder:
+            self._folder, self._tables = run.folder, {}
+        found = self._reader_of(run, folder)
+        if found is None:
+            return None
+
+        def read(table: str, columns: Sequence[str]) -> pa.Table:
+            if (folder, table) not in self._tables:
+                self._tables[folder, table] = found(table, columns)
+            return self._tables[folder, table]
+
+        return read
 
 
 def _whole(table: Table, parts: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table:
@@ -84,8 +106,7 @@ def _settled(propagated: Sequence[Run], reader_of: ReaderOf) -> pa.Table | None:
     for run in propagated:
         read = reader_of(run, "")
         if read is not None:
-            rows = read("propagation", None)
-            found.append(rows.select([*_GROUP, "change_ms", "convergence_ms_p99"]))
+            found.append(read("propagation", [*_GROUP, "change_ms", "convergence_ms_p99"]))
     return pa.concat_tables(found) if found else None
 
 

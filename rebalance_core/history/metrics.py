@@ -13,8 +13,8 @@ Sample = tuple[Mapping[str, str], float]
 
 WORST_GROUPS = 50
 """Groups with samples of their own; the others are one, `REST`."""
-REST = "_rest"
-"""No name of a group: those begin with none of these letters in RocketMQ's own examples."""
+REST = "(others)"
+"""No name that RocketMQ would take for a group."""
 
 _BY_GROUP = {
     "epochs": ("Epochs of the group in the night.", "epochs", 1),

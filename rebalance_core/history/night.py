@@ -1,20 +1,22 @@
 """One audit of one cluster, reduced to the rows that history keeps."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.changes import Files, Looked, truncated_rules
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.contracts.history import GROUP_NIGHTS, OF_GROUP, OF_HOST
+from rebalance_core.contracts.ledger import FINDINGS
 from rebalance_core.contracts.table import rows_of_arrow
-from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.history.churn import churn_of, comings_and_goings, hosts_of
 from rebalance_core.history.runs import Run
+from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import OK as START_OK
 
@@ -26,6 +28,27 @@ _COUNTS = (
     "members_first", "members_last", "joins", "leaves", "losses", "epochs", "transient", "moved",
     "busiest", "idle", "orphan_ms", "shared_ms",
 )  # fmt: skip
+
+
+ReadColumns = Callable[[str, Sequence[str]], pa.Table]
+"""From the name of a table and some of its columns to all of its rows; one that an earlier version
+did not write is null."""
+
+_COLUMNS = {
+    "group_verdicts": ("verdict", "reason", "unasked"),
+    "epochs": (
+        "epoch", "from_ms", "to_ms", "causes", "members", "orphaned", "shared", "status",
+        "transient",
+    ),
+    "group_metrics": (
+        "epoch", "topic", "moved", "minimum_moves", "max_queues", "idle_members",
+    ),
+    "pull_starts": (
+        "start_offset", "corrected_offset", "stored_offset", "skipped", "status",
+    ),
+    "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
+}  # fmt: skip
+"""What is read of the ledger, beside cluster and group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +76,7 @@ class Night:
     truncated: Sequence[str]
 
 
-def night_of(run: Run, cluster: str, read: ReadWritten, offsets: ReadWritten | None) -> Night:
+def night_of(run: Run, cluster: str, read: ReadColumns, offsets: ReadColumns | None) -> Night:
     """Read one audit of one cluster.
 
     Args:
@@ -65,7 +88,8 @@ def night_of(run: Run, cluster: str, read: ReadWritten, offsets: ReadWritten | N
     found = run.record["audit"]["clusters"][cluster]
 
     def rows(table: str) -> pa.Table:
-        whole = read(table, None)
+        columns = [*_GROUP, *_COLUMNS[table]] if table in _COLUMNS else FINDINGS.column_names
+        whole = read(table, columns)
         return whole.filter(pc.equal(whole["cluster"], cluster))
 
     findings, verdicts = rows_of_arrow(rows("findings")), rows("group_verdicts")
@@ -205,16 +229,17 @@ def _of_starts(starts: pa.Table) -> pa.Table:
 
 def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
     """Joins, leaves and losses; of an epoch that knows both, all ends count as losses."""
-    lost = pa.array(
-        ["CONSUMER_LOST" in causes for causes in epochs["causes"].to_pylist()], pa.bool_()
-    )
-    of_epoch = epochs.select([*_GROUP, "epoch"]).append_column("lost", lost)
+    causes = epochs["causes"].combine_chunks()
+    at = pc.list_parent_indices(causes).filter(pc.equal(pc.list_flatten(causes), CONSUMER_LOST))
+    lost = np.zeros(len(epochs), bool)
+    lost[np.asarray(at)] = True
+    of_epoch = epochs.select([*_GROUP, "epoch"]).append_column("lost", pa.array(lost))
     rows = changes.join(of_epoch, keys=[*_GROUP, "epoch"], join_type="left outer")
-    joined, lost = rows["joined"], pc.fill_null(rows["lost"], False)
+    joined, others = rows["joined"], pc.fill_null(rows["lost"], False)
     numbers = {
         "joins": joined,
-        "leaves": pc.and_(pc.invert(joined), pc.invert(lost)),
-        "losses": pc.and_(pc.invert(joined), lost),
+        "leaves": pc.and_(pc.invert(joined), pc.invert(others)),
+        "losses": pc.and_(pc.invert(joined), others),
     }
     rows = rows.select(_GROUP)
     for name, values in numbers.items():
@@ -222,10 +247,10 @@ def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
     return _grouped(rows, *((name, "sum", name) for name in numbers))
 
 
-def _behind(offsets: ReadWritten, cluster: str) -> pa.Table:
+def _behind(offsets: ReadColumns, cluster: str) -> pa.Table:
     """Messages between the newest commit and the newest end of each queue, summed up by group."""
     ends, commits = (
-        _newest(offsets(name, None), cluster, column, keys)
+        _newest(offsets(name, [*keys, "observed_ms", column]), cluster, column, keys)
         for name, column, keys in (
             ("queue_offsets", "max_offset", _QUEUE),
             ("committed_offsets", "committed_offset", [*_GROUP, *_QUEUE[1:]]),

@@ -6,8 +6,9 @@ import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
+from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.history.fold import fold
+from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
 from rebalance_core.storage.place import Location, place_of
@@ -35,7 +36,9 @@ def write_history(tables: Mapping[str, pa.Table], output: Location) -> Mapping[s
     return writers.written()
 
 
-def _reader(run: Run, folder: str) -> ReadWritten | None:
+def _reader(run: Run, folder: str) -> ReadColumns | None:
     place = place_of(run.folder)
     place = place / folder if folder else place
-    return reader_of(place) if place.is_folder() else None
+    if not place.is_folder():
+        return None
+    return lambda table, columns: read_written(place, table, columns=columns)

@@ -59,6 +59,7 @@ def history_facts(
         "clusters": clusters,
         "from_ms": min(night["start_ms"] for night in nights),
         "to_ms": max(night["end_ms"] for night in nights),
+        "most_nights": max(map(len, by_cluster.values())),
         "incomplete": [night for night in nights if not night["complete"]],
         "states": _by_state(findings, last, by_cluster),
         "listed": LISTED,

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.history.fold import fold
+from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
 from rebalance_core.spark.hadoop_folder import HadoopFolder
@@ -22,13 +22,16 @@ def fold_history(
 ) -> dict[str, pa.Table]:
     """Make the tables of history on the driver; see `history.fold.fold`."""
 
-    def reader(run: Run, folder: str) -> ReadWritten | None:
+    def reader(run: Run, folder: str) -> ReadColumns | None:
         location = "/".join(filter(None, (run.folder, folder)))
         if is_here(location):
             there = place_of(location).is_folder()
         else:
             there = bool(HadoopFolder(location, session).names())
-        return reader_of(session, location) if there else None
+        if not there:
+            return None
+        read = reader_of(session, location)
+        return lambda table, columns: read(table, None).select(columns)
 
     return fold(runs, reader, owners)
 

@@ -124,7 +124,8 @@ def _later(rows: pa.Table, by_ms: int) -> pa.Table:
         rows = rows.set_column(at, name, pc.add(rows[name], by_ms))
     if "details" in rows.column_names:
         details = [
-            [(key, _moved(value, by_ms)) for key, value in one] for one in rows["details"].to_pylist()
+            [(key, _moved(value, by_ms)) for key, value in one]
+            for one in rows["details"].to_pylist()
         ]
         at = rows.column_names.index("details")
         rows = rows.set_column(at, "details", pa.array(details, rows["details"].type))
