@@ -17,16 +17,12 @@ from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import LANGUAGE_CODES
 from rebalance_core.protocol.members import library_of
 
 # One known defect: its thread, which findings it may explain, and in whose versions it is.
 
 LIST_NAME = "known_issues.toml"
-LANGUAGES = (
-    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP",
-    "OMS", "RUST", "NODE_JS",
-)  # fmt: skip
-"""LanguageCode."""
 THREAD = re.compile(r"[\w.-]+/[\w.-]+#[1-9][0-9]*")
 Numbers = tuple[int, ...]
 
@@ -182,7 +178,7 @@ def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) 
     if not table["rules"]:
         mistakes.append("rules names no finding")
     mistakes += [
-        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGES
+        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGE_CODES
     ]
     if rule_ids is not None:
         mistakes += [f"there is no rule {one}" for one in table["rules"] if one not in rule_ids]

@@ -7,6 +7,7 @@ from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
     CONSUMER_TYPES,
+    LANGUAGES,
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
@@ -94,9 +95,11 @@ CLUSTER_EVENTS = Table(
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
         rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
+        language? STRING CONSUMER_JOIN: of the client ({allowed}); null: not known, taken as JAVA
         source? STRING file:line the event came from
         """,
         event_type=EVENT_TYPES,
+        language=LANGUAGES,
         consume_from_where=CONSUME_FROM_WHERE,
         rebalance_mode=REBALANCE_MODES,
     ),

@@ -302,6 +302,7 @@ MEMBERSHIPS = Table(
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        language? STRING of the client; null: not known, taken as JAVA
         """,
         message_model=MESSAGE_MODELS,
         rebalance_mode=REBALANCE_MODES,

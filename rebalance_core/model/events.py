@@ -66,5 +66,6 @@ class Event:
     message_model: str | None = None
     consume_from_where: str | None = None
     rebalance_mode: str | None = None
+    language: str | None = None
     source: str | None = None
     raw: str | None = None

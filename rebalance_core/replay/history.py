@@ -103,8 +103,8 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """True if it is known what each member subscribes."""
-        return all(member.subscriptions_known for member in self.members.values())
+        """True if it is known what each member subscribes, and in which order it divides."""
+        return all(member.share_known for member in self.members.values())
 
     @property
     def status(self) -> str:

@@ -138,7 +138,7 @@ class Futures:
         found = []
         for life in self.script.lives:
             member = life.states[0][1]
-            version = parse_version(member.version)
+            version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
                 its.consumer_type, member.message_model, its.ordered, version
             )
@@ -149,7 +149,7 @@ class Futures:
                     min_interval_us=min_interval_us(version),
                     broadcasting=member.message_model == BROADCASTING,
                     asks_nobody=member.asks_broker(its)
-                    and parse_strategy(member.strategy, version=member.version).name
+                    and parse_strategy(member.strategy, version=member.rules_version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
                     takes_locks=takes_locks,

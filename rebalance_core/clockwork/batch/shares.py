@@ -133,7 +133,7 @@ class Shares:
         self._of_places: dict[tuple[tuple[str, str], int, int], list[int]] = {}
         self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.version), {})
+            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
             names.setdefault(life.client_id, []).append(number)
         self._all = [sets.number(each.queues) for each in self._versions]
 
@@ -202,7 +202,7 @@ class Shares:
         if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
             self._table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.version
+        key = trait.member.strategy, trait.member.rules_version
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
         try:

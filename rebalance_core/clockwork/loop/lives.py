@@ -141,7 +141,7 @@ def _schedule_lists(world: World, life: Life) -> None:
 def come(world: World, life: Life) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = life.states[0][1], life.index
-    version = parse_version(member.version)
+    version = parse_version(member.rules_version)
     client = Client(
         life,
         member,
@@ -149,12 +149,12 @@ def come(world: World, life: Life) -> Client:
             life.client_id,
             replace(
                 world.script.settings,
-                client_version=member.version,
+                client_version=member.rules_version,
                 message_model=member.message_model,
                 # Where a queue begins to be read is nothing that this simulates.
                 consume_from_where=DEFAULT.consume_from_where,
             ),
-            parse_strategy(member.strategy, version=member.version),
+            parse_strategy(member.strategy, version=member.rules_version),
         ),
         PassClock(
             world.future.first_pass_end[index],
@@ -233,7 +233,7 @@ def _resume(world: World, client: Client, number: int) -> None:
 
 def _take_settings(client: Client, member: Member) -> None:
     if str(client.process.strategy) != member.strategy:
-        client.process.strategy = parse_strategy(member.strategy, version=member.version)
+        client.process.strategy = parse_strategy(member.strategy, version=member.rules_version)
 
 
 def _see(world: World, life: Life, sighting: Sighting) -> None:
