@@ -164,7 +164,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if strategies.group is None:
         assumed = context.assumed.strategy
-        strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
+        strategies.group, more = fit_strategy(
+            group, evidence, presence, assumed, context, libraries
+        )
         findings += more
     else:
         findings += check_parameters(group, evidence, presence, strategies, context, libraries)

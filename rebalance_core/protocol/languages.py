@@ -39,8 +39,9 @@ def parse_language(text: str) -> str:
     'GO'
     """
     if text not in LANGUAGES:
-        known = ", ".join(LANGUAGES)
-        near = did_you_mean(text.upper(), LANGUAGES)
+        known, given = ", ".join(LANGUAGES), text.upper()
+        begun = max((one for one in LANGUAGES if given.startswith(one)), key=len, default="")
+        near = f"; did you mean {begun}?" if begun else did_you_mean(given, LANGUAGES)
         raise UsageError(f"{text!r} is no language; valid: {known}{near}")
     return text
 
