@@ -17,6 +17,8 @@ LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
+FAR_MS = 1 << 62
+"""After the end of all logs."""
 NAME_SERVERS = "the name servers"
 """The host of a gap in their logs."""
 

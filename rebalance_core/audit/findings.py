@@ -155,7 +155,10 @@ def run_cluster_rules(
     for row in dumps:
         if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
-    run = replace(run, masters=masters, coverage=covered, returned=going_on(events, signs))
+    named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    slaves = frozenset(named | masters.keys())
+    returned = going_on(events, signs)
+    run = replace(run, masters=masters, coverage=covered, returned=returned, slaves=slaves)
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
