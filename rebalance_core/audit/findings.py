@@ -136,11 +136,11 @@ def run_cluster_rules(
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
-    down = down_brokers(events) if name_servers_tell(coverage, newest) else frozenset[str]()
+    gone = down_brokers(events)
+    down = gone if name_servers_tell(coverage, newest) else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
-    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
@@ -151,9 +151,10 @@ def run_cluster_rules(
         if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
-    signs = {broker: covered.ends(broker) for broker in down}
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
+    signs = {broker: covered.ends(broker) for broker in gone}
     for row in dumps:
-        if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
+        if row["broker_name"] in gone and row["details"]["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())

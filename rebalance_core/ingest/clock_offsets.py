@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import LEAST_MS, ZONE_STEP_MS
+from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -32,6 +32,8 @@ LEAST_OFFSET_MS = SECOND_MS
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
 """A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
 LEAST_MATCHES = 2
+LEAST_NAMED, MOST = 3, 4
+"""So many moments of named clients, and 3 of 4, have to agree."""
 LEAST_HOSTS = 2
 """Of those with the usual clock, so many have to agree on a clock that is off."""
 CLEARLY = 4
@@ -92,7 +94,7 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not _is_zone(behind) else 0
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not is_zone(behind) else 0
         if behind:
             heads[file.name] = beats[file.name] = behind
     return ClockShifts(heads, beats, offsets)
@@ -134,19 +136,36 @@ def _marks(
 def _behind(broker: Marks, client: Marks) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
-    It is the difference at which most moments agree, if that is clear; none at all is preferred.
+    What both write of one client tells it, if most such moments agree. Else it is the difference at
+    which most moments agree that somebody came or went: none, where that explains them.
     """
     shared = broker.keys() & client.keys() - {CHANGED}
-    near = [_nearest(client[name], ms) - ms for name in shared for ms in broker[name]]
-    at_once = _agree(broker, client, 0, SLOW_MS)
-    best, matches = 0, at_once
+    near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
+    named = _of_most(near)
+    if named is not None:
+        return 0 if -EARLY_MS <= named <= SLOW_MS else named
+    matches = _agree(broker, client, 0, SLOW_MS)
+    best = 0
     for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
         like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
         behind = like[len(like) // 2]
         found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
-        if abs(behind) > LEAST_OFFSET_MS and found > max(matches, CLEARLY * at_once):
+        often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+        if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
     return best if matches >= LEAST_MATCHES else None
+
+
+def _of_most(differences: list[int]) -> int | None:
+    """The difference that nearly all of enough sorted ones have; None: there is none.
+
+    >>> _of_most([-5060, -5052, -5031, 40_000]), _of_most([97_882, 100_554, 120_374, 120_924])
+    (-5031, None)
+    """
+    middle = differences[len(differences) // 2] if differences else 0
+    alike = sum(abs(ms - middle) <= SAME_MS for ms in differences)
+    enough = alike >= LEAST_NAMED and MOST * alike >= (MOST - 1) * len(differences)
+    return middle if enough else None
 
 
 def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
@@ -200,11 +219,6 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
     return result
 
 
-def _is_zone(behind_ms: int) -> bool:
-    step = round(behind_ms / ZONE_STEP_MS) * ZONE_STEP_MS
-    return abs(step) >= LEAST_MS and abs(behind_ms - step) <= 2 * LEAST_OFFSET_MS
-
-
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off."""
     for (kind, place), behind in sorted(shifts.offsets.items()):
@@ -214,14 +228,14 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
         how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
         read = (
             "It is a whole time zone, and not corrected."
-            if _is_zone(behind)
+            if is_zone(behind)
             else "Its times are read as corrected."
         )
         yield finding(
             "INGEST_CLOCK_OFFSET",
             f"The clock of {folder} is {how} the others, by what both sides log. {read}",
             "Synchronise the host's clock (chrony, NTP)."
-            if not _is_zone(behind)
+            if not is_zone(behind)
             else "Name its time zone in collection.toml.",
             WARNING,
             evidence={"folder": folder, "behind_ms": behind},

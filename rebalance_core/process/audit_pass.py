@@ -294,7 +294,7 @@ class AuditPass:
         own, grouped = by_group(case_tables(tables)), fan_out(tables)
         place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
         begin = 0
-        covered = CoveredStarts(self.rules.runs, tables.get(FINDINGS))
+        covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             for name, rows in ledger_pass(grouped.of(first, end), self.engine, names_coded=True):

@@ -16,7 +16,8 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.verdicts import FAILED, LOG_ENDED, NOT_COVERED, UNKNOWN
 
 _BOUNDS = ("start_offset_low", "start_offset_high")
-_FOUND = ("cluster", "consumer_group", "rule_id")
+GROUP = ("cluster", "consumer_group")
+_FOUND = (*GROUP, "rule_id")
 _NEVER_MS = -1
 
 
@@ -28,16 +29,23 @@ class CoveredStarts:
 
     Args:
         runs: by cluster, with its coverage.
-        findings: ingest's, on the groups of the rows: those with members that came or went without
-            a line have none.
+        tables: ``findings`` of ingest on the groups of the rows, as those with members that came or
+            went without a line have no bounds; ``committed_offsets``, as what clients of unknown
+            clocks committed has no time.
     """
 
-    def __init__(self, runs: Mapping[str, AuditRun], findings: pa.Table | None) -> None:
+    def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
         self._runs = {name: run for name, run in runs.items() if run.coverage.known}
-        rows = [] if findings is None else findings.select(_FOUND).to_pylist()
+        rows = tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else []
         self._unlogged = {
             (row["cluster"], row["consumer_group"]) for row in rows if row["rule_id"] in UNLOGGED
         }
+        self._committing: set[tuple[str, str]] = set()
+        unclocked = any(run.coverage.client_clock_unknown for run in self._runs.values())
+        if unclocked and "committed_offsets" in tables:
+            of_clients = pc.is_valid(pc.field("client_id"))
+            commits = tables["committed_offsets"].filter(of_clients).group_by([*GROUP])
+            self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
 
     def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
         """The rows, those that are not covered UNKNOWN with the reason."""
@@ -61,6 +69,9 @@ class CoveredStarts:
         if (cluster, group) in self._unlogged:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]
+        timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
+        if run.coverage.clock_off or timeless:
+            return _NEVER_MS, NOT_COVERED
         gap = run.coverage.name_server_gap(0) if broker in run.slaves else None
         gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
         if gap is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.evidence import hedged
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -117,12 +119,17 @@ def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
             )
 
 
-def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[Finding]:
+def broker_flaps(
+    events: Iterable[Row], facts: Iterable[Row] = (), covered: Coverage | None = None
+) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
+
+    Of one whose log does not have all of that time nobody knows that it was not.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
         facts: of the cluster; BROKER_STARTED counts.
+        covered: of which times the brokers' logs tell; None: of all.
     """
     starts: dict[str, list[int]] = {}
     for row in facts:
@@ -145,13 +152,16 @@ def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[F
                 flaps.setdefault(name, []).append(span)
     for name, times in sorted(flaps.items()):
         longest = max(up - gone for gone, up in times) / 1000
-        yield Finding(
+        begin, end = times[0][0], times[-1][1]
+        found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
             broker_name=name,
-            first_ms=times[0][0],
-            last_ms=times[-1][1],
+            first_ms=begin,
+            last_ms=end,
         )
+        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
+        yield hedged(found, gap) if gap else found
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
