@@ -166,14 +166,18 @@ def run_cluster_rules(
     return run, known
 
 
-def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
+def missing_of_groups(
+    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, told: bool = True
+) -> list[Row]:
     """Findings for groups of which something is missing that others have.
 
     Args:
         unknown: by reason (`missing_reason`) how many groups, and the first names.
-        compared: groups that were compared; with none the whole kind of dump is missing, which is
-            a finding already.
+        compared: groups that were compared; with none the whole kind of dump is missing, and that
+            is a finding of its own.
+        told: that something of the cluster is missing is a finding already.
     """
+    compared = compared or not told
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
         for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
@@ -373,7 +377,8 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            found = missing_of_groups(_by_reason(missing), compared)
+            told = cluster in self.incomplete
+            found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
         if redact_salt is None:
