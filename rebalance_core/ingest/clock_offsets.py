@@ -17,12 +17,13 @@ from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
+    NAMESRV_LOG,
     CollectedFile,
     Collection,
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, FileStats
+from rebalance_core.ingest.file_reader import CHANGED, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -38,6 +39,8 @@ LEAST_HOSTS = 2
 """Of those with the usual clock, so many have to agree on a clock that is off."""
 CLEARLY = 4
 """Another difference is the clocks' only if so many times more moments agree at it than at none."""
+REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
+"""A broker registers 10 s after its start, or when the name server is there."""
 MOST_TRIED = 5
 """Differences that may be the clocks', the most frequent ones."""
 
@@ -86,15 +89,17 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
         stats: how each was understood, whole zones corrected.
     """
     counted = {one.name: one for one in stats}
-    offsets = _offsets(_marks(collection.files, counted))
+    marks = _marks(collection.files, counted)
+    offsets = _offsets(marks) | _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
     for file in collection.files:
-        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG):
+        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not is_zone(behind) else 0
+        left = file.kind != NAMESRV_LOG and is_zone(behind)
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
         if behind:
             heads[file.name] = beats[file.name] = behind
     return ClockShifts(heads, beats, offsets)
@@ -104,7 +109,7 @@ def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     """How far each host's clock is behind those of most others; those that are compared at all."""
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
-        if one[0] == BROKER_LOG != other[0]:
+        if one[0] == BROKER_LOG and other[0] == CLIENT_LOG:
             behind = _behind(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
@@ -116,19 +121,45 @@ def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     return offsets
 
 
+def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
+    """How far name servers' clocks are behind those of brokers that started.
+
+    A broker registers in the `REGISTERED_MS` after its start: what explains most starts so is the
+    clocks' difference.
+    """
+    offsets: dict[Host, int] = {}
+    brokers = [own for (kind, _), own in marks.items() if kind == BROKER_LOG]
+    for host, own in marks.items():
+        if host[0] != NAMESRV_LOG:
+            continue
+        starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
+        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
+
+        def explained(ahead_ms: int, near: list[tuple[int, object]] = ahead) -> int:
+            return len({one for ms, one in near if -EARLY_MS <= ms - ahead_ms <= REGISTERED_MS})
+
+        best = max((0, *sorted({ms for ms, _ in ahead})), key=explained, default=0)
+        if 2 * explained(0) >= len(starts) > 0:
+            offsets[host] = 0
+        elif explained(best) >= LEAST_MATCHES and 2 * explained(best) > len(starts):
+            offsets[host] = USUAL_REGISTERED_MS - best
+    return offsets
+
+
 def _marks(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> dict[Host, dict[str, list[int]]]:
     """By host the moments that others may have written, too, in order.
 
-    A zone that a client's lines are off by is corrected; brokers' marks are epoch times.
+    A zone that lines are off by is corrected; what brokers write of clients are epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
     for file in files:
-        if file.kind in (BROKER_LOG, CLIENT_LOG):
+        if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             own = marks.setdefault((file.kind, file.place), {})
-            shift = counted[file.name].shift_ms if file.kind == CLIENT_LOG else 0
             for name, times in counted[file.name].marks.items():
+                of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
+                shift = 0 if of_epoch else counted[file.name].shift_ms
                 own.setdefault(name, []).extend(ms + shift for ms in times)
     return {host: {n: sorted(ms) for n, ms in own.items()} for host, own in marks.items() if own}
 
@@ -219,16 +250,19 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
     return result
 
 
+_FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
+
+
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off."""
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) <= LEAST_OFFSET_MS:
             continue
-        folder = f"{'brokers' if kind == BROKER_LOG else 'clients'}/{place}"
+        folder = f"{_FOLDERS[kind]}/{place}"
         how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
         read = (
             "It is a whole time zone, and not corrected."
-            if is_zone(behind)
+            if kind != NAMESRV_LOG and is_zone(behind)
             else "Its times are read as corrected."
         )
         yield finding(

@@ -15,6 +15,8 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 STARTS_MS = 5_000
+CLOCKS_MS = 90_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
 """A broker registers before it logs that it is up; both logs have seconds."""
 
 NAME_SERVERS_DIFFER = Rule(
@@ -145,7 +147,7 @@ def broker_flaps(
             gone = down.pop(name)
             span = (gone["event_ms"], row["event_ms"])
             restarted = any(
-                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + STARTS_MS
+                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + CLOCKS_MS
                 for ms in starts.get(name, ())
             )
             if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
