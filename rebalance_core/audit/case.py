@@ -55,6 +55,7 @@ class AuditRun:
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
         returned: brokers that are down by the events and yet go on, and since when they are down.
+        slaves: brokers of which some file tells that they have a slave.
     """
 
     start_ms: int
@@ -70,6 +71,7 @@ class AuditRun:
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)
+    slaves: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

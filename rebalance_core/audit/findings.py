@@ -136,11 +136,11 @@ def run_cluster_rules(
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
-    down = down_brokers(events) if name_servers_tell(coverage, newest) else frozenset[str]()
+    gone = down_brokers(events)
+    down = gone if name_servers_tell(coverage, newest) else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
-    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
@@ -151,25 +151,33 @@ def run_cluster_rules(
         if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
-    signs = {broker: covered.ends(broker) for broker in down}
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
+    signs = {broker: covered.ends(broker) for broker in gone}
     for row in dumps:
-        if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
+        if row["broker_name"] in gone and row["details"]["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
-    run = replace(run, masters=masters, coverage=covered, returned=going_on(events, signs))
+    named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    slaves = frozenset(named | masters.keys())
+    returned = going_on(events, signs)
+    run = replace(run, masters=masters, coverage=covered, returned=returned, slaves=slaves)
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
 
 
-def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
+def missing_of_groups(
+    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, told: bool = True
+) -> list[Row]:
     """Findings for groups of which something is missing that others have.
 
     Args:
         unknown: by reason (`missing_reason`) how many groups, and the first names.
-        compared: groups that were compared; with none the whole kind of dump is missing, which is
-            a finding already.
+        compared: groups that were compared; with none the whole kind of dump is missing, and that
+            is a finding of its own.
+        told: that something of the cluster is missing is a finding already.
     """
+    compared = compared or not told
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
         for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
@@ -369,7 +377,8 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            found = missing_of_groups(_by_reason(missing), compared)
+            told = cluster in self.incomplete
+            found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
         if redact_salt is None:

@@ -277,6 +277,7 @@ PULL_STARTS = Table(
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: nowhere, unknown
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
+        reason? STRING of UNKNOWN: what the collected files lack (LOG_BEGINS, ...); of an audit only
         """,
         status=START_STATUSES,
     ),

@@ -39,6 +39,7 @@ from rebalance_core.process.audit_cases import (
     read_cluster_tables,
 )
 from rebalance_core.process.audited import AuditResult, Row
+from rebalance_core.process.covered_starts import CoveredStarts
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 
@@ -293,9 +294,12 @@ class AuditPass:
         own, grouped = by_group(case_tables(tables)), fan_out(tables)
         place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
         begin = 0
+        covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             for name, rows in ledger_pass(grouped.of(first, end), self.engine, names_coded=True):
+                if name == "pull_starts":
+                    rows = covered(rows)
                 if name in SIMULATED_TABLES:
                     ledger.setdefault(name, []).append(_plain(name, rows))
                 yield name, rows

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.evidence import hedged
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -13,6 +15,8 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 STARTS_MS = 5_000
+CLOCKS_MS = 90_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
 """A broker registers before it logs that it is up; both logs have seconds."""
 
 NAME_SERVERS_DIFFER = Rule(
@@ -117,12 +121,17 @@ def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
             )
 
 
-def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[Finding]:
+def broker_flaps(
+    events: Iterable[Row], facts: Iterable[Row] = (), covered: Coverage | None = None
+) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
+
+    Of one whose log does not have all of that time nobody knows that it was not.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
         facts: of the cluster; BROKER_STARTED counts.
+        covered: of which times the brokers' logs tell; None: of all.
     """
     starts: dict[str, list[int]] = {}
     for row in facts:
@@ -138,20 +147,23 @@ def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[F
             gone = down.pop(name)
             span = (gone["event_ms"], row["event_ms"])
             restarted = any(
-                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + STARTS_MS
+                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + CLOCKS_MS
                 for ms in starts.get(name, ())
             )
             if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
                 flaps.setdefault(name, []).append(span)
     for name, times in sorted(flaps.items()):
         longest = max(up - gone for gone, up in times) / 1000
-        yield Finding(
+        begin, end = times[0][0], times[-1][1]
+        found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
             broker_name=name,
-            first_ms=times[0][0],
-            last_ms=times[-1][1],
+            first_ms=begin,
+            last_ms=end,
         )
+        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
+        yield hedged(found, gap) if gap else found
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
