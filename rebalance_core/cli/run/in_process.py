@@ -6,6 +6,8 @@ a service of `process` or the one of the same name of `spark`, and records what 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
@@ -33,7 +35,7 @@ class Carrier:
     """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
 
     Attributes:
-        name: `PROCESS` or `SPARK`.
+        name: `PROCESS` or `SPARK`, which the packages of services are called, too.
     """
 
     name: ClassVar[str] = PROCESS
@@ -61,6 +63,10 @@ class Carrier:
             with output_errors(folder.location):
                 folder.check_makeable()
         self._check_unlocked(folder)
+
+    def services(self, module: str | None = None) -> ModuleType:
+        """The services of this place for a job, by its module; None: that of its name."""
+        return import_module(f"rebalance_core.{self.name}.{module or self.job}")
 
     def call(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
@@ -129,6 +135,3 @@ class Carrier:
         with output_errors(folder.location):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, dead=dead)
-
-
-# Where a run takes place: in this process, or on Spark.
