@@ -99,6 +99,12 @@ class Carrier:
         """A folder that another run wrote."""
         return folder_here(location)
 
+    def reader(self, folder: Any) -> Any:
+        """Reads the tables that a run wrote, of this place (`output`, `location`)."""
+        from rebalance_core.engine.table_writer import reader_of
+
+        return reader_of(folder)
+
     def input_tables(self, inputs: Mapping[str, str]) -> Any:
         """The input tables.
 
