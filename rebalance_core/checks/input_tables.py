@@ -97,8 +97,9 @@ def data_files(location: Location) -> list[str]:
         StoreFailed: the store does not answer.
         UsageError: the location is not reached without Spark.
     """
-    if not isinstance(location, Place) and is_local(location := fspath(location)):
-        return local_files(location)
+    text = location if isinstance(location, Place) else fspath(location)
+    if isinstance(text, str) and is_local(text):
+        return local_files(text)
     place = place_of(location)
     try:
         found = place.files() or ([place] if place.exists() else [])
@@ -323,7 +324,7 @@ def read_input_tables(
     for table in INPUT_TABLES.values():
         if table.required and table.name not in locations:
             files = () if folder is None else data_files(folder)
-            raise InputRefused(not_found(table, folder and str(folder), files))
+            raise InputRefused(not_found(table, None if folder is None else str(folder), files))
     read = {n: read_table(INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
     return InputTables(
         tables={name: rows for name, (rows, _) in read.items()},

@@ -124,7 +124,10 @@ class Carrier:
         """The inputs, those too that lie in the remote folder that --input names."""
         from rebalance_core.checks.input_tables import tables_at
 
-        return inputs or tables_at(self.options.input, INPUT_TABLES)
+        if inputs:
+            return inputs
+        found = tables_at(self.options.input, INPUT_TABLES)
+        return {name: str(place) for name, place in found.items()}
 
     @contextmanager
     def _reserved(self, folder: OutputFolder, tables: Iterable[str]) -> Iterator[OutputRun]:
