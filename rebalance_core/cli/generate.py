@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.run_record import Origin, Outcome, TableRecord, table_records
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
@@ -34,7 +31,7 @@ def run(options: GenerateOptions) -> JobReport:
         return _dry_run(options, plan)
     with carrier.running(INPUT_TABLES) as output:
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        services = _services(carrier)
+        services = carrier.services()
         written = carrier.call(
             services.generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
@@ -43,16 +40,6 @@ def run(options: GenerateOptions) -> JobReport:
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = _facts(options.output, plan, rows, written.events, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import generate as on_spark
-
-        return on_spark
-    from rebalance_core.process import generate
-
-    return generate
 
 
 def _origin(plan: FleetPlan, outputs: Mapping[str, TableRecord]) -> Origin:

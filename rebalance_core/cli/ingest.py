@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.checks.digest import TableWritten
@@ -37,7 +36,7 @@ def run(options: IngestOptions) -> JobReport:
     with carrier.running(INGESTED_TABLES) as output:
         terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
         written = carrier.call(
-            _services(carrier).ingest_and_write,
+            carrier.services().ingest_and_write,
             collection,
             carrier.output(),
             assumed,
@@ -59,16 +58,6 @@ def run(options: IngestOptions) -> JobReport:
     found = _found(record.files, rows, record.rejected, written.findings)
     facts = terminal.result_facts("ingest", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import ingest as on_spark
-
-        return on_spark
-    from rebalance_core.process import ingest
-
-    return ingest
 
 
 def _origin(carrier: Carrier, collection: Collection, tables: Mapping[str, TableWritten]) -> Origin:

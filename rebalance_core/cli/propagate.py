@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PropagateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
@@ -31,7 +28,7 @@ def run(options: PropagateOptions) -> JobReport:
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
-    services = _services(carrier)
+    services = carrier.services()
     told, limits = _propagation_options(options, settings), bad_row_limits(settings)
     if options.dry_run:
         carrier.check_free()
@@ -65,16 +62,6 @@ def run(options: PropagateOptions) -> JobReport:
     }
     facts = terminal.result_facts("propagate", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import propagate as on_spark
-
-        return on_spark
-    from rebalance_core.process import propagate
-
-    return propagate
 
 
 def _propagation_options(options: PropagateOptions, settings: Settings) -> PropagationOptions:

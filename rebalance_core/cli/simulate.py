@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import settings as of_settings
@@ -11,7 +10,6 @@ from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
@@ -28,7 +26,7 @@ def run(options: SimulateOptions) -> JobReport:
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
     carrier = carrier_of("simulate", options, settings, inputs.values() or [options.input])
-    services = _services(carrier)
+    services = carrier.services("ledger" if carrier.name == SPARK else None)
     if options.dry_run:
         carrier.check_free()
         forecast = carrier.call(
@@ -63,16 +61,6 @@ def run(options: SimulateOptions) -> JobReport:
         options.output, written.facts, written.rejected, rows, record.seconds, carrier.name
     )
     return JobReport(render_summary(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import ledger
-
-        return ledger
-    from rebalance_core.process import simulate
-
-    return simulate
 
 
 def _simulation_options(options: SimulateOptions, settings: Settings) -> SimulationOptions:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.row_checks import Checked, check_tables, complaints
+from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
+from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
 from rebalance_core.checks.row_limits import (
     BadRowLimits,
     Complaint,
@@ -17,7 +18,9 @@ from rebalance_core.checks.row_limits import (
     refuse_bad_rows,
     with_unknown_members,
 )
-from rebalance_core.contracts import AUDITED_TABLES, REJECTED
+from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, REJECTED
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.engine.ledger_pass import LedgerRows
 from rebalance_core.engine.options import (
     LedgerConfig,
@@ -25,15 +28,79 @@ from rebalance_core.engine.options import (
     SimulationOptions,
     engine_options,
 )
-from rebalance_core.engine.table_writer import TableWriters, ledger_written
-from rebalance_core.process.audit_cases import AuditInputs, read_cluster_tables
+from rebalance_core.engine.table_writer import TableWriters, ledger_written, read_written
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.in_process import read_collection
+from rebalance_core.process.audit_cases import (
+    READ_TABLES,
+    Observed,
+    observed,
+    read_cluster_tables,
+    read_observed,
+)
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.process.simulate import row_forecast
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.storage.place import Location
+from rebalance_core.storage.place import Location, Place
 
 Progress = Callable[[int, int], object]
+
+# The tables that an audit reads: the input of a simulation, and what it is compared with.
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """The tables of an audit.
+
+    Attributes:
+        history: the input of its simulation, as read.
+        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
+        rejected: rows of ``rejected`` that came up before; None: of no ingest.
+    """
+
+    history: InputTables
+    seen: Observed
+    rejected: pa.Table | None = None
+
+    def with_propagation(self, folder: Location) -> AuditInputs:
+        """The same, and what `propagate` wrote into a folder."""
+        name = PROPAGATION.name
+        checked = check_table(name, read_written(folder, name))
+        rows = checked.tables[name].select(PROPAGATION.column_names)
+        rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
+        tables = {**self.seen.tables, name: rows}
+        counts = {**self.seen.counts, **checked.counts}
+        return replace(self, seen=Observed(tables, rejected, counts))
+
+
+def read_inputs(folder: Location) -> AuditInputs:
+    """The tables that lie by name in a folder.
+
+    Raises:
+        InputRefused: a table lacks columns, is there twice or is not readable.
+    """
+    return AuditInputs(read_input_tables(folder), read_observed(folder))
+
+
+def read_ingested(folder: Place) -> AuditInputs:
+    """The tables that an ingest of ours wrote into a folder, wherever that is."""
+    return replace(read_inputs(folder), rejected=read_written(folder, REJECTED.name))
+
+
+def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
+    """What an ingest makes of a collection."""
+    ingested = read_collection(collection, assumed).tables
+    tables = {
+        name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
+        for name, table in INGESTED_TABLES.items()
+    }
+    history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
+    return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
+
+
+# The audit.
 
 
 def audit_and_write(
@@ -43,7 +110,6 @@ def audit_and_write(
     config: LedgerConfig | None = None,
     *,
     findings_per_rule: int,
-    more_rejected: pa.Table | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
@@ -59,7 +125,6 @@ def audit_and_write(
         options: of the simulation; its engine, and what it leaves out, do not count.
         config: see `LedgerConfig`.
         findings_per_rule: of each rule the worst findings are written.
-        more_rejected: rows of ``rejected`` that came up before.
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
         progress: told how many groups are judged, of how many.
@@ -85,7 +150,7 @@ def audit_and_write(
         before_writing()
     ready, part = _ready(inputs, checked, options, rule_options), AuditPart()
     with TableWriters(output, tuple(AUDITED_TABLES)) as writers:
-        for known in (inputs.seen.rejected, more_rejected):
+        for known in (inputs.seen.rejected, inputs.rejected):
             if known is not None:
                 _write(writers, part.shown(_bad(known), ready.salt))
         rejected = _write(writers, part.shown(ready.rows(part, progress), ready.salt))

@@ -1,11 +1,9 @@
-"""The tables that an audit reads, and everything on one group in one place: the rows of many
-tables.
-"""
+"""What an audit compares with, and everything on one group in one place: rows of many tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,7 @@ import pyarrow.compute as pc
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import (
-    InputTables,
-    input_tables_of,
-    read_input_tables,
     read_table,
-    stored_input_tables,
-    stored_table,
     tables_at,
 )
 from rebalance_core.checks.packed_rows import PackedTables
@@ -30,24 +23,18 @@ from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,
     FINDING_TABLES,
-    INGESTED_TABLES,
-    INPUT_TABLES,
     OBSERVED_TABLES,
     REJECTED,
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.propagation import PROPAGATION
-from rebalance_core.contracts.table import TECHNICAL, batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
-from rebalance_core.engine.table_writer import read_written
-from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
-from rebalance_core.storage.place import Location, Place
+from rebalance_core.storage.place import Location
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
@@ -66,7 +53,7 @@ class Observed:
     counts: Mapping[str, RowCounts]
 
 
-def read_observed(folder: str) -> Observed:
+def read_observed(folder: Location) -> Observed:
     """The tables that lie by name in the folder, as `read_input_tables` reads its own.
 
     Raises:
@@ -74,15 +61,6 @@ def read_observed(folder: str) -> Observed:
     """
     locations = tables_at(folder, READ_TABLES)
     return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
-
-
-def stored_observed(folder: Place) -> Observed:
-    """The tables that a job wrote into a folder, wherever that is.
-
-    Raises:
-        InputRefused: a table lacks columns, or a file cannot be read.
-    """
-    return observed({n: stored_table(ALL_TABLES[n], folder / n)[0] for n in READ_TABLES})
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:
@@ -229,57 +207,6 @@ def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
     grouped = times.group_by(list(key), use_threads=False)
     made = grouped.aggregate([("first_ms", "min"), ("last_ms", "max")])
     return made.rename_columns([*key, "first_ms", "last_ms"])
-
-
-# The tables that an audit reads: the input of a simulation, and what it is compared with.
-
-
-@dataclass(frozen=True, eq=False)
-class AuditInputs:
-    """The tables of an audit.
-
-    Attributes:
-        history: the input of its simulation, as read.
-        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
-    """
-
-    history: InputTables
-    seen: Observed
-
-    def with_propagation(self, folder: Location) -> AuditInputs:
-        """The same, and what `propagate` wrote into a folder."""
-        name = PROPAGATION.name
-        checked = check_table(name, read_written(folder, name))
-        rows = checked.tables[name].select(PROPAGATION.column_names)
-        rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
-        tables = {**self.seen.tables, name: rows}
-        counts = {**self.seen.counts, **checked.counts}
-        return replace(self, seen=Observed(tables, rejected, counts))
-
-
-def read_inputs(folder: str) -> AuditInputs:
-    """The tables that lie by name in a local folder.
-
-    Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
-    """
-    return AuditInputs(read_input_tables(folder), read_observed(folder))
-
-
-def read_ingested(folder: Place) -> AuditInputs:
-    """The tables that an ingest of ours wrote into a folder, wherever that is."""
-    return AuditInputs(stored_input_tables(folder), stored_observed(folder))
-
-
-def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
-    """What an ingest makes of a collection."""
-    ingested = read_collection(collection, assumed).tables
-    tables = {
-        name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
-        for name, table in INGESTED_TABLES.items()
-    }
-    history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
-    return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
 
 
 # The state in which each topic is at the end, broker by broker.

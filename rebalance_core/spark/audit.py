@@ -47,7 +47,13 @@ from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.ledger import rejected_rows, row_forecast
-from rebalance_core.spark.read_tables import InputTables, observed, read_observed, stored_observed
+from rebalance_core.spark.read_tables import (
+    READ_TABLES,
+    InputTables,
+    observed,
+    read_observed,
+    stored_tables,
+)
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import Source, read_written, source_of, task_count
 from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
@@ -63,10 +69,12 @@ class AuditInputs:
     Attributes:
         history: the input of its simulation.
         seen: by name the observed tables, ingest's findings and ``propagation`` that are there.
+        rejected: rows of ``rejected`` that came up before; None: of no ingest.
     """
 
     history: InputTables
     seen: Mapping[str, Source]
+    rejected: DataFrame | None = None
 
     def sources(self) -> dict[str, Source]:
         """All of them by name."""
@@ -89,10 +97,11 @@ def read_inputs(session: SparkSession, folder: str) -> AuditInputs:
 
 def read_ingested(session: SparkSession, folder: str) -> AuditInputs:
     """The tables that an ingest of ours wrote into a folder."""
-    store = object_store(folder)
+    rejected, store = read_written(session, folder, REJECTED.name), object_store(folder)
     if store is None:
-        return read_inputs(session, folder)
-    return AuditInputs(InputTables.read_stored(session, store), stored_observed(session, store))
+        return replace(read_inputs(session, folder), rejected=rejected)
+    seen = stored_tables(session, store, READ_TABLES)
+    return AuditInputs(InputTables.read_stored(session, store), seen, rejected)
 
 
 def unwritten_inputs(
@@ -255,7 +264,6 @@ def audit_and_write(
     config: LedgerConfig | None = None,
     *,
     findings_per_rule: int,
-    more_rejected: DataFrame | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     **rule_options: Any,
@@ -272,7 +280,6 @@ def audit_and_write(
         options: Of the simulation; its engine, and what it leaves out, do not count.
         config: See `LedgerConfig`.
         findings_per_rule: Of each rule the worst findings are written.
-        more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
         rule_options: Those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
@@ -297,7 +304,7 @@ def audit_and_write(
             before_writing()
         routed = routed_audit(session, checked, counted, options, rule_options)
         with task_tables(session, output, tuple(AUDITED_TABLES)) as tables:
-            rows = routed.rows(more_rejected)
+            rows = routed.rows(inputs.rejected)
             part = _merged(tables.make(rows, routed.work, tuple(LEDGER_TABLES)))
             unknown = with_unknown_members(counts, part.facts.rejected[UNKNOWN_MEMBER])
             rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)

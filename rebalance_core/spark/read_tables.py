@@ -53,13 +53,12 @@ from rebalance_core.spark.sources import (
     Read,
     Source,
     cores_of,
-    read_numbered,
     rows_of,
     source_of,
 )
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Location, Place
 
-# Files under a path that driver and executors share: the tasks read them themselves.
+# Files that driver and executors reach alike: the tasks read them themselves.
 #
 # The JVM would decode every column and hand the rows to Python one by one, which costs more than
 # to check them.
@@ -68,14 +67,16 @@ _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
 
 
-def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence[str]) -> Source:
+def parquet_source(
+    spark: SparkSession, table: Table, path: str, files: Sequence[Location]
+) -> Source:
     """The rows of Parquet files.
 
     Args:
-        spark: A session with a context.
+        spark: Any session.
         table: The contract.
         path: What the table is called.
-        files: Local paths, one at least.
+        files: One at least; driver and tasks reach them by the same places.
 
     Raises:
         InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
@@ -94,6 +95,14 @@ def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence
 
     numbers = spark.range(0, len(shares), 1, len(shares))
     return Source(table, numbers, read, unknown_names(table, stored.names, TECHNICAL))
+
+
+def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> dict[str, Source]:
+    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    return {
+        name: parquet_source(spark, ALL_TABLES[name], str(place), place.files())
+        for name, place in ((name, folder / name) for name in names)
+    }
 
 
 def _shares(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
@@ -297,14 +306,10 @@ class InputTables:
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
         """The tables that a job of ours wrote into a folder of an object store; lazy."""
-        frames = {name: read_numbered(spark, folder, name) for name in INPUT_TABLES}
-        return cls(
-            frames["cluster_events"],
-            frames["consumer_groups"],
-            frames["queue_offsets"],
-            frames["committed_offsets"],
-            paths={name: str(folder / name) for name in frames},
-        )
+        read = stored_tables(spark, folder, INPUT_TABLES)
+        frames = {name: source.conformed for name, source in read.items()}
+        paths = {name: str(folder / name) for name in frames}
+        return cls(**frames, paths=paths, read_from=read)
 
     def tables(self) -> dict[str, DataFrame]:
         """The frames that are there, by table name."""
@@ -440,11 +445,6 @@ def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
     """
     locations = tables_in(spark, folder, READ_TABLES)
     return {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
-
-
-def stored_observed(spark: SparkSession, folder: Place) -> dict[str, Source]:
-    """The tables that a job of ours wrote into a folder of an object store; lazy."""
-    return observed({name: read_numbered(spark, folder, name) for name in READ_TABLES})
 
 
 def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:

@@ -9,9 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession, types
 from pyspark.sql import functions as sf
 
@@ -286,7 +284,7 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
     if place is None:
         location = f"{folder.rstrip('/')}/{table}"
         return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
-    return _stored(session, place / table, table, numbered=False)
+    return _stored(session, place / table, table)
 
 
 def event_span(session: SparkSession, folder: str) -> tuple[int | None, int | None]:
@@ -312,28 +310,13 @@ def reader_of(session: SparkSession, folder: str) -> ReadWritten:
     return read
 
 
-def read_numbered(session: SparkSession, folder: Place, table: str) -> DataFrame:
-    """The table in a folder of an object store, each row with where it stands in `SOURCE`."""
-    return _stored(session, folder / table, table, numbered=True)
-
-
-def _stored(session: SparkSession, place: Place, name: str, *, numbered: bool) -> DataFrame:
+def _stored(session: SparkSession, place: Place, name: str) -> DataFrame:
     schema = ALL_TABLES[name].arrow_schema()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in batch["file"].to_pylist():
-                rows = batches_of_file(place / file, schema)
-                yield from _numbered(file, rows) if numbered else rows
+                yield from batches_of_file(place / file, schema)
 
     files = session.createDataFrame([(file.name,) for file in place.files()], "file STRING")
-    ddl = ALL_TABLES[name].plain_ddl
-    return files.mapInArrow(read, f"{ddl}, {SOURCE} STRING" if numbered else ddl)
-
-
-def _numbered(file: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    before = 0
-    for batch in batches:
-        numbers = pa.array(np.arange(before + 1, before + len(batch) + 1)).cast(pa.string())
-        yield batch.append_column(SOURCE, pc.binary_join_element_wise(file, numbers, ":"))
-        before += len(batch)
+    return files.mapInArrow(read, ALL_TABLES[name].plain_ddl)

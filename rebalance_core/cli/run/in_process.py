@@ -6,6 +6,8 @@ a service of `process` or the one of the same name of `spark`, and records what 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
@@ -33,7 +35,7 @@ class Carrier:
     """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
 
     Attributes:
-        name: `PROCESS` or `SPARK`.
+        name: `PROCESS` or `SPARK`, which the packages of services are called, too.
     """
 
     name: ClassVar[str] = PROCESS
@@ -61,6 +63,10 @@ class Carrier:
             with output_errors(folder.location):
                 folder.check_makeable()
         self._check_unlocked(folder)
+
+    def services(self, module: str | None = None) -> ModuleType:
+        """The services of this place for a job, by its module; None: that of its name."""
+        return import_module(f"rebalance_core.{self.name}.{module or self.job}")
 
     def call(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
@@ -93,6 +99,12 @@ class Carrier:
         """A folder that another run wrote."""
         return folder_here(location)
 
+    def reader(self, folder: Any) -> Any:
+        """Reads the tables that a run wrote, of this place (`output`, `location`)."""
+        from rebalance_core.engine.table_writer import reader_of
+
+        return reader_of(folder)
+
     def input_tables(self, inputs: Mapping[str, str]) -> Any:
         """The input tables.
 
@@ -112,7 +124,10 @@ class Carrier:
         """The inputs, those too that lie in the remote folder that --input names."""
         from rebalance_core.checks.input_tables import tables_at
 
-        return inputs or tables_at(self.options.input, INPUT_TABLES)
+        if inputs:
+            return inputs
+        found = tables_at(self.options.input, INPUT_TABLES)
+        return {name: str(place) for name, place in found.items()}
 
     @contextmanager
     def _reserved(self, folder: OutputFolder, tables: Iterable[str]) -> Iterator[OutputRun]:
@@ -129,6 +144,3 @@ class Carrier:
         with output_errors(folder.location):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, dead=dead)
-
-
-# Where a run takes place: in this process, or on Spark.

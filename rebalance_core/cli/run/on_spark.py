@@ -13,11 +13,13 @@ from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spar
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import Progress, warn
+from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopFolder
 from rebalance_core.spark.older_sparks import context_of
+from rebalance_core.spark.sources import reader_of
 from rebalance_core.storage.place import is_here
 
 LOOK_SECONDS = 5.0
@@ -85,6 +87,10 @@ class OnSpark(Carrier):
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote, or this one writes."""
         return folder_here(location) if is_here(location) else HadoopFolder(location, self.session)
+
+    def reader(self, folder: str) -> ReadWritten:
+        """Reads the tables that a run wrote, on the driver."""
+        return reader_of(self.session, folder)
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
         """The input tables, lazy. Local ones were found by name; a remote folder is listed."""
