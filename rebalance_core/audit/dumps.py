@@ -10,6 +10,7 @@ from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topic
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
+from rebalance_core.model.group_settings import NODE
 from rebalance_core.model.queue import (
     POP_RETRY_MARKS,
     MessageQueue,
@@ -19,7 +20,6 @@ from rebalance_core.model.queue import (
 )
 from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
-from rebalance_core.protocol.languages import NODE
 from rebalance_core.protocol.members import ALI_ONS, GO, library_of
 
 # Which brokers have the group's configuration at the end.

@@ -16,7 +16,14 @@ from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import JAVA, LANGUAGES, parse_request_mode
+from rebalance_core.model.group_settings import (
+    INTERVALS,
+    JAVA,
+    LANGUAGES,
+    LONGEST_INTERVAL_MS,
+    SHORTEST_INTERVAL_MS,
+    parse_request_mode,
+)
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.languages import parse_language, parse_release
 from rebalance_core.strategies import parse_strategy
@@ -42,6 +49,7 @@ ISSUE_CODES = {
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
     "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
     "BAD_LATENCY": "a latency is negative",
+    "BAD_INTERVAL": "a client's interval is 0 or no number of milliseconds that makes sense",
     "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
     "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
     "UNKNOWN_BROKER": "no event of the cluster names the broker (found by `producers`)",
@@ -52,7 +60,9 @@ ISSUE_CODES = {
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 
-_BROKER_NEEDED = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG)
+_BROKER_NEEDED = (
+    *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
+)  # fmt: skip
 _TOPIC_NEEDED = (
     events.SUBSCRIBE,
     events.UNSUBSCRIBE,
@@ -65,7 +75,7 @@ NEEDED = {
     "topic": _TOPIC_NEEDED,
     "broker_name": _BROKER_NEEDED,
     "read_queue_nums": (events.TOPIC_CONFIG,),
-    "detail": (events.REQUEST_MODE,),
+    "detail": (events.REQUEST_MODE, events.NOTICES),
 }
 """Columns of cluster_events that some event types need."""
 
@@ -76,6 +86,7 @@ DETAILS = {
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
     events.MASTER_DOWN: events.MASTER_MODES,
+    events.NOTICES: events.NOTICE_MODES,
 }
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
@@ -231,10 +242,24 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
             wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))
             valid = "; valid: -1 (off), 1 and more"
             yield _found(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
+        if name in INTERVALS:
+            yield from _bad_intervals(rows, name)
     if "min_offset" in table.column_names:
         wrong = pc.greater(rows.column("min_offset"), rows.column("max_offset"))
         parts = ("min_offset ", "$min_offset", " is above max_offset ", "$max_offset")
         yield _found(rows, wrong, "BAD_OFFSET", *parts)
+
+
+def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Found]:
+    value = rows.column(name)
+    valid = f"; valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
+    short = pc.and_(pc.greater(value, 0), pc.less(value, SHORTEST_INTERVAL_MS))
+    for wrong, why in (
+        (pc.less_equal(value, 0), ""),
+        (short, ", in seconds?"),
+        (pc.greater(value, LONGEST_INTERVAL_MS), ", in microseconds?"),
+    ):
+        yield _found(rows, wrong, "BAD_INTERVAL", f"{name} is ", f"${name}", why + valid)
 
 
 def _bad_events(rows: pa.RecordBatch) -> Iterator[Found]:

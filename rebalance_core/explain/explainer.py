@@ -57,7 +57,9 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
         assert view is not None
-        refuse_unknown([*view.members, *(() if before is None else before.members)], queue, view)
+        told = queue in view.holders or queue.topic in view.shared
+        members = [*view.members, *(() if before is None else before.members)]
+        refuse_unknown(members, queue, () if told else view.members)
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:

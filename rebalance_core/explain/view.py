@@ -160,19 +160,21 @@ def subscribes(member: Row, topic: str) -> bool:
     return topic in (member["subscriptions"] or ())
 
 
-def refuse_unknown(members: Iterable[Row], queue: MessageQueue, view: View) -> None:
+def refuse_unknown(members: Iterable[Row], queue: MessageQueue, may_own: Iterable[Row]) -> None:
     """Raises `UsageError` where it is not known who owns a queue of an epoch.
 
-    What one of these members subscribes is not known, or no row tells of the queue and a member
-    may have it of whose client nobody knows which queues it takes.
+    Args:
+        members: of the epoch and the one before; what one of them subscribes may not be known.
+        queue: the queue.
+        may_own: members of the epoch if no row tells of the queue: it may be known of one's client
+            that nobody knows which queues it takes. Nothing if a row does.
     """
-    members = list(members)
     foreign = sorted(
         f"{row['client_id']} ({row['language']})"
-        for row in view.members
+        for row in may_own
         if not profile_of(row.get("language")).share_known and subscribes(row, queue.topic)
     )
-    if foreign and queue not in view.holders and queue.topic not in view.shared:
+    if foreign:
         raise UsageError(
             f"nobody knows which queues {', '.join(foreign[:3])} takes: its client divides by an "
             "order that is its host's, so this queue may be its own or nobody's"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -135,7 +135,7 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
         starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
         ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
 
-        def explained(ahead_ms: int, near: list[tuple[int, object]] = ahead) -> int:
+        def explained(ahead_ms: int, near: Sequence[tuple[int, object]] = ahead) -> int:
             return len({one for ms, one in near if -EARLY_MS <= ms - ahead_ms <= REGISTERED_MS})
 
         best = max((0, *sorted({ms for ms, _ in ahead})), key=explained, default=0)

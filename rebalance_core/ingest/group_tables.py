@@ -38,6 +38,7 @@ from rebalance_core.ingest.group_strategies import (
     group_strategies,
 )
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
+from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
 from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
@@ -179,6 +180,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)
     findings += _not_modelled(group, stated)
+    clients = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
+    intervals, more = own_intervals(group, evidence, clients, context)
+    findings += more
     _complete_joins(
         events,
         strategy=strategies.members,
@@ -186,6 +190,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         rebalance_mode=modes,
         language=languages,
     )
+    _complete_joins([*events, *timeline.at_one_broker], **intervals)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     for number, row in enumerate(timeline.at_one_broker, len(events)):
         row[ORDER] = number
@@ -196,8 +201,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] += changes
-        there = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
-        members = MemberSettings(strategies, versions, modes, frozenset(there), bool(changes))
+        members = MemberSettings(strategies, versions, modes, frozenset(clients), bool(changes))
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
@@ -305,7 +309,7 @@ def client_releases(pieces: Iterable[Evidence], languages: Mapping[str, str]) ->
     return releases
 
 
-def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
+def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str | int]) -> None:
     """What any file shows of each member: columns of its join by client id."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:

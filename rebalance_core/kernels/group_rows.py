@@ -19,6 +19,7 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
+    INTERVALS,
     JAVA,
     LITE_PULL,
     PROXY_REBALANCE,
@@ -28,7 +29,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.languages import member_profile, own_strategy, rules_version
-from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.members import PASS_MS, asks_broker
 from rebalance_core.protocol.start_offset import (
     EXACT_LOWER_BOUND,
     OVERFLOW_ALWAYS_TO_MAX,
@@ -81,6 +82,7 @@ REASONS = {
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
     "LANGUAGE": "a member of another language, and what it does otherwise than Java's: it lets go "
     "of a topic without a readable queue, keeps order locks, or sorts in another order",
+    "OWN_INTERVALS": "a member whose timers have other intervals than its group's",
 }
 """Code and meaning."""
 (
@@ -98,6 +100,7 @@ REASONS = {
     SUBSCRIPTION_UNKNOWN,
     BLANK_CLIENT_ID,
     LANGUAGE,
+    OWN_INTERVALS,
 ) = range(len(REASONS))
 
 
@@ -276,6 +279,9 @@ class Groups:
     exact_search: Bools
     overflow_to_max: Bools
     """What the broker's version makes of a timestamp search and of an offset past the end."""
+    intervals: Ints
+    """(groups, `INTERVALS`), ms."""
+    notified: Bools
     kind: Ints
     """Index into `KINDS`, `EVERYONE` or `NO_KIND`."""
     allocation: Ints
@@ -286,6 +292,12 @@ class Groups:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @property
+    def route_ms(self) -> Ints:
+        """The window of a change of routes."""
+        wait, least, poll, *_ = self.intervals.T
+        return poll + wait + least + PASS_MS
 
     def take(self, order: Ints) -> Groups:
         """The groups in another order."""
@@ -398,6 +410,8 @@ def read_groups(
         empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
         exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
+        intervals=np.stack([given.ints(n, null=getattr(DEFAULTS, n)) for n in INTERVALS], axis=1),
+        notified=given.bools("notified", null=DEFAULTS.notified),
         kind=np.zeros(count, np.int64),
         allocation=np.full(count, -1, np.int64),
         reason=np.full(count, REGULAR, np.int64),
@@ -467,18 +481,22 @@ def divided(
         for name in (EVENTS, GROUPS)
     )
     unstated = unstated & of_group[group]
+    said = np.stack([tables[EVENTS].ints(name)[joins] for name in INTERVALS], axis=1)
+    own_timers = ((said >= 0) & (said != groups.intervals[of])).any(axis=1)
     reason = np.select(
         [
             refused | unknown,
             strategies_of > MOST_STRATEGIES,
             segments.sums(reads_all & behind_proxy, bounds) > 0,
             segments.sums(unstated[joins], bounds) > 0,
+            segments.sums(own_timers, bounds) > 0,
         ],
         [
             NO_KERNEL,
             MANY_STRATEGIES,
             BROADCASTING_PROXY,
             SUBSCRIPTION_UNKNOWN,
+            OWN_INTERVALS,
         ],
         REGULAR,
     )

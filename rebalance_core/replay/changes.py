@@ -70,7 +70,8 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
             changes.append(
                 OwnerChange(
                     queue, ADD, client_id, _only(dropping), _add_kind(epoch, queue, was),
-                    epoch.from_ms, _latest_ms(epoch, queue) + (ORDER_LOCK_MS if ordered else 0),
+                    epoch.from_ms,
+                    _latest_ms(epoch, queue, client_id) + (ORDER_LOCK_MS if ordered else 0),
                 )
             )  # fmt: skip
         for client_id in sorted(dropping, key=java_string_key):
@@ -79,14 +80,16 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
             changes.append(
                 OwnerChange(
                     queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
-                    epoch.from_ms, epoch.from_ms if departed else _latest_ms(epoch, queue),
+                    epoch.from_ms,
+                    epoch.from_ms if departed else _latest_ms(epoch, queue, client_id),
                 )
             )  # fmt: skip
     return changes
 
 
-def _latest_ms(epoch: Epoch, queue: MessageQueue) -> int:
-    return epoch.retry_latest_ms if is_retry_topic(queue.topic) else epoch.latest_ms
+def _latest_ms(epoch: Epoch, queue: MessageQueue, client_id: str) -> int:
+    everyone = epoch.latest_ms, epoch.retry_latest_ms
+    return epoch.latest_of.get(client_id, everyone)[is_retry_topic(queue.topic)]
 
 
 def _only(clients: list[str]) -> str | None:

@@ -46,12 +46,13 @@ def happened() -> list[Row]:
 
 def quiet_moments() -> list[int]:
     """Just before each change, and the end, where the one before has surely reached everybody."""
-    return [
-        begins - BEFORE_MS
-        for event, following in pairwise(happened())
-        for begins in [following.get("spawn_t", following["t"])]
-        if begins - BEFORE_MS >= event["t"] + REST_MS.get(event["event"], JOIN_REST_MS)
-    ]
+    moments = []
+    for event, following in pairwise(happened()):
+        begins = int(following.get("spawn_t") or following["t"])
+        rest_ms = event["t"] + REST_MS.get(event["event"], JOIN_REST_MS)
+        if begins - BEFORE_MS >= rest_ms:
+            moments.append(begins - BEFORE_MS)
+    return moments
 
 
 @cache

@@ -16,7 +16,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import configs, said_steadily
 from rebalance_core.audit.orphans import subscribers
-from rebalance_core.clockwork.loop.world import MIN_INTERVAL
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INFO, WARNING

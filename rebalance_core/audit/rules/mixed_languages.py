@@ -8,10 +8,9 @@ from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, 
 from rebalance_core.audit.dumps import languages, listed_members, subscribed_topics
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, NODE
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.languages import NODE
 from rebalance_core.protocol.members import ALI_ONS
 from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
-from rebalance_core.clockwork.loop.world import MIN_INTERVAL
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.verdicts import INFO
 from rebalance_core.model.versions import parse_version

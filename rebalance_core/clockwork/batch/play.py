@@ -28,9 +28,16 @@ from rebalance_core.clockwork.ownership_log import (
     ownership_log,
     stretches_of,
 )
-from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH, GroupSettings
+from rebalance_core.model.events import BATCHED
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_STRATEGIES,
+    DEFAULT_INTERVALS,
+    PUSH,
+    GroupSettings,
+)
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.replay.shared_topics import Member
 
@@ -134,6 +141,10 @@ STOPPED = "STOPPED"
 """Somebody knows when processes stood still."""
 
 
+NOTICES_BATCHED = "NOTICES_BATCHED"
+"""A broker gathers its notices (realTimeNotifyConsumerChange=false)."""
+
+
 def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
@@ -149,6 +160,8 @@ def reason_of(script: Script) -> str:
         return EDITED_MEMBER
     if any(_has_a_broker_divide(member, script.settings) for each in members for member in each):
         return BROKER_DIVIDES
+    if any(switch.mode == BATCHED for switch in script.notices):
+        return NOTICES_BATCHED
     if any(member.suspended for each in members for member in each):
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
@@ -158,11 +171,20 @@ def reason_of(script: Script) -> str:
         return BROADCASTING_OUTAGE
     if script.known is not None and script.known.stops:
         return STOPPED
-    if len({life.broker for life in script.broker_lives if life.host_lost}) > MOST_LOST:
+    lost = {life.broker for life in script.broker_lives if life.host_lost}
+    if len(lost) > (MOST_LOST if all(map(_ticks_as_usual, lives)) else 0):
         return HOSTS_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG
     return REGULAR
+
+
+def _ticks_as_usual(life: Life) -> bool:
+    """Its polls and heartbeats are those that `MOST_LOST` counts on."""
+    usual, its = DEFAULT_INTERVALS, life.intervals
+    return (its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms) == (
+        usual.poll_name_server_interval_ms, usual.heartbeat_broker_interval_ms
+    )  # fmt: skip
 
 
 def takes_locks(script: Script) -> bool:

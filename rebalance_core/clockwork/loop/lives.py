@@ -26,17 +26,14 @@ from rebalance_core.clockwork.loop.world import (
     LoopBroker,
     PassClock,
     World,
-    min_interval_us,
     passes_while_suspended,
     schedule_pass,
     wake,
 )
-from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.versions import parse_version
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -141,7 +138,6 @@ def _schedule_lists(world: World, life: Life) -> None:
 def come(world: World, life: Life) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = life.states[0][1], life.index
-    version = parse_version(member.rules_version)
     client = Client(
         life,
         member,
@@ -158,8 +154,9 @@ def come(world: World, life: Life) -> Client:
         ),
         PassClock(
             world.future.first_pass_end[index],
-            min_interval_us(version),
+            world.future.min_interval[index],
             world.future.pass_length[index],
+            world.future.wait[index],
         ),
     )
     only = life.only_broker
@@ -223,7 +220,8 @@ def _change(world: World, life: Life, number: int) -> None:
 def _resume(world: World, client: Client, number: int) -> None:
     """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
     if not passes_while_suspended(client):
-        since = below(world.draw(client.life.entity, Timer.PASS_PHASE, number), SECOND_US)
+        draw = world.draw(client.life.entity, Timer.PASS_PHASE, number)
+        since = below(draw, client.clock.min_interval_us)
         client.clock.spin(world.now_us - since)
     if client.in_pass or world.idle:
         schedule_pass(world, client)

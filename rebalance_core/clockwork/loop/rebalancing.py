@@ -42,7 +42,6 @@ from rebalance_core.clockwork.loop.order_locks import (
     release_after_pass,
 )
 from rebalance_core.clockwork.loop.world import (
-    MIN_INTERVAL,
     RESUMED,
     Client,
     Kind,
@@ -54,6 +53,7 @@ from rebalance_core.clockwork.loop.world import (
 )
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue, java_string_key
 

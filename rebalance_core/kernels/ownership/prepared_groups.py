@@ -327,7 +327,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     losers = lock_losers(events, groups)
     turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
-    epochs = build_epochs(events, turns, live, creations, len(groups))
+    epochs = build_epochs(events, turns, live, creations, groups.route_ms)
     runs, unclear = find_runs(events, membership, epochs)
     read = joined_periods(subscribed, retry.since_created(retry.varying))
 
@@ -346,7 +346,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
-        epochs = build_epochs(events, turns, live, creations, len(groups))
+        epochs = build_epochs(events, turns, live, creations, groups.route_ms)
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
