@@ -53,7 +53,7 @@ from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
 from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
-from rebalance_core.model.events import BROKER_EVENTS
+from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
     ERROR,
@@ -127,12 +127,14 @@ def run_cluster_rules(
     Args:
         facts: observed facts of `collection.CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
+            cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
         coverage: what the files can tell of.
     """
-    facts, given = list(facts), list(broker_events)
+    facts, told = list(facts), list(broker_events)
+    given = [row for row in told if row["event_type"] != NOTICES]
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
@@ -159,11 +161,23 @@ def run_cluster_rules(
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())
     returned = going_on(events, signs)
-    run = replace(run, masters=masters, coverage=covered, returned=returned, slaves=slaves)
+    run = replace(
+        run, masters=masters, coverage=covered, returned=returned, slaves=slaves,
+        notices=_notices(told),
+    )  # fmt: skip
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
+
+
+def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """By broker how it told members of changes, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
+        if row["event_type"] == NOTICES:
+            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"])
+    return found
 
 
 def missing_of_groups(
@@ -301,7 +315,7 @@ class ClusterRows:
     Attributes:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
         dumps: the newest dump by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
         coverage: what its files can tell of.
     """
 

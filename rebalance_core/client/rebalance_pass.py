@@ -9,6 +9,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS, REBALANCE_LATER_MS, UNLOCK_DELAY_MS
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.protocol.start_offset import compute_pull_from_where_no_exception
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 # What one client sees when a pass begins, and what the pass did.
 
@@ -299,8 +300,10 @@ def _clustering(
     mq_all = sort_queues(queues)
     try:
         share = process.strategy.allocate(process.client_id, mq_all, sort_client_ids(members))
-    except AllocationError:
-        return False
+    except AllocationError as error:
+        if not (process.lets_go and error.java_class == EMPTY_ARGUMENT):
+            return False
+        share = []
     assigned = frozenset(share)
     if _update_table(process, brokers, topic, assigned, record):
         _message_queue_changed(process, topic, len(mq_all), assigned, record)

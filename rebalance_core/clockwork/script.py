@@ -133,6 +133,11 @@ class Life:
     ending: Ending | None = None
     intervals: Intervals = DEFAULT_INTERVALS
 
+    @property
+    def is_notified(self) -> bool:
+        """False for a client that takes no notice of what brokers tell it."""
+        return self.states[0][1].profile.notified
+
 
 @dataclass(frozen=True, slots=True)
 class RouteVersion:

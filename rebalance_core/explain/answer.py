@@ -421,6 +421,9 @@ class Event:
     distinct_members: int
     latest_ms: int | None
     """By when all its changes of queues have happened; None: it changed none."""
+    untold_ms: int | None = None
+    """Members are not told of it at once, and see it within so long; None: they are, or what the
+    ledger has does not show it."""
 
 
 @dataclass(frozen=True, slots=True)

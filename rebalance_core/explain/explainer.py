@@ -18,8 +18,10 @@ from rebalance_core.explain.answer import (
 )
 from rebalance_core.explain.settlement import Settlement, Settlements
 from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import JAVA
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.members import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "ordered")
@@ -190,7 +192,8 @@ class Explainer:
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
     def _event(self, row: Row) -> Event:
-        latest = [diff["latest_ms"] for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
+        own = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
+        latest = [diff["latest_ms"] for diff in own]
         return Event(
             row["epoch"],
             row["from_ms"],
@@ -201,7 +204,24 @@ class Explainer:
             row["members"],
             row["distinct_members"],
             max(latest, default=None),
+            self._untold_ms(row, own),
         )
+
+    def _untold_ms(self, row: Row, diffs: list[Row]) -> int | None:
+        """The window of an epoch whose members should have been told and were not.
+
+        Only where no earlier window is open, and nobody was lost: that may be an expiry.
+        """
+        before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
+        told = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
+        if not (row["causes"] and told) or any(e["transient"] for e in before):
+            return None
+        longest = max(
+            (diff["latest_ms"] - diff["change_ms"] for diff in diffs
+             if diff["action"] == "DROP" and not is_retry_topic(diff["topic"])),
+            default=0,
+        )  # fmt: skip
+        return longest if longest > NOTIFIED_MS else None
 
     def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> Lists:
         settled = self._settlements.of(view.epoch, queue.topic)

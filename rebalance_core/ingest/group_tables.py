@@ -184,13 +184,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     intervals, more = own_intervals(group, evidence, clients, context)
     findings += more
     _complete_joins(
-        events,
-        strategy=strategies.members,
-        version=versions | releases,
-        rebalance_mode=modes,
-        language=languages,
+        events, strategy=strategies.members, version=versions | releases, rebalance_mode=modes
     )
-    _complete_joins([*events, *timeline.at_one_broker], **intervals)
+    _complete_joins([*events, *timeline.at_one_broker], language=languages, **intervals)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     for number, row in enumerate(timeline.at_one_broker, len(events)):
         row[ORDER] = number

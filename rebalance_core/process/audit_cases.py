@@ -150,7 +150,7 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
-            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
+            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES)
             return _tables(
                 spans=_range(times.rename_columns(_SCHEMAS["spans"].names), ("cluster",)),
                 broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),

@@ -15,6 +15,7 @@ from functools import cache
 
 from rebalance_core.model import times
 from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import (
     CPP,
     DOTNET,
@@ -26,6 +27,8 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
     PYTHON,
     RUST,
+    GroupSettings,
+    Intervals,
 )
 from rebalance_core.protocol.start_offset import LAST_OFFSET
 from rebalance_core.strategies import parse_strategy
@@ -240,6 +243,37 @@ def member_profile(language: str | None, version: str, rebalance_mode: str) -> C
     'JAVA'
     """
     return JAVA_PROFILE if rebalance_mode == PROXY_REBALANCE else profile_of(language, version)
+
+
+def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
+    """Intervals of the timers of the client that a CONSUMER_JOIN is about.
+
+    The group's settings of passes are Java's; a client of another language has its own.
+    """
+    its = settings.intervals_of(join)
+    profile = _profile_at(settings, join)
+    if profile is JAVA_PROFILE or join.wait_interval_ms is not None:
+        return its
+    return replace(its, wait_interval_ms=profile.pass_ms)
+
+
+def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
+    """The intervals by which windows are bounded: `client_intervals`, or longer.
+
+    A client that no notice wakes acts on what others are told of with its next pass.
+    """
+    its = client_intervals(settings, join)
+    profile = _profile_at(settings, join)
+    if profile is JAVA_PROFILE:
+        return its
+    if not profile.notified:
+        return replace(its, wait_interval_ms=0, min_interval_ms=its.wait_interval_ms)
+    return replace(its, wait_interval_ms=max(its.wait_interval_ms, times.REBALANCE_WAIT_MS))
+
+
+def _profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
+    version = join.version or settings.client_version
+    return member_profile(join.language, version, join.rebalance_mode or settings.rebalance_mode)
 
 
 OTHER_RULES = "4.9"

@@ -149,8 +149,11 @@ class KeptLocks:
         ]
         for change in changes:
             if change.action == ADD:
-                taken_ms = epoch.from_ms if change.kind == INITIAL else change.latest_ms
-                self._taken_ms[change.queue, change.client_id] = taken_ms
+                free = change.kind == NEW  # nobody has its lock
+                taken_ms = change.latest_ms - (ORDER_LOCK_MS if free else 0)
+                self._taken_ms[change.queue, change.client_id] = (
+                    epoch.from_ms if change.kind == INITIAL else taken_ms
+                )
         return found
 
     def _is_kept(

@@ -59,7 +59,7 @@ class Instant:
 
     @property
     def all_known(self) -> bool:
-        """True if it is known what each member subscribes, and in which order it divides."""
+        """True if it is known what each member subscribes, and by which order it divides."""
         return all(map(share_known, self.members))
 
     @property

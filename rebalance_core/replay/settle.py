@@ -20,10 +20,9 @@ from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 CONFIG_STRATEGY = "CONFIG"
-EMPTY_ARGUMENT = "IllegalArgumentException"
-"""What Java's strategies throw for an empty id or list."""
 
 Holdings: TypeAlias = Mapping[ProcessKey, frozenset[MessageQueue]]
 StrategyKey: TypeAlias = tuple[str, str]

@@ -71,6 +71,7 @@ RULES: tuple[Rule, ...] = (
     rebalance_storm.RULE,
     restless_passes.RULE,
     notices_off.RULE,
+    notices_off.RARE,
     member_lists.DIFFER,
     member_lists.NOT_LISTED,
     member_lists.NO_LIST,

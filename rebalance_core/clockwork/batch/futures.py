@@ -130,6 +130,11 @@ class Futures:
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property
+    def deaf(self) -> NDArray[np.bool_]:
+        """By life: no notice wakes it."""
+        return np.array([not life.is_notified for life in self.script.lives], bool)
+
+    @cached_property
     def traits(self) -> tuple[Trait, ...]:
         """By life."""
         its = self.script.settings

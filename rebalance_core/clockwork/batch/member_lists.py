@@ -321,6 +321,7 @@ class WakeUps:
         tick = operation_id(entity, name, place.number, operation)
         words = self.futures.words[self.lives]
         delays = NOTICE.many(draws_of(words, Timer.NOTICE, tick))
+        delays = np.where(self.futures.deaf[self.lives][:, None], NEVER, delays)
         lost = round(self.futures.options.lost_notices * (1 << DRAW_BITS))
         if lost:
             lost_here = draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)

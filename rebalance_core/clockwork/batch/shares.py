@@ -13,7 +13,9 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 NO_QUEUE = 0
 """The number of the empty set."""
@@ -233,8 +235,9 @@ class Shares:
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, self._queues[version], members)
                 shares = {client_id: self._number(share)}
-        except AllocationError:
-            self.table[row, life] = REFUSED
+        except AllocationError as error:
+            lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
+            self.table[row, life] = 0 if lets_go else REFUSED
             return
         known = self._alike[key]
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]

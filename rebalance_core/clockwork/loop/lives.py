@@ -34,6 +34,7 @@ from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -151,6 +152,7 @@ def come(world: World, life: Life) -> Client:
                 consume_from_where=DEFAULT.consume_from_where,
             ),
             parse_strategy(member.strategy, version=member.rules_version),
+            lets_go=member.profile.no_queue == DROP,
         ),
         PassClock(
             world.future.first_pass_end[index],

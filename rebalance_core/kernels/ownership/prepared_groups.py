@@ -63,7 +63,7 @@ from rebalance_core.kernels.topics import (
     subscribed_periods,
 )
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
 from rebalance_core.protocol.languages import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 
 # The topics that members share, epoch by epoch.
@@ -385,7 +385,9 @@ def _left_for_languages(
 
     grids = [grid, *([] if popped is None else [popped.grid])]
     frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
-    apart = having(lambda profile: not (profile.share_known and profile.retry))
+    apart = having(lambda profile: not (profile.share_known and profile.retry and profile.notified))
+    own_passes = coded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
+    apart |= having(lambda profile: profile is not JAVA_PROFILE) & own_passes
     apart |= having(lambda profile: profile.locks == KEPT) & coded.groups.ordered[group]
     dropped = np.isin(group, np.concatenate(frozen))
     apart |= having(lambda profile: profile.no_queue == DROP) & dropped

@@ -90,7 +90,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     # languages
     *(("REGULAR", f"{language} beside Java under {strategy}",
        later(join(9, "z", language=language), leave(90_000, "z"), strategy=strategy))
-      for language in ("JAVA", "GO", "CPP", "NODE", "RUST", "PHP")
+      for language in ("JAVA", "GO", "CPP", "RUST", "PHP")
       for strategy in ("AVG", "CONSISTENT_HASH(virtual_nodes=3)",
                        ROOMS.replace("y:r", "y:r|z:r"))),
     *(("REGULAR", f"Go {version} starts", later(join(9, "z", version=version, language="GO")))
@@ -122,6 +122,9 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("LANGUAGE", "Go without a readable queue lets go of what it reads whole",
      later(join(9, "z", language="GO"), event(20_000, "BROKER_DOWN", broker_name="a"),
            message_model="BROADCASTING")),
+    ("LANGUAGE", "Node is not told of changes", later(join(9, "z", language="NODE"))),
+    ("LANGUAGE", "Go passes every 20 s, whatever its Java members do",
+     later(join(9, "z", language="GO"), wait_interval_ms=5_000)),
     ("LANGUAGE", "Go keeps order locks", later(join(9, "z", language="GO"), ordered=True)),
     ("REGULAR", "C++ unlocks", later(join(9, "z", language="CPP"), ordered=True)),
     ("LANGUAGE", "nobody knows what .NET sorts by", later(join(9, "z", language="DOTNET"))),
@@ -130,6 +133,10 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("LANGUAGE", "Go sorts by bytes",
      later(join(9, "\U0001f600", language="GO"), join(9, "\uffee"))),
     ("REGULAR", "Java sorts as ever", later(join(9, "\U0001f600"), join(9, "\uffee"))),
+    ("OWN_INTERVALS", "its timers are not its group's",
+     later(join(9, "z", wait_interval_ms=5_000))),
+    ("REGULAR", "its timers are its group's",
+     later(join(9, "z", wait_interval_ms=5_000), wait_interval_ms=5_000)),
     # models
     ("REGULAR", "one reads everything", later(join(9, "z", message_model="BROADCASTING"))),
     ("REGULAR", "one of many divides, with a retry topic, and goes",

@@ -120,6 +120,8 @@ def handover(giver: str, *, ordered: bool = True, second_ms: int = 200_000) -> d
 def test_a_lock_that_go_keeps_is_waited_for() -> None:
     row = handover("GO")
     assert row["earliest_ms"] - row["change_ms"] == KEPT_LOCK_MS[0] == 40_000
+    row = handover("GO", second_ms=14_000)  # the queues were free before
+    assert row["earliest_ms"] - row["change_ms"] == KEPT_LOCK_MS[0]
     assert row["latest_ms"] - row["change_ms"] >= KEPT_LOCK_MS[1] == 60_000
 
 
