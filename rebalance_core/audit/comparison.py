@@ -70,6 +70,7 @@ from rebalance_core.audit.subscriptions import (
     is_proxied,
     reach,
     reads_static_topic,
+    shares_known,
     strategy_is_known,
 )
 from rebalance_core.model.events import BROKER_DOWN
@@ -83,6 +84,7 @@ from rebalance_core.model.verdicts import (
     ERROR,
     INCOMPLETE,
     INFO,
+    LANGUAGE,
     LOG_ENDED,
     NO_DUMP,
     NOT_COVERED,
@@ -181,6 +183,8 @@ def _unpredictable(case: GroupCase) -> str | None:
         return STRATEGY
     if not all_known(case.members):
         return SUBSCRIPTION
+    if not shares_known(case.members):
+        return LANGUAGE
     return INCOMPLETE if _depends_on_missing(case) else None
 
 
@@ -192,7 +196,10 @@ def _compared(
         return ComparisonResult(UNKNOWN, reason)
     members = case.rows("memberships")
     observed = [
-        one for one in observed if all_known(row for row in members if holds(row, one.at_ms))
+        one
+        for one in observed
+        if all_known(there := [row for row in members if holds(row, one.at_ms)])
+        and shares_known(there)
     ]
     run = case.run
     if not observed:
@@ -539,6 +546,7 @@ _SETTLED_BY = {
     STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
     "parameters in consumer_groups.jsonl.",
     SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
+    LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
     STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
     SYSTEM: "Nothing: it is not audited.",
     COMPARISON_FAILED: "Report the finding RULE_FAILED.",

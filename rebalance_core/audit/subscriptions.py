@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rebalance_core.audit.case import GroupCase, Row, known_topics
 from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import (
+    BROADCASTING,
     PROXY_REBALANCE,
     PULL_MODE,
     PUSH,
@@ -17,7 +18,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.languages import is_java
+from rebalance_core.protocol.languages import is_java, profile_of, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # Topics whose queues members share, and how each member gets its messages.
@@ -94,8 +95,13 @@ def asks(case: GroupCase, member: Row) -> bool:
         case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
     )
     return asks_broker(
-        member["rebalance_mode"], kind, member["message_model"], ordered, member["version"]
+        member["rebalance_mode"], kind, member["message_model"], ordered, version_of(member)
     )
+
+
+def version_of(member: Row) -> str:
+    """The RocketMQ version whose rules the client of a row of memberships follows."""
+    return rules_version(member.get("language"), str(member["version"]))
 
 
 def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
@@ -173,6 +179,16 @@ def strategy_is_known(case: GroupCase) -> bool:
 def reads_static_topic(case: GroupCase) -> bool:
     """True if clients divide logical queues of a topic, of which the ledger has nothing."""
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.rows("findings"))
+
+
+def shares_known(members: Iterable[Row]) -> bool:
+    """False if one of these rows is of a client of which nobody knows which queues it takes."""
+    return all(
+        is_proxied(row)
+        or row["message_model"] == BROADCASTING
+        or profile_of(row.get("language"), str(row["version"])).share_known
+        for row in members
+    )
 
 
 # What each process stated to subscribe, and what it unsubscribed at runtime.

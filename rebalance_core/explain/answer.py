@@ -13,7 +13,6 @@ from rebalance_core.explain.settlement import (
     BROKER_MODE,
     COMPUTED,
     KEEPING,
-    LETS_GO,
     LISTED,
     NO_QUEUE,
     NOT_SUBSCRIBED,
@@ -147,29 +146,18 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     for member in members:
         if settled.outcome(member) == OTHER and subscribes(member, settled.topic):
             return Reason(OTHER, _kept(settled, member)[1])
-    without_pass = None if passing else _without_pass(settled)
-    if without_pass is not None:
-        return without_pass
+    frozen = [member for member in members if settled.outcome(member) in KEEPING]
+    if frozen and not passing:
+        _, text, _ = _kept(settled, frozen[0])
+        return Reason(
+            settled.outcome(frozen[0]),
+            f"{text}; nobody who is still there held this queue",
+        )
     if not any(subscribes(member, settled.topic) for member in members):
         return Reason(NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
     if not passing:
         return Reason(UNKNOWN, "no member allocates the topic")
     return _left_out(settled, queue, passing)
-
-
-def _without_pass(settled: Settlement) -> Reason | None:
-    """Why members have nothing new of a topic that none of them divides."""
-    members = settled.view.members
-    for member in members:
-        if settled.outcome(member) in KEEPING:
-            text = f"{_kept(settled, member)[1]}; nobody who is still there held this queue"
-            return Reason(settled.outcome(member), text)
-    for member in members:
-        if settled.outcome(member) == LETS_GO:
-            language = member["language"]
-            text = f"{settled.topic} has no readable queue: clients of {language} keep none then"
-            return Reason(LETS_GO, text)
-    return None
 
 
 def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | None:

@@ -37,7 +37,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.languages import BYTES, DROP, member_profile, rules_version
+from rebalance_core.protocol.languages import BYTES, member_profile, rules_version
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.settle import (
     CONFIG_STRATEGY,
@@ -57,8 +57,6 @@ SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "TH
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
 OTHER = "OTHER_STRATEGY"
 """A strategy that RocketMQ does not have: nothing is worked out again."""
-LETS_GO = "LETS_GO"
-"""There is no readable queue, and clients of the language keep none then."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
 """Ways in which a process goes on holding what it held."""
 PASSING = (COMPUTED, LISTED, BROADCAST)
@@ -202,7 +200,7 @@ class Settlement:
         if name == CONFIG_STRATEGY:
             return LISTED
         if not self.queues:
-            return LETS_GO if member.profile.no_queue == DROP else NO_QUEUE
+            return NO_QUEUE
         pops = self.shared is not None and pops_topic(self.group, member, self.shared)
         if self.thrown(row):
             return THROWS

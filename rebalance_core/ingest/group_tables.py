@@ -166,11 +166,11 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if strategies.group is None:
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(
-            group, evidence, presence, assumed, context, libraries
+            group, evidence, presence, assumed, context, languages
         )
         findings += more
     else:
-        findings += check_parameters(group, evidence, presence, strategies, context, libraries)
+        findings += check_parameters(group, evidence, presence, strategies, context, languages)
     stated = _versions(evidence, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}

@@ -144,12 +144,15 @@ class MixedGroup:
     @cached_property
     def _uniform(self) -> list[Owners]:
         """Who would take each queue if all members were clients of one of their languages."""
-        known = {member.language for member in self.members if member.is_known}
+        versions = {one.language: one.version for one in self.members if one.is_known}
         return [
             self._as_of(
-                {member._replace(language=one): its for member, its in self.members.items()}
+                {
+                    member._replace(language=language, version=version): topics
+                    for member, topics in self.members.items()
+                }
             )
-            for one in sorted(known, key=str)
+            for language, version in sorted(versions.items(), key=str)
         ]
 
     def _as_of(self, members: Mapping[Divider, frozenset[str] | None]) -> Owners:

@@ -12,7 +12,7 @@ from rebalance_core.model.group_settings import (
     BROKER_STRATEGIES,
     PROXY_REBALANCE,
 )
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.languages import BYTES, DROP
 from rebalance_core.protocol.members import locks_on_addition
@@ -128,7 +128,8 @@ def _may_hold(
     strategy = strategies[strategy_key(member)]
     for topic, queues in state.readable.items():
         if not member.order_known:
-            if member.subscribes(topic) or not member.subscriptions_known:
+            retry_read = is_retry_topic(topic) and "retry" in member.profile.read
+            if member.subscribes(topic) or not member.subscriptions_known or retry_read:
                 yield from queues
         elif topic != member.retry_topic:
             share = _share(state, member, topic, queues, client_ids, strategy)

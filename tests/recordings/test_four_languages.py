@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.case import queue_names
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.audited import audit_folder
@@ -109,3 +110,77 @@ def test_a_sound_group_is_equal(
     assert "ERROR" not in severities(tables).values()
     mixed = "INFO" if len(languages) > 1 else None
     assert severities(tables).get("MIXED_LANGUAGES") == mixed
+
+
+RINGS = [one for one in groups("CONSISTENT_HASH") if one["params"] == 10]
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "inferred"])
+@pytest.mark.parametrize("case", RINGS, ids=[str(one["case"]) for one in RINGS])
+def test_the_audit_names_what_go_and_java_leave_out_and_read_twice(
+    case: dict[str, Any], named: bool, tmp_path: Path
+) -> None:
+    """The ledger predicts just what the clients took, so live ownership is EQUAL, and wrong."""
+    members, held = held_by(case, ("JAVA", "GO"))
+    folder = write_group(tmp_path / "c", members, held, text_of(case) if named else None)
+    tables = audit_folder(folder)
+    assert verdict(tables) == ("EQUAL", 0)
+    found = {row["rule_id"]: row for row in tables["findings"]}
+    nobody = [queue for queue, owners in held.items() if not owners]
+    several = {queue: owners for queue, owners in held.items() if len(owners) > 1}
+    mixed = found["MIXED_LANGUAGES"]
+    assert mixed["severity"] == ("ERROR" if nobody or several else "INFO")
+    assert mixed["evidence"].get("nobody") == (named_queues(nobody) if nobody else None)
+    assert mixed["evidence"].get("several") == (
+        ", ".join(f"{named_queues([one])} by {' and '.join(several[one])}" for one in several)
+        if several
+        else None
+    )
+    assert ("MIXED_STRATEGIES" in found, "MIXED_VERSIONS" in found) == (False, False)
+    assert ("ORPHAN_QUEUES" in found) == bool(nobody)
+    if nobody or several:
+        assert (
+            mixed["remedy"] == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
+        )
+
+
+def named_queues(queues: Iterable[MessageQueue]) -> str:
+    return f"T {queue_names((queue.broker_name, queue.queue_id) for queue in queues)}"
+
+
+def test_members_that_tell_nobody_which_queues_they_hold_raise_no_alarm(tmp_path: Path) -> None:
+    """mqadmin gives up at the first that does not answer: consumerProgress -s is N/A throughout."""
+    members, held = held_by(SOUND[4], FOUR)
+    folder = write_group(tmp_path / "c", members, held, "AVG", holders_shown=False)
+    tables = audit_folder(folder)
+    assert verdict(tables) == ("UNKNOWN", 0)
+    assert "ERROR" not in severities(tables).values()
+    assert severities(tables)["MIXED_LANGUAGES"] == "INFO"
+
+
+def test_a_group_that_holds_otherwise_is_told(tmp_path: Path) -> None:
+    """The comparison above does not pass by comparing nothing."""
+    members, held = held_by(SOUND[5], ("JAVA", "GO"))
+    one, other = next(iter(members)), list(members)[-1]
+    for owners in held.values():
+        owners[:] = [other if owner == one else owner for owner in owners]
+    tables = audit_folder(write_group(tmp_path / "c", members, held, "AVG"))
+    assert verdict(tables)[0] == "DIFFERS"
+
+
+@pytest.mark.parametrize("named", ["AVG", None])
+def test_beside_a_net_client_nobody_knows_who_should_hold_what(
+    named: str | None, tmp_path: Path
+) -> None:
+    """It sorts ids as its host does: here as Java, or as ICU, where it takes a Java one's share."""
+    members = dict(zip(SOUND[5]["cids"], cycle(("JAVA", "DOTNET")), strict=False))
+    for swapped in (False, True):
+        held = held_by(SOUND[5], ("JAVA", "JAVA"))[1]
+        net = [one for one, language in members.items() if language == "DOTNET"]
+        other = dict(zip(net, reversed(net), strict=True)) if swapped else {}
+        held = {queue: [other.get(one, one) for one in owners] for queue, owners in held.items()}
+        tables = audit_folder(write_group(tmp_path / str(swapped), members, held, named))
+        (row,) = (one for one in tables["group_verdicts"] if one["consumer_group"] == "g-mixed")
+        assert (row["verdict"], row["reason"]) == ("UNKNOWN", "LANGUAGE")
+        assert "ERROR" not in severities(tables).values()
+        assert severities(tables)["MIXED_LANGUAGES"] == "WARNING"
