@@ -257,6 +257,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
         "settled_by": settling(case, result),
+        "dumps": len(case.facts("DUMP")),
     }
 
 
@@ -377,7 +378,9 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            told = cluster in self.incomplete
+            told = compared > 0 or cluster in self.incomplete
+            if not told:
+                missing = [row for row in missing if row["reason"] != NO_DUMP or not row["dumps"]]
             found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]

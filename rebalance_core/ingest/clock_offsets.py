@@ -139,10 +139,11 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
             return len({one for ms, one in near if -EARLY_MS <= ms - ahead_ms <= REGISTERED_MS})
 
         best = max((0, *sorted({ms for ms, _ in ahead})), key=explained, default=0)
+        behind = USUAL_REGISTERED_MS - best
         if 2 * explained(0) >= len(starts) > 0:
             offsets[host] = 0
         elif explained(best) >= LEAST_MATCHES and 2 * explained(best) > len(starts):
-            offsets[host] = USUAL_REGISTERED_MS - best
+            offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
 
 

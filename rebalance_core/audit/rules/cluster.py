@@ -15,9 +15,9 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 STARTS_MS = 5_000
-CLOCKS_MS = 90_000
-"""The broker dates its start, the name server its return: their clocks may differ so much."""
 """A broker registers before it logs that it is up; both logs have seconds."""
+CLOCKS_MS = 70_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
 
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
