@@ -15,7 +15,7 @@ WHOLE = Coverage({"a": (Stretch(0, 900_000, from_start=True),)}, known=True)
 
 
 def start(latest_ms: int, **fields: Any) -> dict[str, Any]:
-    row = {name: None for name in SIMULATED_TABLES["pull_starts"].column_names}
+    row = dict.fromkeys(SIMULATED_TABLES["pull_starts"].column_names)
     row |= {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "a", "queue_id": 0}
     row |= {"epoch": 2, "change_ms": 500_000, "earliest_ms": 500_000, "latest_ms": latest_ms}
     row |= {"client_id": "x", "start_offset": 7, "start_offset_low": 5, "start_offset_high": 9}
