@@ -8,13 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
-from rebalance_core.audit.comparison import (
-    COMPARISON_RULES,
-    ComparisonResult,
-    compare,
-    comparison_findings,
-    settling,
-)
+from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
     COVERAGE_UNKNOWN,
