@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 
 from rebalance_core.ingest.clock_zones import is_zone
@@ -134,17 +135,18 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
             continue
         starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
         ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
-
-        def explained(ahead_ms: int, near: list[tuple[int, object]] = ahead) -> int:
-            return len({one for ms, one in near if -EARLY_MS <= ms - ahead_ms <= REGISTERED_MS})
-
-        best = max((0, *sorted({ms for ms, _ in ahead})), key=explained, default=0)
+        best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
         behind = USUAL_REGISTERED_MS - best
-        if 2 * explained(0) >= len(starts) > 0:
+        if 2 * _explained(ahead, 0) >= len(starts) > 0:
             offsets[host] = 0
-        elif explained(best) >= LEAST_MATCHES and 2 * explained(best) > len(starts):
+        elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
             offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
+
+
+def _explained(ahead: Sequence[tuple[int, tuple[str, int]]], clock_ms: int) -> int:
+    """How many starts a name server heard of in time, if its clock is so far ahead."""
+    return len({one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS})
 
 
 def _marks(

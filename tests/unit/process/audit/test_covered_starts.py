@@ -79,7 +79,8 @@ def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
 
 
 def test_members_that_came_without_a_line_may_have_read() -> None:
-    found = {"cluster": "c", "consumer_group": "g", "rule_id": "INGEST_JOIN_NOT_LOGGED"}
+    found: dict[str, Any] = {"cluster": "c", "consumer_group": "g"}
+    found |= {"rule_id": "INGEST_JOIN_NOT_LOGGED"}
     found |= {"severity": "WARNING", "summary": "", "evidence": {}, "remedy": ""}
     rows = [start(520_000), start(520_000, consumer_group="other")]
     unknown, sure = covered(WHOLE, *rows, findings=[found])
