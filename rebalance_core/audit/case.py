@@ -56,6 +56,8 @@ class AuditRun:
         coverage: of which times the brokers' logs tell.
         returned: brokers that are down by the events and yet go on, and since when they are down.
         slaves: brokers of which some file tells that they have a slave.
+        untold_ms: since when a broker may have been down that started again, and no line tells of
+            its end; None: of each start one does.
     """
 
     start_ms: int
@@ -72,6 +74,7 @@ class AuditRun:
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
+    untold_ms: int | None = None
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
+    untold_outage,
 )
 from rebalance_core.audit.rules.no_broker_address import RULE as NO_BROKER_ADDRESS
 from rebalance_core.audit.rules.no_broker_address import no_broker_address
@@ -154,7 +155,14 @@ def run_cluster_rules(
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())
     returned = going_on(events, signs)
-    run = replace(run, masters=masters, coverage=covered, returned=returned, slaves=slaves)
+    run = replace(
+        run,
+        masters=masters,
+        coverage=covered,
+        returned=returned,
+        slaves=slaves,
+        untold_ms=untold_outage(given, facts),
+    )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))

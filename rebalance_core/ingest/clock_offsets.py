@@ -171,7 +171,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
-    which most moments agree that somebody came or went: none, where that explains them.
+    which most moments agree that somebody came or went: none, where that explains them and not all
+    that they write of clients is off.
     """
     shared = broker.keys() & client.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
@@ -187,7 +188,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
         often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
         if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
-    return best if matches >= LEAST_MATCHES else None
+    at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
+    return best if matches >= LEAST_MATCHES and (best or at_none) else None
 
 
 def _of_most(differences: list[int]) -> int | None:

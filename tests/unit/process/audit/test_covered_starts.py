@@ -7,9 +7,11 @@ import pytest
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.rules.cluster import untold_outage
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.covered_starts import CoveredStarts
+from tests.unit.audit.comparison.group_rows import fact
 
 WHOLE = Coverage({"a": (Stretch(0, 900_000, from_start=True),)}, known=True)
 
@@ -102,3 +104,22 @@ def test_a_start_that_failed_stays_failed() -> None:
     row = start(520_000, status="FAILED", start_offset_low=None, start_offset_high=None)
     coverage = Coverage({"a": ()}, known=True)
     assert covered(coverage, row)[0][:2] == ("FAILED", None)
+
+
+def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
+    late = Coverage({**WHOLE.brokers, "b": (Stretch(300_000, 900_000, False),)}, known=True)
+    rows = covered(late, start(520_000), start(520_000, broker_name="b"))
+    assert [row[:2] for row in rows] == [("UNKNOWN", "LOG_BEGINS")] * 2
+
+
+def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() -> None:
+    starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
+    down = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
+    up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
+    assert untold_outage([down, up], starts[:2]) is None
+    assert untold_outage([down, up], starts) == 300_000
+    run = AuditRun(0, 900_000, coverage=WHOLE, untold_ms=510_000)
+    rows = [start(505_000), start(520_000, consumer_group="other")]
+    batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
+    made = CoveredStarts({"c": run}, {})(batch).to_pylist()
+    assert [row["status"] for row in made] == ["OK", "UNKNOWN"]
