@@ -59,6 +59,8 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
+        untold_ms: since when a broker may have been down that started again, and no line tells of
+            its end; None: of each start one does.
     """
 
     start_ms: int
@@ -76,6 +78,7 @@ class AuditRun:
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    untold_ms: int | None = None
 
 
 @dataclass(frozen=True)

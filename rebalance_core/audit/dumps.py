@@ -229,10 +229,16 @@ def _has_members(case: GroupCase, listed: Iterable[Row], at_ms: int) -> bool:
     """
     if any(abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS for row in listed):
         return True
+    behind = {
+        row["client_id"]
+        for row in proxy_answers(case)
+        if abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS
+    }
     return any(
         row["from_ms"] <= at_ms
         and (row["to_ms"] is None or at_ms < row["to_ms"])
         and not is_proxied(row)
+        and row["client_id"] not in behind
         for row in case.rows("memberships")
     )
 

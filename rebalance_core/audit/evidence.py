@@ -199,15 +199,8 @@ def unlogged(case: GroupCase) -> Gap | None:
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
         return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
-    odd = contradicted(case) or listed_once(case) or _strangers(case)
+    odd = contradicted(case) or listed_once(case)
     return Gap(NOT_COVERED, "", None, None) if odd else None
-
-
-def _strangers(case: GroupCase) -> bool:
-    """True if consumerProgress shows queues with a host of which the ledger has no member ever."""
-    known = {row["client_id"].partition("@")[0] for row in case.rows("memberships")}
-    shown = {row["details"].get("client_ip") or "" for row in case.facts("QUEUE_PROGRESS")}
-    return bool(known) and not shown - {""} <= known
 
 
 def listed_once(case: GroupCase) -> bool:

@@ -8,13 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
-from rebalance_core.audit.comparison import (
-    COMPARISON_RULES,
-    ComparisonResult,
-    compare,
-    comparison_findings,
-    settling,
-)
+from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
     COVERAGE_UNKNOWN,
@@ -46,6 +41,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
+    untold_outage,
 )
 from rebalance_core.audit.rules.no_broker_address import RULE as NO_BROKER_ADDRESS
 from rebalance_core.audit.rules.no_broker_address import no_broker_address
@@ -162,9 +158,14 @@ def run_cluster_rules(
     slaves = frozenset(named | masters.keys())
     returned = going_on(events, signs)
     run = replace(
-        run, masters=masters, coverage=covered, returned=returned, slaves=slaves,
+        run,
+        masters=masters,
+        coverage=covered,
+        returned=returned,
+        slaves=slaves,
+        untold_ms=untold_outage(given, facts),
         notices=_notices(told),
-    )  # fmt: skip
+    )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
@@ -271,6 +272,7 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
         "settled_by": settling(case, result),
+        "dumps": len(case.facts("DUMP")),
     }
 
 
@@ -391,7 +393,9 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            told = cluster in self.incomplete
+            told = compared > 0 or cluster in self.incomplete
+            if not told:
+                missing = [row for row in missing if row["reason"] != NO_DUMP or not row["dumps"]]
             found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]

@@ -54,6 +54,7 @@ GROUP_VERDICTS = Table(
         dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
         unasked ARRAY<STRING> brokers that were not asked for the group's members
         settled_by? STRING of UNKNOWN the one file or command that would settle it
+        dumps? INT dumps of the group that were collected; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
     ),

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 
 from rebalance_core.ingest.clock_zones import is_zone
@@ -134,16 +135,18 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
             continue
         starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
         ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
-
-        def explained(ahead_ms: int, near: Sequence[tuple[int, object]] = ahead) -> int:
-            return len({one for ms, one in near if -EARLY_MS <= ms - ahead_ms <= REGISTERED_MS})
-
-        best = max((0, *sorted({ms for ms, _ in ahead})), key=explained, default=0)
-        if 2 * explained(0) >= len(starts) > 0:
+        best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
+        behind = USUAL_REGISTERED_MS - best
+        if 2 * _explained(ahead, 0) >= len(starts) > 0:
             offsets[host] = 0
-        elif explained(best) >= LEAST_MATCHES and 2 * explained(best) > len(starts):
-            offsets[host] = USUAL_REGISTERED_MS - best
+        elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+            offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
+
+
+def _explained(ahead: Sequence[tuple[int, tuple[str, int]]], clock_ms: int) -> int:
+    """How many starts a name server heard of in time, if its clock is so far ahead."""
+    return len({one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS})
 
 
 def _marks(
@@ -168,7 +171,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
-    which most moments agree that somebody came or went: none, where that explains them.
+    which most moments agree that somebody came or went: none, where that explains them and not all
+    that they write of clients is off.
     """
     shared = broker.keys() & client.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
@@ -184,7 +188,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
         often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
         if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
-    return best if matches >= LEAST_MATCHES else None
+    at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
+    return best if matches >= LEAST_MATCHES and (best or at_none) else None
 
 
 def _of_most(differences: list[int]) -> int | None:

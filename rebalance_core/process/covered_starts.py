@@ -53,11 +53,15 @@ class CoveredStarts:
             return starts
         names, codes = _rows_by_name(starts)
         reason = np.full(len(codes), "", object)
-        until = np.full(len(names), FAR_MS)
-        why = np.full(len(names), NOT_COVERED, object)
-        for at, (cluster, group, broker) in enumerate(names):
+        told: dict[tuple[str, ...], tuple[int, str]] = {}
+        for cluster, group, broker in names:
+            # what changes on one broker moves the queues of others
             if cluster in self._runs:
-                until[at], why[at] = self._told_until(cluster, group, broker)
+                of_broker = self._told_until(cluster, group, broker)
+                told[cluster, group] = min(of_broker, told.get((cluster, group), of_broker))
+        of_names = [told.get(name[:2], (FAR_MS, "")) for name in names]
+        until = np.array([until_ms for until_ms, _ in of_names])
+        why = np.array([reason for _, reason in of_names], object)
         unsure = starts["latest_ms"].to_numpy() > until[codes]
         if not unsure.any():
             return starts
@@ -72,12 +76,14 @@ class CoveredStarts:
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
         if run.coverage.clock_off or timeless:
             return _NEVER_MS, NOT_COVERED
+        untold = (FAR_MS if run.untold_ms is None else run.untold_ms), NOT_COVERED
         gap = run.coverage.name_server_gap(0) if broker in run.slaves else None
         gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
         if gap is None:
-            return FAR_MS, ""
+            return untold
         silent_ms = LOG_SILENT_MS if gap.reason == LOG_ENDED else 0
-        return (_NEVER_MS if gap.from_ms is None else gap.from_ms + silent_ms), gap.reason
+        gone_ms = _NEVER_MS if gap.from_ms is None else gap.from_ms + silent_ms
+        return min(untold, (gone_ms, gap.reason))
 
 
 def _rows_by_name(starts: pa.RecordBatch) -> tuple[list[tuple[str, ...]], Ints]:

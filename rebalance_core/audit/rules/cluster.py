@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
 from rebalance_core.audit.coverage import Coverage
@@ -15,9 +16,9 @@ from rebalance_core.replay.masters import MasterOutage, MasterOutages
 FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 STARTS_MS = 5_000
-CLOCKS_MS = 90_000
-"""The broker dates its start, the name server its return: their clocks may differ so much."""
 """A broker registers before it logs that it is up; both logs have seconds."""
+CLOCKS_MS = 70_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
 
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
@@ -164,6 +165,29 @@ def broker_flaps(
         )
         gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
         yield hedged(found, gap) if gap else found
+
+
+def untold_outage(events: Iterable[Row], facts: Iterable[Row]) -> int | None:
+    """The first start of a broker before one that no end of it comes before; None: there is none.
+
+    Args:
+        events: BROKER_DOWN and MASTER_DOWN of one cluster.
+        facts: BROKER_STARTED counts.
+    """
+    turns: dict[str, list[tuple[int, bool]]] = {}
+    for row in events:
+        if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN"):
+            turns.setdefault(row["broker_name"], []).append((row["event_ms"], False))
+    for row in facts:
+        if row["kind"] == "BROKER_STARTED":
+            turns.setdefault(row["broker_name"], []).append((row["first_ms"], True))
+    untold = [
+        one
+        for of_broker in turns.values()
+        for (one, started), (_, again) in pairwise(sorted(of_broker))
+        if started and again
+    ]
+    return min(untold, default=None)
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
