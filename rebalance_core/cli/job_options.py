@@ -611,12 +611,15 @@ class ExplainOptions(JobOptions):
     ledger: str = option(
         "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
     )
-    group: str = option("G", "the consumer group; required", required=True)
-    queue: MessageQueue = option(  # noqa: RUF009  # a field, made once
+    group: str | None = option("G", "the consumer group; required but for --client")
+    queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required",
-        required=True, read=_queue,
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+        read=_queue,
     )  # fmt: skip
+    client: str | None = option(
+        "C", "instead of a queue: the pass of this client, step by step, in each of its groups"
+    )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
         read=instant,
@@ -624,3 +627,12 @@ class ExplainOptions(JobOptions):
     cluster: str | None = option(
         "C", "needed if several clusters have a group of that name; default: the only one"
     )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that a queue or a client is named, and a queue's group."""
+        wrong_queue = any(m.startswith("--queue") for m in mistakes)
+        if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
+            mistakes.append("name either --queue T/BROKER/ID or --client C")
+        if values["group"] is None and values["client"] is None:
+            mistakes.append("--group is missing: the consumer group")

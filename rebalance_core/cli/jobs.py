@@ -118,9 +118,9 @@ JOBS: dict[str, Job] = dict(
         _job(
             "explain",
             job_options.ExplainOptions,
-            "why a queue is with this client at this time: lists, formula, offset rule; no Spark",
+            "why a queue is with this client at this time, or a client's pass by steps; no Spark",
             "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
-            "--ledger out/ledger --group orders --queue orders/broker-a/3 "
+            "--ledger out/ledger --client 10.0.0.2@20078#2063471432709 "
             "--at 2026-11-21T03:29:00Z --json",
         ),
     )

@@ -137,6 +137,9 @@ class OffsetStore(Protocol):
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
 
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """Return the offsets in memory."""
+
 
 class RemoteOffsetStore:
     """Offsets kept by the brokers (CLUSTERING)."""
@@ -175,6 +178,10 @@ class RemoteOffsetStore:
     def remove(self, queue: MessageQueue) -> None:
         """See `OffsetStore.remove`."""
         self._memory.pop(queue, None)
+
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """See `OffsetStore.in_memory`."""
+        return dict(self._memory)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """Nothing happens while the process holds no queue: upstream returns early."""
@@ -219,6 +226,10 @@ class LocalOffsetStore:
         """Does nothing in the versions before `LOCAL_STORE_ERASES`."""
         if self._erases:
             self._memory.pop(queue, None)
+
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """See `OffsetStore.in_memory`."""
+        return dict(self._memory)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """The memory keeps everything; what persistAll writes is the file's keeper's business."""

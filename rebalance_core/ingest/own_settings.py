@@ -87,7 +87,7 @@ def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Itera
         starts = [context.time_of(p) for p in own if p.kind == "broker_starting"]
         if changes:
             yield from _by_log(name, changes, starts, context)
-        elif not own:
+        elif not starts:  # else the log would have it
             yield from _by_dumps(name, pieces, context)
 
 

@@ -131,7 +131,7 @@ def with_own_timers(history: GroupHistory, first: int) -> GroupHistory:
     changed: list[Event] = []
     for number, event in enumerate(history.events, first):
         if event.event_type == events.CONSUMER_JOIN:
-            event = replace(event, **OWN[number % len(OWN)])
+            event = replace(event, **OWN[number % len(OWN)])  # type: ignore[arg-type]
         elif event.detail == events.BATCHED:
             event = replace(event, detail=events.OFF)
         changed.append(event)

@@ -307,6 +307,13 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      group(topic(0, 2, broker="r1@b"), join(0, "\t"), join(1, "x"),
            strategy="MACHINE_ROOM(consumer_idcs=r1)", client_version="4.9.4")),
     ("REGULAR", "rooms for everybody", later(strategy=ROOMS)),
+    ("OWN_INTERVALS", "a client polls each 90 s",
+     later(join(10_000, "z", poll_name_server_interval_ms=90_000))),
+    ("REGULAR", "the whole group does",
+     later(join(10_000, "z", poll_name_server_interval_ms=90_000),
+           poll_name_server_interval_ms=90_000)),
+    ("REGULAR", "brokers that tell nobody",
+     later(event(5_000, "NOTICES", broker_name="a", detail="OFF"), notified=False)),
     ("REGULAR", "a broker of a topic nobody reads", later(topic(9, 1, "U", "b"), strategy=ROOMS)),
 )  # fmt: skip
 
