@@ -227,6 +227,7 @@ class Script:
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
+        mates: the scripts of other groups that share client instances with it.
     """
 
     cluster: str
@@ -245,6 +246,7 @@ class Script:
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
+    mates: tuple[Script, ...] = ()
 
     @property
     def out_of_step(self) -> float:
