@@ -1,4 +1,4 @@
-"""Groups that share client instances: a notice to one of them runs passes of all (rocketmq.md §3.1).
+"""Groups that share client instances: a notice to one runs passes of all (rocketmq.md §3.1).
 
 An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. What
 another group's brokers and ``start()`` tell it does not depend on any pass, as long as its brokers
@@ -68,12 +68,13 @@ class MateWakes:
         """(life, (S,) when it is woken) of what happens from a time on, and before another."""
         for mate, sent in zip(self._ticks.mates, self._sent, strict=True):
             script = mate.script
-            targets = [life for life in script.lives if _instance(life) in self._lives]
-            for life in targets:
+            its = (life for life in script.lives if not life.ghost)
+            targets = [life for life in its if _instance(life) in self._lives]
+            push = script.settings.consumer_type == PUSH
+            for life in targets if push else ():
                 starts = mate.joined[life.index]
-                if script.settings.consumer_type == PUSH and not (life.observed or life.ghost):
-                    if _any_between(starts, since_us, until_us):
-                        yield from self._woken(life, starts)
+                if not life.observed and _any_between(starts, since_us, until_us):
+                    yield from self._woken(life, starts)
             for notice in sent:
                 if _any_between(notice.at_us, since_us, until_us):
                     for life in targets:

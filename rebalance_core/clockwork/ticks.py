@@ -306,12 +306,12 @@ class ClientTimes(EventTimes):
         started: Times = self.created + TIMERS_AFTER.many(draws)
         for life in self.script.lives:
             shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
-            if shared:
+            if shared and not life.observed:  # whose own are not known either
                 mate, first = min(shared, key=lambda one: one[1].joined.event_us)
                 before = mate.timers_start[first.index]
                 late = np.maximum(self.created[life.index] - before, 0)
-                # polls and heartbeats are as far apart
-                started[life.index] = before + late // POLL_US * POLL_US
+                # none ticks for the group before; polls and heartbeats are as far apart
+                started[life.index] = before - (-late // POLL_US) * POLL_US
         return started
 
     @cached_property

@@ -48,7 +48,9 @@ def mates_in(instances: Iterable[tuple[str, Iterable[str]]]) -> dict[Group, tupl
     return {group: tuple(sorted(others)) for group, others in sorted(found.items())}
 
 
-def wanted_with_mates(wanted: Iterable[Group], mates: Mapping[Group, Iterable[Group]]) -> set[Group]:
+def wanted_with_mates(
+    wanted: Iterable[Group], mates: Mapping[Group, Iterable[Group]]
+) -> set[Group]:
     """The groups, and those that share client instances with them."""
     groups = set(wanted)
     return groups.union(*(mates.get(group, ()) for group in groups))

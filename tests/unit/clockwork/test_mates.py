@@ -26,9 +26,10 @@ from tests.unit.kernels.random_groups import groups
 pytestmark = pytest.mark.unit
 
 
-def sharing(one: GroupHistory, other: GroupHistory) -> GroupHistory:
-    """The first group, with the other one in its instances."""
-    return replace(one, mates=(replace(other, consumer_group=f"{one.consumer_group}-mate"),))
+def sharing(one: GroupHistory, *others: GroupHistory) -> GroupHistory:
+    """The first group, with the other ones in its instances."""
+    mates = (replace(each, consumer_group=f"mate-{n}") for n, each in enumerate(others))
+    return replace(one, mates=tuple(mates))
 
 
 def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int) -> None:
@@ -38,7 +39,11 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int) -> None:
         one: GroupHistory, other: GroupHistory, options: ClockOptions, version: str, after_ms: int
     ) -> None:
         its = awake(one, 0, version, version, mixed=False)
-        shared = sharing(its, awake(other, after_ms, version, version, mixed=False))
+        others = [
+            awake(other, after_ms, version, version, mixed=False),
+            awake(one, after_ms + 1_234, version, version, mixed=False),  # all of its clients
+        ]
+        shared = sharing(its, *others)
         compare(shared, options, tally)
         ticks = Ticks(script_of(shared, options), np.arange(1), options)
         woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
@@ -46,4 +51,4 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int) -> None:
     quietly(check, 40, seed, groups(), groups(), OPTIONS, CALM_VERSIONS, AFTER_MS)
     assert tally.reasons[REGULAR] > 10
     assert tally.rows > 40
-    assert woken["wakes"] > 40
+    assert woken["wakes"] > 200
