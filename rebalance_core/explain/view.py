@@ -160,19 +160,23 @@ def subscribes(member: Row, topic: str) -> bool:
     return topic in (member["subscriptions"] or ())
 
 
-def refuse_unknown(members: Iterable[Row], queue: MessageQueue, may_own: Iterable[Row]) -> None:
-    """Raises `UsageError` where it is not known who owns a queue of an epoch.
+def refuse_unknown(
+    members: Iterable[Row], queue: MessageQueue | None = None, may_own: Iterable[Row] = ()
+) -> None:
+    """Raises `UsageError` where it is not known who owns what in an epoch.
 
     Args:
         members: of the epoch and the one before; what one of them subscribes may not be known.
-        queue: the queue.
+        queue: the queue that is asked about; None: all of them.
         may_own: members of the epoch if no row tells of the queue: it may be known of one's client
             that nobody knows which queues it takes. Nothing if a row does.
     """
     foreign = sorted(
         f"{row['client_id']} ({row['language']})"
         for row in may_own
-        if not profile_of(row.get("language")).share_known and subscribes(row, queue.topic)
+        if queue is not None
+        and not profile_of(row.get("language")).share_known
+        and subscribes(row, queue.topic)
     )
     if foreign:
         raise UsageError(

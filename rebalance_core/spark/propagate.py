@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
@@ -26,13 +27,14 @@ from rebalance_core.clockwork.measured import propagation
 from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS
-from rebalance_core.engine.fan_out import GROUP, fan_out
+from rebalance_core.engine.fan_out import GROUP, GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import (
     WHOLE,
     Giants,
     history_of,
     with_empty_events_if_missing,
 )
+from rebalance_core.engine.mates import INSTANCE, Group, mates_in
 from rebalance_core.engine.options import RowForecast, like_pattern
 from rebalance_core.engine.propagation import (
     PropagationFacts,
@@ -45,8 +47,9 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
+from rebalance_core.kernels.codes import COMMITS, EVENTS, OFFSETS
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
 from rebalance_core.spark.older_sparks import by_number
@@ -71,26 +74,37 @@ class BucketGroups:
         giants: The parts of divided groups, by bucket.
         queue_offsets_given: There is such a table.
         committed_offsets_given: There is such a table.
+        mates: By group: others that share client instances with it.
+        guests: By bucket: groups that are there as mates alone.
     """
 
     giants: Mapping[int, Giants]
     queue_offsets_given: bool
     committed_offsets_given: bool
+    mates: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
+    guests: Mapping[int, frozenset[Group]] = field(default_factory=dict)
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[Part]]]:
         """Each group, and which of how many parts of its seeds are to be played here."""
         rows = fan_out(with_empty_events_if_missing(tables))
-        divided = self.giants.get(bucket, {})
-        for number in range(len(rows)):
-            history = history_of(
-                rows.of(number, number + 1),
-                queue_offsets_given=self.queue_offsets_given,
-                committed_offsets_given=self.committed_offsets_given,
-            )
-            name = history.cluster, history.consumer_group
-            yield history, divided.get(name, [WHOLE])
+        divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
+        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
+        numbers = {name: number for number, name in enumerate(names)}
+        for name, number in numbers.items():
+            if name not in guests:
+                its = [numbers[mate] for mate in self.mates.get(name, ()) if mate in numbers]
+                mates = tuple(self._history(rows, mate) for mate in its)
+                history = replace(self._history(rows, number), mates=mates)
+                yield history, divided.get(name, [WHOLE])
+
+    def _history(self, rows: GroupedRows, number: int) -> GroupHistory:
+        return history_of(
+            rows.of(number, number + 1),
+            queue_offsets_given=self.queue_offsets_given,
+            committed_offsets_given=self.committed_offsets_given,
+        )
 
 
 @dataclass(slots=True)
@@ -300,11 +314,27 @@ def _checked(
         released.callback(tables.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        routing = routing_of(counted.stats(Interests), tasks, pattern, giant_cells=cells)
+        mates = _mates(tables.tables[EVENTS])
+        routing = routing_of(counted.stats(Interests), tasks, pattern, cells, mates)
         routed = routed_rows(tables, routing).persist()
         released.callback(routed.unpersist)
-        groups = BucketGroups(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)
+        groups = BucketGroups(
+            routing.giants,
+            OFFSETS in tables.tables,
+            COMMITS in tables.tables,
+            mates,
+            routing.guests,
+        )
         yield _Checked(tables, counted, groups, routed, tasks, options.group)
+
+
+def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
+    """`mates_of` rows of cluster_events; what comes to the driver are groups that have some."""
+    joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
+    groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
+    shared = groups.where(sf.size("groups") > 1)
+    rows = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct().collect()
+    return mates_in((row["cluster"], row["groups"]) for row in rows)
 
 
 @dataclass(frozen=True, eq=False)

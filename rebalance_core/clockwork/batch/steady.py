@@ -137,7 +137,8 @@ class Steady:
             if not found[place]:
                 return ()
             seed, number = divmod(first[place], answers.seen.shape[1])
-            return self._lists.members_at(answers.place, seed, answers.since[seed, number])
+            at_us = max(answers.since[seed, number], self._segment.begin_us)
+            return self._lists.members_at(answers.place, seed, at_us)
 
         hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
         found, first, rows = np.unique(hashes, return_index=True, return_inverse=True)
