@@ -263,17 +263,6 @@ def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
     ).cast(arrow_type(ISSUES_TYPE))
 
 
-def without_issues(rows: int) -> pa.ListArray:
-    """No issue for each of ``rows`` rows."""
-    return issues_array(rows, ())
-
-
-def issue_counts(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
-    """How often each code occurs in rows of ``rejected``; a row may have several."""
-    codes = pc.struct_field(pc.list_flatten(rejected["issues"]), "code")
-    return {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
-
-
 MOST_NAMES = 20
 """Columns that a message names."""
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
@@ -40,8 +40,7 @@ class LedgerFacts:
         self._groups: dict[GroupName, dict[str, Any]] = {}
         self._moved: Counter[GroupName] = Counter()
         self._failed: Counter[GroupName] = Counter()
-        self.rejected: Counter[str] = Counter()
-        """How often each issue code occurs; a row may have several."""
+        self.rejected = Rejections()
         self.replay_reasons: Counter[str] = Counter()
         """How many groups the replay took instead of the kernels, by reason."""
 
@@ -56,7 +55,7 @@ class LedgerFacts:
         elif table == "pull_starts":
             self._failed.update(_sums(rows.filter(pc.equal(rows["status"], FAILED)), None))
         elif table == "rejected":
-            self.rejected.update(issue_counts(rows))
+            self.rejected.add(rows)
         elif table == REPLAYED.name:
             self.replay_reasons.update(_counts(rows["reason"]))
 
@@ -65,7 +64,7 @@ class LedgerFacts:
         self._groups |= other._groups
         self._moved += other._moved
         self._failed += other._failed
-        self.rejected += other.rejected
+        self.rejected.merge(other.rejected)
         self.replay_reasons += other.replay_reasons
 
     def totals(self, worst: int) -> dict[str, Any]:
@@ -320,7 +319,7 @@ def ledger_written(
     return LedgerWritten(
         tables=tables,
         facts=facts.totals(worst_groups),
-        rejected=dict(sorted(facts.rejected.items())),
+        rejected=facts.rejected.codes,
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
@@ -399,15 +398,9 @@ def read_written(folder: Location, table: str, rows: pc.Expression | None = None
         FileNotFoundError: the table is not there.
     """
     schema = ALL_TABLES[table].arrow_schema()
-    found = _dataset(folder, table).to_table(filter=rows)
-    return whole(found, schema)
-
-
-def event_span(folder: Location) -> tuple[int | None, int | None]:
-    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
-    times = _dataset(folder, "cluster_events").to_table(["event_ms"]).column(0)
-    first, last = pc.min_max(times).as_py().values()
-    return first, last
+    place = place_of(folder) / table
+    found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
+    return whole(found.to_table(filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:
@@ -420,11 +413,6 @@ def reader_of(folder: Location) -> ReadWritten:
         return read_written(folder, table, named)
 
     return read
-
-
-def _dataset(folder: Location, table: str) -> ds.Dataset:
-    place = place_of(folder) / table
-    return ds.dataset(place.path, filesystem=place.file_system, format="parquet")
 
 
 def whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:

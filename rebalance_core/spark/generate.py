@@ -72,26 +72,26 @@ def generate_and_write(
     entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
     tasks = max(cores_of(session), entities // _ENTITIES_PER_TASK)
     numbers = session.range(0, tasks, 1, tasks)
-    events: Counter[str] = Counter()
     with task_tables(session, output, tuple(PARTS)) as tables:
-        for found in tables.make(numbers, _Making(plan, tasks), tuple(PARTS)):
-            events.update(found)
+        events = tables.make(numbers, _Making(plan, tasks), _Counts, tuple(PARTS))
         written = tables.finish()
     return FleetWritten(written, dict(sorted(events.items())))
 
 
+class _Counts(Counter[str]):
+    """Events by type."""
+
+    merge = Counter.update
+
+
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """`Work` of `task_tables` over the numbers of tasks; the note counts events by type."""
+    """`Work` of `task_tables` over the numbers of tasks; the note is its `_Counts`."""
 
     plan: FleetPlan
     tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, Counter[str]]:
-        events: Counter[str] = Counter()
-        return self._rows(batches, events), events
-
-    def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], events: _Counts) -> TableRows:
         for task in (number for batch in batches for number in batch.column(0).to_pylist()):
             for name, batch in fleet_batches(self.plan, task, self.tasks):
                 if name == "cluster_events":

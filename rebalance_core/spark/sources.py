@@ -285,15 +285,6 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
     return _stored(session, place / table, table)
 
 
-def event_span(session: SparkSession, folder: str) -> tuple[int | None, int | None]:
-    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
-    events = read_written(session, folder, "cluster_events")
-    (span,) = rows_of(
-        events.agg(sf.min("event_ms").alias("first"), sf.max("event_ms").alias("last"))
-    )
-    return span["first"], span["last"]
-
-
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
     """Reads the tables of a folder on the driver: by itself, where it reaches them as tasks do."""
     if is_here(folder):
