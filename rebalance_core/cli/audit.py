@@ -37,7 +37,7 @@ from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run, table_records
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -327,7 +327,7 @@ def _write(
     place = options.collection or options.input or ""
     record = output.finish(
         Outcome(
-            outputs=table_records(ledger.tables),
+            outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
             rejected=ledger.rejected,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -267,29 +267,15 @@ class TableWriters:
 # What a job wrote, wherever it ran.
 
 
-class Written(Protocol):
-    """What a job made of input tables."""
-
-    @property
-    def tables(self) -> Mapping[str, TableWritten]:
-        """Rows and digest of every table written."""
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        """How often each issue code occurs in ``rejected``."""
-
-    @property
-    def inputs(self) -> Mapping[str, RowCounts]:
-        """What was read, by table."""
-
-
 @dataclass(frozen=True)
-class LedgerWritten:
-    """What a simulation wrote.
+class Written:
+    """What a job wrote.
 
     Attributes:
         tables: Rows and digest of every table written.
-        facts: What a summary says of them (`LedgerFacts.totals`).
+        facts: What a summary says of them. A simulation: `LedgerFacts.totals`; of time:
+            `survey_facts` and `PropagationFacts.totals`; a fleet: its events by type; producers:
+            ``producer_outcomes`` and ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
         inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
@@ -297,9 +283,9 @@ class LedgerWritten:
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    inputs: Mapping[str, RowCounts]
-    replay_reasons: Mapping[str, int]
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def ledger_written(
@@ -307,7 +293,7 @@ def ledger_written(
     facts: LedgerFacts,
     counts: Mapping[str, RowCounts],
     worst_groups: int,
-) -> LedgerWritten:
+) -> Written:
     """What was written, summed up.
 
     Args:
@@ -316,55 +302,13 @@ def ledger_written(
         counts: Of every input table.
         worst_groups: How many groups the facts list.
     """
-    return LedgerWritten(
+    return Written(
         tables=tables,
         facts=facts.totals(worst_groups),
         rejected=facts.rejected.codes,
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
-
-
-@dataclass(frozen=True)
-class FleetWritten:
-    """Rows and digest of every table of a synthetic fleet, and the events by type."""
-
-    tables: Mapping[str, TableWritten]
-    events: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class ProducersWritten:
-    """What a simulation of producers wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
-        rejected: How often each issue code occurs in ``rejected``.
-        inputs: What was read, by table; empty of a model.
-    """
-
-    tables: Mapping[str, TableWritten]
-    answers: Mapping[str, pa.Table]
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PropagationWritten:
-    """What a simulation of time wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
-        rejected: How often each issue code occurs in ``rejected``.
-        inputs: What was read, by table.
-    """
-
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    inputs: Mapping[str, RowCounts]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.engine.table_writer import ProducersWritten, TableWriters
+from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.answers import (
@@ -70,7 +70,7 @@ def simulate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     progress: Progress | None = None,
-) -> ProducersWritten:
+) -> Written:
     """Simulate a model and write its tables. Memory: the rows of some producers.
 
     Args:
@@ -92,7 +92,7 @@ def simulate_and_write(
             _write(writers, part)
         answers = answer_tables(model, variants_of(model, versions), tallies)
         _write(writers, answers)
-    return ProducersWritten(writers.written(), answers)
+    return Written(writers.written(), answers)
 
 
 def _parts(
@@ -169,7 +169,7 @@ def replay_and_write(
     output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """The same, written. Memory: the input and all tables.
 
     Raises:
@@ -183,7 +183,7 @@ def replay_and_write(
         for name, rows in replayed.tables.items():
             for batch in rows.to_batches():
                 writers.write(name, batch)
-    return ProducersWritten(
+    return Written(
         writers.written(),
         replayed.tables,
         replayed.rejections.codes,

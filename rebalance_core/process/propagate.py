@@ -38,7 +38,7 @@ from rebalance_core.engine.propagation import (
     survey_facts,
     surveyed,
 )
-from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten, TableWriters
+from rebalance_core.engine.table_writer import PropagationForecast, TableWriters, Written
 from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
@@ -225,7 +225,7 @@ def propagate_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-) -> PropagationWritten:
+) -> Written:
     """The same, written. Memory: the input and some pieces of work.
 
     Args:
@@ -260,7 +260,7 @@ def propagate_and_write(
                 facts.add(rows)
             for batch in rows.to_batches():
                 writers.write(name, batch)
-    return PropagationWritten(
+    return Written(
         tables=writers.written(),
         facts=survey_facts(looked.surveys) | facts.totals(),
         rejected=looked.rejections.codes,

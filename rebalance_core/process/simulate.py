@@ -36,8 +36,8 @@ from rebalance_core.engine.options import (
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import (
     LedgerFacts,
-    LedgerWritten,
     TableWriters,
+    Written,
     ledger_written,
 )
 from rebalance_core.kernels.codes import EVENTS
@@ -189,7 +189,7 @@ def simulate_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
-) -> LedgerWritten:
+) -> Written:
     """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
 
     Args:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.engine.table_writer import FleetWritten
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import cores_of
 from rebalance_core.spark.task_tables import TableRows, task_tables
@@ -55,7 +55,7 @@ def generate_and_write(
     output: str,
     *,
     before_writing: Callable[[], object] | None = None,
-) -> FleetWritten:
+) -> Written:
     """Make the fleet of a plan and write its tables.
 
     Args:
@@ -75,7 +75,7 @@ def generate_and_write(
     with task_tables(session, output, tuple(PARTS)) as tables:
         events = tables.make(numbers, _Making(plan, tasks), _Counts, tuple(PARTS))
         written = tables.finish()
-    return FleetWritten(written, dict(sorted(events.items())))
+    return Written(written, dict(sorted(events.items())))
 
 
 class _Counts(Counter[str]):

@@ -45,7 +45,7 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerFacts, LedgerWritten, ledger_written
+from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
@@ -138,7 +138,7 @@ def simulate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> LedgerWritten:
+) -> Written:
     """Simulate, and write the ledger.
 
     Args:

@@ -22,7 +22,7 @@ from rebalance_core.contracts.producers import (
     SEND_RESULTS,
 )
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.versions import Version
 from rebalance_core.process.producers import (
     EVENTS,
@@ -99,7 +99,7 @@ def simulate_and_write(
     *,
     partitions: int | None = None,
     before_writing: Callable[[], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """Simulate a model and write its tables; the rows are those of the run in a process.
 
     A producer's rows depend on the model and its number only, so partitions change nothing.
@@ -125,7 +125,7 @@ def simulate_and_write(
         nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
         for name, rows in (answers | nothing).items():
             tables.add(name, rows)
-        return ProducersWritten(tables.finish(), answers)
+        return Written(tables.finish(), answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def replay_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """What producers chose and avoided; the rows are those of the run in a process.
 
     Args:
@@ -194,7 +194,7 @@ def replay_and_write(
             for name, rows in answers.items():
                 tables.add(name, rows)
             written = tables.finish()
-    return ProducersWritten(written, answers, replayed.note.rejected.codes, replayed.counts)
+    return Written(written, answers, replayed.note.rejected.codes, replayed.counts)
 
 
 def replay_forecast(

@@ -38,7 +38,7 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
-from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
+from rebalance_core.engine.table_writer import PropagationForecast, Written
 from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
@@ -192,7 +192,7 @@ def propagate_and_write(
     partitions: int | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> PropagationWritten:
+) -> Written:
     """Simulate the futures of every group, and write what they come to.
 
     Args:
@@ -224,7 +224,7 @@ def propagate_and_write(
                 kept.write(tables, [REJECTED.name])
                 facts = tables.make(played, adding_up, PropagationFacts, PLAYED)
                 written = tables.finish()
-    return PropagationWritten(
+    return Written(
         tables=written,
         facts=survey_facts(looked.surveys) | facts.totals(),
         rejected=looked.rejected.codes,

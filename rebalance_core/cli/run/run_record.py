@@ -37,7 +37,9 @@ from rebalance_core.storage.place import reason_of, refusal
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
+    from rebalance_core.checks.digest import TableWritten
     from rebalance_core.engine.table_writer import Written
+    from rebalance_core.planning.sweep.plan_options import PlanResult
 
 
 # `_run.json`: what a run was given, what it made, and that it came to its end.
@@ -109,23 +111,10 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class TableRecord:
-    """One output table; the digest does not depend on the order of rows or files."""
-
-    rows: int
-    digest: str
-
-
-def table_records(written: Mapping[str, Any]) -> dict[str, TableRecord]:
-    """The records of tables that were written (`TableWritten`)."""
-    return {name: TableRecord(table.rows, table.digest) for name, table in written.items()}
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a run that came to its end puts into its record."""
 
-    outputs: Mapping[str, TableRecord]
+    outputs: Mapping[str, TableWritten]
     origin: Origin = Origin()
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +127,7 @@ class Outcome:
 
 
 def outcome_of(
-    written: Written,
+    written: Written | PlanResult,
     inputs: Sequence[InputRecord],
     *,
     replay_reasons: Mapping[str, int] | None = None,
@@ -153,7 +142,7 @@ def outcome_of(
         seed: of what was random.
     """
     return Outcome(
-        outputs=table_records(written.tables),
+        outputs=written.tables,
         origin=origin_of(written.inputs),
         inputs=[
             replace(record, rows=written.inputs[record.table].rows)
@@ -189,7 +178,7 @@ class RunRecord:
     input_digests: Mapping[str, str] = field(default_factory=dict)
     """Of the rows of each input table, whatever files held them."""
     inputs: list[InputRecord] = field(default_factory=list)
-    outputs: Mapping[str, TableRecord] = field(default_factory=dict)
+    outputs: Mapping[str, TableWritten] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     files: list[Mapping[str, Any]] = field(default_factory=list)
     """Ingest: each file of the collection with the share of its lines that was understood."""

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, TableRecord, read_run
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 DEAD = {
@@ -28,7 +29,7 @@ def write_result(folder: Path, rows: int, **flags: Any) -> None:
     with new_run(folder, **flags) as run:
         run.clear()
         (folder / "epochs").mkdir()
-        run.finish(Outcome(outputs={"epochs": TableRecord(rows, "d")}))
+        run.finish(Outcome(outputs={"epochs": TableWritten(rows, "d")}))
 
 
 def rows_in(folder: Path) -> int:

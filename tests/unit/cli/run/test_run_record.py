@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
 from rebalance_core.cli.run.output_folder import LocalFolder, spark_location
 from rebalance_core.cli.run.run_record import (
     RunRecord,
-    TableRecord,
     find_run,
     read_run,
     redact_arguments,
@@ -29,7 +29,7 @@ def record(**changes: Any) -> RunRecord:
         "config": {},
         "started_at": "2026-01-01T00:00:00+00:00",
         "seconds": 1.0,
-        "outputs": {"epochs": TableRecord(3, "ab")},
+        "outputs": {"epochs": TableWritten(3, "ab")},
     }
     return RunRecord(**values | changes)
 
