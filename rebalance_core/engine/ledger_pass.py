@@ -48,15 +48,12 @@ def strategy_for(key: StrategyKey) -> AllocationStrategy:
     return parse_strategy(key[0], version=key[1])
 
 
-def history_of(
-    tables: Mapping[str, pa.Table], *, queue_offsets_given: bool, committed_offsets_given: bool
-) -> GroupHistory:
+def history_of(tables: Mapping[str, pa.Table], options: EngineOptions) -> GroupHistory:
     """The history of the group whose rows these are.
 
     Args:
         tables: the rows of one group, by table.
-        queue_offsets_given: there is a queue_offsets table, so no row means not observed.
-        committed_offsets_given: there is a committed_offsets table, so no row means none.
+        options: they say whether there are tables of offsets, so that no row means something.
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
     given = {**tables, "cluster_events": events}
@@ -69,8 +66,8 @@ def history_of(
         consumer_group=first["consumer_group"],
         settings=_settings(rows.get("consumer_groups", [])),
         events=tuple(map(event_of, rows["cluster_events"])),
-        queue_offsets=offsets if queue_offsets_given else None,
-        committed_offsets=commits if committed_offsets_given else None,
+        queue_offsets=offsets if options.queue_offsets_given else None,
+        committed_offsets=commits if options.committed_offsets_given else None,
     )
 
 
@@ -180,11 +177,7 @@ def _ledgers(
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
         yield GroupLedger(
-            history_of(
-                rows,
-                queue_offsets_given=options.queue_offsets_given,
-                committed_offsets_given=options.committed_offsets_given,
-            ),
+            history_of(rows, options),
             strategy_for,
             include_retry_topics=options.include_retry_topics,
             strategy_override=options.strategy_override,
@@ -281,11 +274,7 @@ def rows_of(
 
 def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> LedgerRows:
     """`ledger_pass` of one group by the replay alone."""
-    history = history_of(
-        tables,
-        queue_offsets_given=options.queue_offsets_given,
-        committed_offsets_given=options.committed_offsets_given,
-    )
+    history = history_of(tables, options)
     ledger = replay_group(
         history,
         strategy_for,

@@ -53,13 +53,16 @@ def check_options(options: SimulationOptions) -> None:
         parse_strategy(options.strategy)
 
 
-def engine_options(tables: Container[str], options: SimulationOptions) -> EngineOptions:
+def engine_options(
+    tables: Container[str], options: SimulationOptions | None = None
+) -> EngineOptions:
     """What the kernels are told.
 
     Args:
         tables: names of the input tables there are.
-        options: of the simulation.
+        options: of the simulation; None: the usual ones.
     """
+    options = options or SimulationOptions()
     return EngineOptions(
         queue_offsets_given="queue_offsets" in tables,
         committed_offsets_given="committed_offsets" in tables,

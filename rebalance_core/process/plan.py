@@ -14,9 +14,8 @@ from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.options import RowForecast, like_pattern, refuse_rejected
+from rebalance_core.engine.options import RowForecast, engine_options, like_pattern, refuse_rejected
 from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
 from rebalance_core.planning.sweep.plan_options import (
@@ -201,9 +200,5 @@ def planned_histories(
         edited = histories.of(number)
         grouped = fan_out(edited.tables, like_pattern(group))
         for place in range(len(grouped)):
-            history = history_of(
-                grouped.of(place, place + 1),
-                queue_offsets_given=OFFSETS in edited.tables,
-                committed_offsets_given=COMMITS in edited.tables,
-            )
+            history = history_of(grouped.of(place, place + 1), engine_options(edited.tables))
             yield named.name, edited.first_ms.get(history.cluster, -1), history

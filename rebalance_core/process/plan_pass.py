@@ -52,7 +52,6 @@ from rebalance_core.process.plan_summary import (
     plan_summary,
     scenario_rows,
 )
-from rebalance_core.replay.history import GroupHistory
 
 COMMITS = "committed_offsets"
 _COLUMNS = INPUT_TABLES[EVENTS].column_names
@@ -273,18 +272,10 @@ def _transitions(
         if sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
-            history = _history(grouped.of(group, group + 1), sweep)
+            history = history_of(grouped.of(group, group + 1), sweep.options)
             for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
-
-
-def _history(tables: Mapping[str, pa.Table], sweep: Sweep) -> GroupHistory:
-    return history_of(
-        tables,
-        queue_offsets_given=sweep.options.queue_offsets_given,
-        committed_offsets_given=sweep.options.committed_offsets_given,
-    )
 
 
 def _engine_passes(
@@ -314,7 +305,7 @@ def _hypothetical(
     for group in range(begin, end):
         tables = grouped.of(group, group + 1)
         given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
-        history = _history(given, sweep)
+        history = history_of(given, sweep.options)
         for number, rows in sweep.hypothetical.tables(passes, history):
             tables_of_group = {
                 p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes

@@ -28,7 +28,12 @@ from rebalance_core.contracts.propagation import (
 )
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.options import like_pattern, refuse_rejected, row_forecast
+from rebalance_core.engine.options import (
+    engine_options,
+    like_pattern,
+    refuse_rejected,
+    row_forecast,
+)
 from rebalance_core.engine.propagation import (
     PropagationFacts,
     PropagationOptions,
@@ -39,7 +44,6 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.table_writer import PropagationForecast, TableWriters, Written
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
@@ -67,11 +71,7 @@ class Groups:
 
     def history(self, number: int) -> GroupHistory:
         """The history of one group."""
-        return history_of(
-            self.rows.of(number, number + 1),
-            queue_offsets_given=OFFSETS in self.rows.tables,
-            committed_offsets_given=COMMITS in self.rows.tables,
-        )
+        return history_of(self.rows.of(number, number + 1), engine_options(self.rows.tables))
 
 
 # Workers that end with the process that started them, however that ended.

@@ -27,7 +27,12 @@ from rebalance_core.engine.ledger_pass import (
     history_of,
     with_empty_events_if_missing,
 )
-from rebalance_core.engine.options import like_pattern, refuse_rejected, row_forecast
+from rebalance_core.engine.options import (
+    engine_options,
+    like_pattern,
+    refuse_rejected,
+    row_forecast,
+)
 from rebalance_core.engine.propagation import (
     PropagationFacts,
     PropagationOptions,
@@ -39,7 +44,7 @@ from rebalance_core.engine.propagation import (
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import PropagationForecast, Written
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.older_sparks import by_number
@@ -62,13 +67,11 @@ class BucketGroups:
 
     Attributes:
         giants: The parts of divided groups, by bucket.
-        queue_offsets_given: There is such a table.
-        committed_offsets_given: There is such a table.
+        engine: They say which input tables there are.
     """
 
     giants: Mapping[int, Giants]
-    queue_offsets_given: bool
-    committed_offsets_given: bool
+    engine: EngineOptions
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
@@ -77,11 +80,7 @@ class BucketGroups:
         rows = fan_out(with_empty_events_if_missing(tables))
         divided = self.giants.get(bucket, {})
         for number in range(len(rows)):
-            history = history_of(
-                rows.of(number, number + 1),
-                queue_offsets_given=self.queue_offsets_given,
-                committed_offsets_given=self.committed_offsets_given,
-            )
+            history = history_of(rows.of(number, number + 1), self.engine)
             name = history.cluster, history.consumer_group
             yield history, divided.get(name, [WHOLE])
 
@@ -290,5 +289,5 @@ def _ready(
         routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=cells)
         routed = routed_rows(checked, routing).persist()
         released.callback(routed.unpersist)
-        groups = BucketGroups(routing.giants, OFFSETS in checked.tables, COMMITS in checked.tables)
+        groups = BucketGroups(routing.giants, engine_options(checked.tables))
         yield _Ready(checked, groups, routed, tasks, options)
