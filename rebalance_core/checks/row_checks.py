@@ -61,7 +61,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
-    shared = keyed[_is_shared(codes)]
+    shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
     several = rows.take(shared)
     groups = _codes([several.column(name) for name in table.key])
     names = [name for name in table.column_names if name != "source"]
@@ -115,21 +115,10 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
     return np.concatenate(indices).astype(np.int64) + 1, len(encoded.chunk(0).dictionary) + 1
 
 
-def _is_shared(codes: np.ndarray) -> np.ndarray:
-    """Which rows have a code that another has too."""
-    shared: np.ndarray = codes if not len(codes) else np.bincount(codes)[codes] > 1
-    return shared.astype(bool)
-
-
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Which rows belong to a group with more than one content."""
-    if not len(groups):
-        return np.zeros(0, bool)
-    least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
-    most = np.full(groups.max() + 1, -1)
-    np.minimum.at(least, groups, contents)
-    np.maximum.at(most, groups, contents)
-    differ: np.ndarray = (least != most)[groups]
+    """Which rows belong to a group with more than one content; both are numbers from 0 on."""
+    count = int(contents.max(initial=0)) + 1
+    differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
 
 

@@ -57,7 +57,7 @@ class LedgerFacts:
         elif table == "rejected":
             self.rejected.add(rows)
         elif table == REPLAYED.name:
-            self.replay_reasons.update(_counts(rows["reason"]))
+            self.replay_reasons.update(rows["reason"].to_pylist())
 
     def merge(self, other: LedgerFacts) -> None:
         """Add what was counted of other groups, or of other parts of the same."""
@@ -131,10 +131,6 @@ def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
     return {
         (cluster, group): sums[i] for i, (cluster, group) in enumerate(zip(*names, strict=True))
     }
-
-
-def _counts(words: pa.Array) -> dict[str, int]:
-    return {each["values"]: each["counts"] for each in pc.value_counts(words).to_pylist()}
 
 
 # A table into one Parquet file of a fresh folder, counted and fingerprinted while written.

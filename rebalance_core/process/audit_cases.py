@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -89,14 +89,6 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
 _NAME, _MS = pa.string(), pa.int64()
 _EVENTS = ALL_TABLES["cluster_events"].arrow_schema()
 _DUMP = ("cluster", "broker_name", "command")
-_SCHEMAS = {
-    "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
-    "facts": ALL_TABLES["observed_facts"].arrow_schema(),
-    "dumps": pa.schema([*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]),
-    "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
-    "findings": ALL_TABLES["findings"].arrow_schema(),
-    "coverage": ALL_TABLES["coverage"].arrow_schema(),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +104,17 @@ class ClusterTables(PackedTables):
         coverage: all rows of the table.
     """
 
+    SCHEMAS: ClassVar = {
+        "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
+        "facts": ALL_TABLES["observed_facts"].arrow_schema(),
+        "dumps": pa.schema(
+            [*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]
+        ),
+        "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
+        "findings": ALL_TABLES["findings"].arrow_schema(),
+        "coverage": ALL_TABLES["coverage"].arrow_schema(),
+    }
+
     spans: pa.Table
     facts: pa.Table
     dumps: pa.Table
@@ -122,8 +125,7 @@ class ClusterTables(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
         """Those of all parts."""
-        found = [_tables(), *parts]
-        all_of = {name: pa.concat_tables(getattr(p, name) for p in found) for name in _SCHEMAS}
+        all_of = cls.joined(parts)
         all_of["spans"] = _range(all_of["spans"], ("cluster",))
         all_of["dumps"] = _range(all_of["dumps"], _DUMP)
         return cls(**all_of)
@@ -151,39 +153,35 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
             kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
-            return _tables(
-                spans=_range(times.rename_columns(_SCHEMAS["spans"].names), ("cluster",)),
+            return ClusterTables.of(
+                spans=_range(
+                    times.rename_columns(ClusterTables.SCHEMAS["spans"].names), ("cluster",)
+                ),
                 broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),
             )
         case "observed_facts":
-            facts = rows.select(_SCHEMAS["facts"].names)
+            facts = rows.select(ClusterTables.SCHEMAS["facts"].names)
             dumps = _of(facts, "kind", ("DUMP",))
             command = pc.map_lookup(dumps["details"], pa.scalar("command"), "first")
-            return _tables(
+            return ClusterTables.of(
                 facts=_of(facts, "kind", CLUSTER_KINDS),
                 dumps=_dumps(dumps, dumps["broker_name"], command, "last_ms"),
             )
         case "observed_ownership":
-            return _tables(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
+            return ClusterTables.of(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
         case "observed_members":
             brokers = rows["asked_broker"]
-            return _tables(dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms"))
+            return ClusterTables.of(
+                dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms")
+            )
         case "findings":
             on_clusters = rows.filter(rows["consumer_group"].is_null())
-            return _tables(findings=on_clusters.select(_SCHEMAS["findings"].names))
+            return ClusterTables.of(
+                findings=on_clusters.select(ClusterTables.SCHEMAS["findings"].names)
+            )
         case "coverage":
-            return _tables(coverage=rows.select(_SCHEMAS["coverage"].names))
+            return ClusterTables.of(coverage=rows.select(ClusterTables.SCHEMAS["coverage"].names))
     return None
-
-
-def _tables(**tables: pa.Table) -> ClusterTables:
-    """These tables; the others are empty."""
-    return ClusterTables(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
 
 
 def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
@@ -199,7 +197,7 @@ def _dumps(
     if isinstance(command, str):
         command = pa.repeat(pa.scalar(command), len(rows))
     columns = [rows["cluster"], brokers, command, rows[ms], rows[ms]]
-    return _range(pa.table(columns, _SCHEMAS["dumps"].names), _DUMP)
+    return _range(pa.table(columns, ClusterTables.SCHEMAS["dumps"].names), _DUMP)
 
 
 def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
+from rebalance_core.checks.packed_rows import by_bucket, one_row, pack, unpack
 from rebalance_core.checks.row_checks import Checked, Rejections, by_keys, key_buckets, with_issues
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, refuse_bad_rows
@@ -111,7 +111,7 @@ class RowTask:
         rows = pa.concat_tables(waiting)
         names = json.dumps(sorted(unknown))
         for bucket, part in by_bucket(rows, key_buckets(ALL_TABLES[self.name], rows, self.buckets)):
-            yield _row(_KEYED, bucket, self.name, len(part), names, pack(part))
+            yield one_row(_KEYED, bucket, self.name, len(part), names, pack(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class KeyTask:
                     merged = kind.merged([stats[kind], counted]) if kind in stats else counted
                     stats[kind] = merged
         if stats:
-            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
+            yield one_row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
 
 
 def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
@@ -166,10 +166,10 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
     rejected = pack(checked.rejected) if len(checked.rejected) else None
     first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
     note = pickle.dumps((counts.content, checked.rejections))
-    yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
+    yield one_row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
     for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
         packed = pack(used.slice(begin, _ROWS_AT_ONCE))
-        yield _row(_CHECKED, name, 0, 0, "[]", None, packed, None)
+        yield one_row(_CHECKED, name, 0, 0, "[]", None, packed, None)
 
 
 def used_ddl(name: str) -> str:
@@ -185,11 +185,6 @@ def unknown_names(texts: Iterable[str]) -> set[str]:
 def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
     for batch in batches:
         yield from batch.to_pylist()
-
-
-def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
-    arrays = [pa.array([v], f.type) for v, f in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 # Row checks: every input row is used, or rejected with the reasons.

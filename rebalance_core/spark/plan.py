@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +48,7 @@ from rebalance_core.spark.ledger import RejectedWork
 from rebalance_core.spark.older_sparks import arrow_of
 from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import GivenTables, rows_of, task_count
+from rebalance_core.spark.sources import GivenTables, task_count
 from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
 
 # What tasks do for a plan, each with the rows of whole groups (`routed_rows`).
@@ -75,10 +75,11 @@ class PlanWork:
             numbers = range(number % self.copies, histories, self.copies)
             yield from self.planned.rows(_used(tables), facts, numbers)
 
-    def warnings(self, batches: Batches) -> Iterator[str]:
-        """What the edits of the groups cannot do."""
+    def warned(self, batches: Batches, facts: PlanFacts) -> TableRows:
+        """The note alone, of what the edits of the groups cannot do."""
         for _, tables in routed_tables(batches):
-            yield from self.planned.histories(_used(tables)).warnings()
+            facts.warnings |= self.planned.histories(_used(tables)).warnings()
+        return ()
 
 
 def _used(tables: dict[str, pa.Table]) -> Any:
@@ -198,7 +199,8 @@ def plan_forecast(
         )
         if forecast.refusal is not None:
             return forecast, ()
-        return forecast, routed.work.planned.edits.told(routed.warnings())
+        facts = make_unwritten(routed.rows(1), routed.work.warned, PlanFacts)
+        return forecast, routed.work.planned.edits.told(facts.warnings)
 
 
 @dataclass(frozen=True)
@@ -218,18 +220,6 @@ class _Routed:
     def rows(self, copies: int | None = None) -> DataFrame:
         """The rows of each task; copies as of the work."""
         return routed_rows(self.checked, self.routing, copies or self.work.copies)
-
-    def warnings(self) -> set[str]:
-        """What the edits of groups cannot do."""
-        work = self.work
-
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield pa.RecordBatch.from_pydict(
-                {"warning": pa.array([*work.warnings(batches)], pa.string())}
-            )
-
-        told = rows_of(self.rows(1).mapInArrow(run, "warning STRING"))
-        return {row["warning"] for row in told}
 
 
 def _routed(

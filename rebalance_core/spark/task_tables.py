@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.checks.packed_rows import one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
@@ -85,8 +85,7 @@ def one_attempt(
     with TableWriters(folder / attempt, tuple(tables)) as writers:
         for name, batch in rows:
             writers.write(name, batch)
-    row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(note)]
-    yield pa.RecordBatch.from_arrays(list(map(pa.array, row)), schema=_FILES_SCHEMA)
+    yield one_row(_FILES_SCHEMA, attempt, pickle.dumps(writers.digests()), pickle.dumps(note))
 
 
 class TaskFiles:
@@ -260,7 +259,7 @@ def make_unwritten(rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT]
         note = kind()
         for _ in work(batches, note):
             pass
-        yield _chunk(_NOTE, pickle.dumps(note))
+        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
 
     return merged(kind, _notes(rows.mapInArrow(run, _DDL)))
 
@@ -314,8 +313,8 @@ def kept_tables(
         for table, batch in work(batches, note):
             # the writer of files takes coded names, Spark plain ones
             plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
-            yield _chunk(table, pack(plain))
-        yield _chunk(_NOTE, pickle.dumps(note))
+            yield one_row(_SCHEMA, table, pack(plain))
+        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
 
     return KeptTables(rows.mapInArrow(run, _DDL).persist(), kind, tables)
 
@@ -388,7 +387,3 @@ def _again(batches: Batches, note: Note) -> TableRows:
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["name"] != _NOTE:
             yield from ((row["name"], made) for made in unpack(row["chunk"]).to_batches())
-
-
-def _chunk(name: str, chunk: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([name]), pa.array([chunk])], schema=_SCHEMA)
