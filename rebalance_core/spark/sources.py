@@ -31,7 +31,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import arrow_of, context_of
 from rebalance_core.storage.place import Place, is_here, object_store
 
@@ -222,7 +222,7 @@ def _record_text(session: SparkSession, folder: str) -> str | None:
     if place is not None:
         return (place / RUN_NAME).read_text()
     # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    return HadoopFolder(folder, session).read_text(RUN_NAME)
+    return (HadoopPlace(folder, session) / RUN_NAME).read_text()
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
