@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import with_text
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
@@ -348,11 +348,7 @@ def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, 
 
 def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     """The metrics of these epochs."""
-    shown = pa.concat_tables(epochs)
-    numbers = pa.array(range(metrics.num_rows), pa.int64())  # of no rows it has no type by itself
-    numbered = metrics.select(_EPOCH).append_column("_row", numbers)
-    kept = numbered.join(shown, keys=list(_EPOCH), join_type="left semi")
-    return metrics.take(kept["_row"].combine_chunks().sort())
+    return joining(metrics, pa.concat_tables(epochs))
 
 
 def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
@@ -360,7 +356,7 @@ def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     shown = pa.concat_tables(epochs).group_by(list(GROUP)).aggregate(
         [("epoch", "min"), ("epoch", "max")]
     )  # fmt: skip
-    numbers = pa.array(range(intervals.num_rows), pa.int64())  # as above
+    numbers = pa.array(range(intervals.num_rows), pa.int64())  # of no rows it has no type by itself
     spans = intervals.select([*GROUP, "from_epoch", "to_epoch"]).append_column("_row", numbers)
     met = spans.join(shown, keys=list(GROUP), join_type="inner").filter(
         (pc.field("from_epoch") <= pc.field("epoch_max"))

@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_OWNERSHIP, PLAN_STEPS, PLAN_SUMMARY
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, chunks, fan_out
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    ROWS_PER_CHUNK,
+    GroupedRows,
+    chunks,
+    fan_out,
+    joining,
+)
 from rebalance_core.engine.ledger_pass import LedgerRows, history_of, prepare_tables, rows_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.coded_groups import EngineOptions
@@ -153,12 +160,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
 def _shared(recorded: pa.Table, edits: ClusterEventChanges) -> pa.Table:
     """Events of brokers and topics as a history has them."""
     if edits.lacking.num_rows:
-        keys = recorded.select(EVENT_KEY)
-        numbered = keys.append_column("_row", pa.array(np.arange(keys.num_rows)))
-        kept = numbered.join(
-            edits.lacking, keys=EVENT_KEY, join_type="left anti", use_threads=False
-        )
-        recorded = recorded.take(kept["_row"].combine_chunks().sort())
+        recorded = joining(recorded, edits.lacking.select(EVENT_KEY), "left anti")
     return pa.concat_tables([recorded, edits.added.select(_COLUMNS)])
 
 
