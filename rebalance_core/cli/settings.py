@@ -192,7 +192,7 @@ def resolve_settings(
     """
     mistakes: list[str] = []
     defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
-    sources = [_Source("defaults.toml", dict(_flatten(tomllib.loads(defaults))))]
+    sources = [_Source("defaults.toml", dict(flatten(tomllib.loads(defaults))))]
     sources += [_read_file(path, mistakes) for path in config]
     sources += [_read_assignment(text, mistakes) for text in assignments]
     for key, value in (options or {}).items():
@@ -218,13 +218,14 @@ def _build(values: Mapping[str, Any]) -> Settings:
     return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a configuration by dotted path."""
     for name, value in table.items():
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
             # An unknown section is one mistake, not one for each of its keys.
             if path in SECTIONS:
-                yield from _flatten(value, path + ".")
+                yield from flatten(value, path + ".")
             else:
                 yield path, value
         else:
@@ -233,7 +234,7 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def _read_file(path: str, mistakes: list[str]) -> _Source:
     try:
-        return _Source(path, dict(_flatten(tomllib.loads(Path(path).read_text("utf-8-sig")))))
+        return _Source(path, dict(flatten(tomllib.loads(Path(path).read_text("utf-8-sig")))))
     except OSError as error:
         mistakes.append(f"--config {path}: {error.strerror or error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

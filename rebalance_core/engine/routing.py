@@ -68,7 +68,7 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
-        return Interests.merged([Interests.of(topics=_subscribed(rows))])
+        return Interests.merged([Interests.of(topics=subscribed(rows))])
     return None
 
 
@@ -103,7 +103,7 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     if "consumer_group" not in rows.column_names:
         return None
     own = interests_of(table, rows)
-    names = (_of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
     named = Interests.of(groups=names.append_column("events", none))
@@ -113,23 +113,24 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
 
 
 def _of_events(rows: pa.Table) -> Interests:
-    of_consumers = _of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
+    of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
-    configured = _of_types(rows, (events.TOPIC_CONFIG,))
+    configured = of_types(rows, (events.TOPIC_CONFIG,))
     queues = configured.select(_QUEUES.names[:-1])
     made = Interests.of(
         groups=of_consumers.append_column("events", once),
-        topics=_subscribed(_of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
+        topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
 
 
-def _of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The events of these types."""
     return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
 
 
-def _subscribed(rows: pa.Table) -> pa.Table:
+def subscribed(rows: pa.Table) -> pa.Table:
     """Each group with the topics that its rows name: the list's, or the single one."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]

@@ -20,7 +20,6 @@ from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
-from rebalance_core.engine.options import RowForecast
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
@@ -305,19 +304,6 @@ def ledger_written(
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
-
-
-@dataclass(frozen=True)
-class PropagationForecast:
-    """How a simulation of time would end for its rows, and how much there is to do.
-
-    Attributes:
-        rows: What a run would make of its rows.
-        facts: As `survey_facts` gives them; empty where the rows are refused.
-    """
-
-    rows: RowForecast
-    facts: Mapping[str, Any]
 
 
 # Tables as a run of this version or an earlier one wrote them, in this process or on Spark.

@@ -30,6 +30,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
+from rebalance_core.engine.routing import of_types, subscribed
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
@@ -320,7 +321,7 @@ def cases_of(grouped: GroupedRows) -> Iterator[Case]:
 def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The tables of which a group's case is made; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
-    found = {"cluster_events": _of_types(cluster_events, *events.GROUP_EVENTS)}
+    found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:
         found["consumer_groups"] = tables["consumer_groups"]
     if "committed_offsets" in tables:
@@ -361,15 +362,13 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
     """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
-    joins = _of_types(tables["cluster_events"], events.CONSUMER_JOIN, events.SUBSCRIBE)
-    unnamed = joins.filter(pc.is_null(joins["subscriptions"]))
-    parts = [_listed(joins), unnamed.select([*GROUP, "topic"])]
+    joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
+    parts = [subscribed(joins)]
     if "consumer_groups" in tables:
-        parts.append(_listed(tables["consumer_groups"]))
+        parts.append(subscribed(tables["consumer_groups"]))
     if "committed_offsets" in tables:
         parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
     topics = pa.concat_tables(parts)
-    topics = topics.filter(pc.is_valid(topics["topic"]))
     retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
     topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
     return topics.group_by([*GROUP, "topic"]).aggregate([])
@@ -441,17 +440,6 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
         of_row = code[order]
         new[1:] |= of_row[1:] != of_row[:-1]
     return order, new
-
-
-def _of_types(cluster_events: pa.Table, *types: str) -> pa.Table:
-    return cluster_events.filter(pc.is_in(cluster_events["event_type"], pa.array(types)))
-
-
-def _listed(table: pa.Table) -> pa.Table:
-    """The topics of the subscriptions, each with its group."""
-    lists = table["subscriptions"].combine_chunks()
-    groups = table.select(GROUP).take(pc.list_parent_indices(lists))
-    return groups.append_column("topic", pc.list_flatten(lists))
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ from rebalance_core.contracts.propagation import (
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import history_of
 from rebalance_core.engine.options import (
+    RowForecast,
     engine_options,
     like_pattern,
     refuse_rejected,
@@ -43,7 +45,7 @@ from rebalance_core.engine.propagation import (
     survey_facts,
     surveyed,
 )
-from rebalance_core.engine.table_writer import PropagationForecast, TableWriters, Written
+from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
@@ -273,8 +275,11 @@ def propagation_forecast(
     options: PropagationOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
-) -> PropagationForecast:
-    """How `propagate_and_write` would end for the rows of its input; plays and writes nothing."""
+) -> tuple[RowForecast, dict[str, Any]]:
+    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+
+    Plays and writes nothing; `survey_facts` are empty where the rows are refused.
+    """
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
     surveys: list[Survey] = []
 
@@ -290,8 +295,7 @@ def propagation_forecast(
         lambda: refuse_no_group_of(checked, options.group),
         rejected,
     )
-    refused = forecast.refusal is not None
-    return PropagationForecast(forecast, {} if refused else survey_facts(surveys))
+    return forecast, {} if forecast.refusal is not None else survey_facts(surveys)
 
 
 def usable_cores() -> int:

@@ -107,13 +107,8 @@ def unwritten_inputs(
 ) -> AuditInputs:
     """What an ingest makes of a collection; ``kept`` releases it in the end."""
     tables = kept.enter_context(ingested_tables(session, collection, assumed))
-    history = InputTables(
-        tables["cluster_events"],
-        tables["consumer_groups"],
-        tables["queue_offsets"],
-        tables["committed_offsets"],
-    )
-    return AuditInputs(history, observed(tables))
+    history: dict[str, Any] = {name: tables[name] for name in INPUT_TABLES}
+    return AuditInputs(InputTables(**history), observed(tables))
 
 
 # What tasks do for an audit, each with the rows of whole groups (`routed_rows`).

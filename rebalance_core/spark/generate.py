@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -34,19 +35,14 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
         partitions: tasks for each kind of entity; None: Spark's default parallelism. A Python
             worker holds one batch at a time.
     """
-    frames = {
+    frames: dict[str, Any] = {
         name: reduce(
             lambda one, other: one.unionByName(other),
             [_frame(spark, plan, INPUT_TABLES[name], part, partitions) for part in parts],
         )
         for name, parts in PARTS.items()
     }
-    return InputTables(
-        cluster_events=frames["cluster_events"],
-        consumer_groups=frames["consumer_groups"],
-        queue_offsets=frames["queue_offsets"],
-        committed_offsets=frames["committed_offsets"],
-    )
+    return InputTables(**frames)
 
 
 def generate_and_write(
@@ -102,17 +98,9 @@ class _Making:
 def _frame(
     spark: SparkSession, plan: FleetPlan, table: Table, part: Part, partitions: int | None
 ) -> DataFrame:
-    numbers = spark.range(0, part.entities(plan), 1, partitions)
-    return numbers.mapInArrow(_rows_of(plan, table, part), table.ddl.replace(" NOT NULL", ""))
-
-
-def _rows_of(
-    plan: FleetPlan, table: Table, part: Part
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The UDF's body; it captures plain values and functions of modules only."""
-
     def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
         return arrow_batches(plan, table, part, numbers)
 
-    return rows_of
+    numbers = spark.range(0, part.entities(plan), 1, partitions)
+    return numbers.mapInArrow(rows_of, table.plain_ddl)

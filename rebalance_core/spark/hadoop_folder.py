@@ -8,6 +8,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.older_sparks import arrow_of, context_of, is_condition
@@ -80,26 +81,11 @@ class HadoopPlace:
         self._files.delete(self._path, True)
 
 
-def remote_files(location: str, session: Any) -> list[tuple[str, int]] | None:
-    """Path and size of every file under a location that Spark's Hadoop knows; None: none such."""
-    context = context_of(session)
-    if context is None:
-        return _listed(location, session)
-    jvm: Any = context._jvm
-    path = jvm.org.apache.hadoop.fs.Path(location)
-    files = path.getFileSystem(context._jsc.hadoopConfiguration())
-    if not files.exists(path):
-        return None
-    entries = files.listFiles(path, True)
-    found = []
-    while entries.hasNext():
-        entry = entries.next()
-        found.append((str(entry.getPath().toUri().getPath()), int(entry.getLen())))
-    return found
+def remote_files(location: str, session: SparkSession) -> list[tuple[str, int]] | None:
+    """Path and size of the files under a location that Spark reads; None: there is no such.
 
-
-def _listed(location: str, session: Any) -> list[tuple[str, int]] | None:
-    """The same by Spark's reader, which passes over hidden files and reads none."""
+    Hidden files are passed over, and none is read.
+    """
     files = session.read.format("binaryFile").option("recursiveFileLookup", True)
     try:
         rows = arrow_of(files.load(location).select("path", "length")).to_pylist()

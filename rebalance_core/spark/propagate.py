@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,7 @@ from rebalance_core.engine.ledger_pass import (
     with_empty_events_if_missing,
 )
 from rebalance_core.engine.options import (
+    RowForecast,
     engine_options,
     like_pattern,
     refuse_rejected,
@@ -43,7 +45,7 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
-from rebalance_core.engine.table_writer import PropagationForecast, Written
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
@@ -237,8 +239,11 @@ def propagation_forecast(
     options: PropagationOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
-) -> PropagationForecast:
-    """How `propagate_and_write` would end for the rows of its input; plays and writes nothing."""
+) -> tuple[RowForecast, dict[str, Any]]:
+    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+
+    Plays and writes nothing; `survey_facts` are empty where the rows are refused.
+    """
     looked = SurveyStats()
 
     def rejected() -> Rejections:
@@ -249,8 +254,7 @@ def propagation_forecast(
     with _ready(session, inputs, options, None, warn) as ready:
         counts, known = ready.checked.counts, ready.checked.rejections
         forecast = row_forecast(counts, known, limits, ready.refuse_no_group, rejected)
-    refused = forecast.refusal is not None
-    return PropagationForecast(forecast, {} if refused else survey_facts(looked.surveys))
+    return forecast, {} if forecast.refusal is not None else survey_facts(looked.surveys)
 
 
 @dataclass(frozen=True, eq=False)
