@@ -161,12 +161,8 @@ SETTING_KEYS = {
 # Every mistake of every place is found before anything runs and named in one error.
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where values came from, by dotted key."""
-
-    name: str
-    values: Mapping[str, Any]
+_Source = tuple[str, Mapping[str, Any]]
+"""Where values came from, and they by dotted key."""
 
 
 def settings_of(options: JobOptions) -> "Settings":
@@ -192,20 +188,20 @@ def resolve_settings(
     """
     mistakes: list[str] = []
     defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
-    sources = [_Source("defaults.toml", dict(flatten(tomllib.loads(defaults))))]
+    sources: list[_Source] = [("defaults.toml", dict(flatten(tomllib.loads(defaults))))]
     sources += [_read_file(path, mistakes) for path in config]
     sources += [_read_assignment(text, mistakes) for text in assignments]
     for key, value in (options or {}).items():
         if value is not None:
             read = _toml_value(value) if isinstance(value, str) else value
-            sources.append(_Source("--" + key.replace("_", "-"), {key: read}))
+            sources.append(("--" + key.replace("_", "-"), {key: read}))
     for source in sources:
-        mistakes += _mistakes(source)
+        mistakes += _mistakes(*source)
     if mistakes:
         raise UsageError("\n".join(mistakes))
     merged: dict[str, Any] = {}
-    for source in sources:
-        merged |= source.values
+    for _, values in sources:
+        merged |= values
     return _build(merged)
 
 
@@ -234,20 +230,20 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 def _read_file(path: str, mistakes: list[str]) -> _Source:
     try:
-        return _Source(path, dict(flatten(tomllib.loads(Path(path).read_text("utf-8-sig")))))
+        return path, dict(flatten(tomllib.loads(Path(path).read_text("utf-8-sig"))))
     except OSError as error:
         mistakes.append(f"--config {path}: {error.strerror or error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         mistakes.append(f"--config {path}: not TOML: {error}")
-    return _Source(path, {})
+    return path, {}
 
 
 def _read_assignment(text: str, mistakes: list[str]) -> _Source:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         mistakes.append(f"--set {text}: expected KEY=VALUE, e.g. summary.worst_groups=10")
-        return _Source("--set", {})
-    return _Source("--set", {key.strip(): _toml_value(value.strip())})
+        return "--set", {}
+    return "--set", {key.strip(): _toml_value(value.strip())}
 
 
 def _toml_value(text: str) -> Any:
@@ -258,19 +254,19 @@ def _toml_value(text: str) -> Any:
         return text
 
 
-def _mistakes(source: _Source) -> Iterator[str]:
-    for path, value in source.values.items():
+def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
+    for path, value in values.items():
         key = SETTING_KEYS.get(path)
         if key is None and path in SECTIONS:
-            yield f"{source.name}: {path} = {value!r}: is a section, not a key"
+            yield f"{source}: {path} = {value!r}: is a section, not a key"
         elif key is None:
             known = list(SETTING_KEYS)
             hint = did_you_mean(path, [*known, *SECTIONS])
-            yield f"{source.name}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
+            yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
         elif not key.metadata["key"].accepts(value, _plain(key.type)):
             told: SettingKey = key.metadata["key"]
             hint = did_you_mean(str(value), told.one_of)
-            yield f"{source.name}: {path} = {value!r}: expected {told.valid}{hint}"
+            yield f"{source}: {path} = {value!r}: expected {told.valid}{hint}"
 
 
 def _plain(kind: Any) -> Any:

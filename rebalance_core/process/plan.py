@@ -32,9 +32,8 @@ from rebalance_core.process.plan_pass import (
     PlanPass,
     Progress,
     plan_pass,
-    summed_up,
 )
-from rebalance_core.process.plan_summary import last_rates
+from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
 from rebalance_core.process.simulate import checked_forecast, refuse_no_group_of, unknown_members
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
@@ -139,15 +138,16 @@ def run_plan(
             writers.write(table, batch)
             if table == PLAN_SUMMARY.name:
                 summary.append(batch)
-        sums = summed_up(pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema()), facts.sound)
-        for batch in sums.league.to_batches():
+        whole = pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema())
+        league = plan_league(whole, facts.sound)
+        for batch in league.to_batches():
             writers.write(PLAN_LEAGUE.name, batch)
     return PlanResult(
         tables=writers.written(),
         inputs=checked.counts,
         rejected=rejected,
-        scenarios=sums.scenarios,
-        league=sums.league.to_pylist(),
+        scenarios=scenario_rows(whole),
+        league=league.to_pylist(),
         warnings=planned.edits.told(facts.warnings),
     )
 

@@ -49,15 +49,12 @@ from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_ta
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants, first_edits
 from rebalance_core.process.plan_summary import (
-    Row,
     SoundSteps,
     as_table,
     of_variant,
     owners,
     peak_rates,
-    plan_league,
     plan_summary,
-    scenario_rows,
 )
 
 COMMITS = "committed_offsets"
@@ -323,19 +320,6 @@ def _hypothetical(
 Progress = Callable[[int, int, str | None], object]
 OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
 """The tables of a plan whose rows are of single groups."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanSums:
-    """What is made of the whole ``plan_summary``: rows of ``plan_league``, and what is printed."""
-
-    league: pa.Table
-    scenarios: list[Row]
-
-
-def summed_up(summary: pa.Table, sound: SoundSteps) -> PlanSums:
-    """Add all groups up; rows of ``plan_summary`` in any order."""
-    return PlanSums(plan_league(summary, sound), scenario_rows(summary))
 
 
 class PlanFacts:

@@ -38,8 +38,8 @@ from rebalance_core.planning.sweep.plan_options import (
 )
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan import good_rates
-from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass, summed_up
-from rebalance_core.process.plan_summary import last_rates
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass
+from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
 from rebalance_core.spark.checks import (
     CheckedFrames,
     check_and_count,
@@ -163,15 +163,16 @@ def run_plan(
             rejected = tables.make(routed.rows(1), recorded, Rejections, [REJECTED.name])
             refuse_rejected(checked.counts, rejected, options.bad_rows)
             facts = tables.make(routed.rows(), routed.work, PlanFacts, OF_GROUPS)
-            sums = summed_up(tables.rows_of(PLAN_SUMMARY.name), facts.sound)
-            tables.add(PLAN_LEAGUE.name, sums.league)
+            summary = tables.rows_of(PLAN_SUMMARY.name)
+            league = plan_league(summary, facts.sound)
+            tables.add(PLAN_LEAGUE.name, league)
             written = tables.finish()
     return PlanResult(
         tables=written,
         inputs=checked.counts,
         rejected=rejected.codes,
-        scenarios=sums.scenarios,
-        league=sums.league.to_pylist(),
+        scenarios=scenario_rows(summary),
+        league=league.to_pylist(),
         warnings=routed.work.planned.edits.told(facts.warnings),
     )
 
