@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
@@ -36,8 +36,8 @@ from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
-from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run, table_records
+from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -64,6 +64,9 @@ from rebalance_core.process.audited import (
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.storage.place import is_reached, reason_of
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
 
 TOP_FINDINGS = 12
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
@@ -181,7 +184,7 @@ def check_before_reading(
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 
-def _audit_record(folder: OutputFolder) -> dict[str, Any]:
+def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """The record of an audit run that `--previous` names.
 
     Raises:
@@ -190,7 +193,7 @@ def _audit_record(folder: OutputFolder) -> dict[str, Any]:
     record = read_run(folder)
     if record["job"] != "audit":
         raise InputRefused(
-            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
+            f"--previous {folder.url}: is the result of {record['job']}, not of audit"
         )
     return record
 
@@ -298,7 +301,7 @@ def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     folder = carrier.folder(location)
     read = carrier.reader(carrier.location(location))
     record = _audit_record(folder)
-    carried = folder.read_text(CARRIED) or ""
+    carried = (folder / CARRIED).read_text() or ""
     return previous_audit(read, record["audit"], record.get("files") or [], carried)
 
 
@@ -318,16 +321,16 @@ def _write(
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
     changes = audited.changes(files)
-    folder.replace_text(PAGE, _page(request, audited, outcome, changes, ledger.rejected))
+    (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
     if changes is not None and changes.not_looked_at:
-        folder.replace_text(CARRIED, carried_lines(changes, request.redaction))
-    folder.replace_text(METRICS, render_metrics(outcome.clusters, request.now_ms))
-    folder.delete(PRIVATE)
+        (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
+    (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
+    (folder / PRIVATE).delete()
     _write_accepted(request, audited)
     place = options.collection or options.input or ""
     record = output.finish(
         Outcome(
-            outputs=table_records(ledger.tables),
+            outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
             rejected=ledger.rejected,

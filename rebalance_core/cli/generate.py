@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.run_record import Origin, Outcome, TableRecord, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
@@ -35,14 +36,15 @@ def run(options: GenerateOptions) -> JobReport:
         written = carrier.call(
             services.generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
-        outputs = table_records(written.tables)
-        record = output.finish(Outcome(outputs, _origin(plan, outputs), seed=plan.seed))
+        record = output.finish(
+            Outcome(written.tables, _origin(plan, written.tables), seed=plan.seed)
+        )
     rows = {name: table.rows for name, table in written.tables.items()}
-    facts = _facts(options.output, plan, rows, written.events, record.seconds, carrier.name)
+    facts = _facts(options.output, plan, rows, written.facts, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
-def _origin(plan: FleetPlan, outputs: Mapping[str, TableRecord]) -> Origin:
+def _origin(plan: FleetPlan, outputs: Mapping[str, TableWritten]) -> Origin:
     digests = {name: table.digest for name, table in outputs.items()}
     clusters = [cluster_name(number) for number in range(plan.clusters)]
     return Origin(digests, clusters, plan.start_ms, plan.end_ms)

@@ -4,17 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import HistoryOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, Outcome, find_run, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome, find_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.contracts.history import FINDING_STATES, GONE
@@ -45,16 +43,17 @@ def run(options: HistoryOptions) -> JobReport:
         for text in runs.left_out:
             terminal.warn(f"left out: {text}")
         terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
-        services = _services(carrier)
+        services = carrier.services()
         tables = carrier.call(services.fold_history, runs, owners, of="nights")
         output.clear()
         written = carrier.call(services.write_history, tables, carrier.output())
         rows = {name: rows_of_arrow(table) for name, table in tables.items()}
-        output.folder.replace_text(PAGE, render_history(rows, owners, runs.left_out))
-        output.folder.replace_text(METRICS, _metrics(rows))
+        page = render_history(rows, owners, runs.left_out)
+        (output.folder / PAGE).write_text(page)
+        (output.folder / METRICS).write_text(_metrics(rows))
         record = output.finish(
             Outcome(
-                outputs=table_records(written),
+                outputs=written,
                 origin=_origin(rows["nights"]),
                 inputs=[fingerprint("runs", options.runs, carrier.session)],
             )
@@ -73,16 +72,6 @@ def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
         reason = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
         raise UsageError(f"--owners {options.owners} cannot be read: {reason}") from error
     return read_owners(text, options.owners)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import history as on_spark
-
-        return on_spark
-    from rebalance_core.process import history
-
-    return history
 
 
 def _runs(carrier: Carrier, location: str) -> Runs:
@@ -113,7 +102,7 @@ def _records(
         with suppress(OSError):  # a record that cannot be read is no result
             record = find_run(folder)
         if record is not None or folder.names():
-            yield folder.location, record
+            yield folder.url, record
 
 
 def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:

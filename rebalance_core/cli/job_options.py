@@ -39,10 +39,6 @@ LAST_FUTURE = 2**62
 FIRST_SEED = "number of the first seed; default 0"
 
 
-def _input_or_database() -> Any:
-    return option("DIR", "a folder holding the tables by name; this or --input-tables is required")
-
-
 def _input_tables() -> Any:
     return option(
         "DB",
@@ -57,16 +53,6 @@ def _where() -> Any:
     )
 
 
-def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
-    """There is one input: a folder, or a database."""
-    given = [name for name in ("input", "input_tables") if values[name] is not None]
-    if not given:
-        mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
-    elif len(given) > 1:
-        mistakes.append("--input and --input-tables exclude each other")
-    _check_where(values, mistakes)
-
-
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
         mistakes.append("--where chooses rows of --input-tables DB, which is not given")
@@ -76,6 +62,29 @@ def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
 
 def _input_format() -> Any:
     return option("FORMAT", FORMAT, read=file_format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedOptions(RowOptions):
+    """The options of a job that reads a recorded history: a folder, or a database."""
+
+    input: str | None = option(
+        "DIR", "a folder holding the tables by name; this or --input-tables is required"
+    )
+    input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
+    output: str = option("DIR", OUTPUT, required=True)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input."""
+        given = [name for name in ("input", "input_tables") if values[name] is not None]
+        if not given:
+            mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+        elif len(given) > 1:
+            mistakes.append("--input and --input-tables exclude each other")
+        _check_where(values, mistakes)
 
 
 def _day_at_most(text: str) -> int:
@@ -309,16 +318,11 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(RowOptions):
+class PlanOptions(RecordedOptions):
     """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
 
     DECIDING: ClassVar = ("variants", "group")
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
     scenario: tuple[str, ...] = option(
         "FILE",
         "what changes, as in conf/scenarios; the baseline, without a change, is always there; "
@@ -348,7 +352,7 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
-        _check_input(values, mistakes)
+        super().complete(values, mistakes)
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
         wrong_seed = any(m.startswith("--seed ") for m in mistakes)
         if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
@@ -393,7 +397,7 @@ def _late(text: str) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropagateOptions(RowOptions):
+class PropagateOptions(RecordedOptions):
     """The options of `propagate`; None where the settings decide."""
 
     DECIDING: ClassVar = (
@@ -408,11 +412,6 @@ class PropagateOptions(RowOptions):
         "concurrent_heartbeat",
     )
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
     group: str | None = _group()
     seeds: int = option(
         "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
@@ -460,7 +459,7 @@ class PropagateOptions(RowOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and that the time of the totals is one."""
-        _check_input(values, mistakes)
+        super().complete(values, mistakes)
         _refuse_empty_time(values, mistakes)
 
 

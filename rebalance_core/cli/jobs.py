@@ -5,7 +5,7 @@ need pyspark, which takes seconds to import and need not be installed to ask for
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import fill
@@ -29,21 +29,21 @@ class JobReport:
 
 @dataclass(frozen=True)
 class Job:
-    """One job: its options, two examples of its command line, and the function that runs it."""
+    """One job: its options, and two examples of its command line."""
 
     name: str
-    summary: str
     options: type[JobOptions]
+    summary: str
     examples: tuple[str, ...]
-    run: Callable[[Any], JobReport]
+
+    def run(self, given: JobOptions) -> JobReport:
+        """Run it; only now its module is imported."""
+        report: JobReport = import_module(f"rebalance_core.cli.{self.name}").run(given)
+        return report
 
 
 def _job(name: str, options: type[JobOptions], summary: str, *examples: str) -> tuple[str, Job]:
-    def run(given: JobOptions) -> JobReport:
-        report: JobReport = import_module(f"rebalance_core.cli.{name}").run(given)
-        return report
-
-    return name, Job(name, summary, options, examples, run)
+    return name, Job(name, options, summary, examples)
 
 
 JOBS: dict[str, Job] = dict(

@@ -87,8 +87,8 @@ def run(options: ProducersOptions) -> JobReport:
         record = output.finish(outcome_of(written, records, seed=seed))
     found = {
         "model": None if model is None else model.name,
-        "outcomes": written.answers[PRODUCER_OUTCOMES.name].to_pylist(),
-        "shares": written.answers[PRODUCER_SHARES.name].to_pylist(),
+        "outcomes": written.facts[PRODUCER_OUTCOMES.name].to_pylist(),
+        "shares": written.facts[PRODUCER_SHARES.name].to_pylist(),
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }

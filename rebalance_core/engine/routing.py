@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +31,6 @@ _GROUP = [(name, _NAMES) for name in GROUP]
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
-_SCHEMAS = {
-    "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
-    "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
-    "queues": _QUEUES,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +43,12 @@ class Interests(PackedTables):
         queues: cluster, topic, broker_name and the most queues ever configured there.
     """
 
+    SCHEMAS: ClassVar = {
+        "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
+        "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
+        "queues": _QUEUES,
+    }
+
     groups: pa.Table
     topics: pa.Table
     queues: pa.Table
@@ -54,14 +56,11 @@ class Interests(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
         """Those of all parts."""
-        all_of = [_interests(), *parts]
-        groups, topics, queues = (
-            pa.concat_tables([getattr(part, name) for part in all_of]) for name in _SCHEMAS
-        )
+        rows = cls.joined(parts)
         return cls(
-            _aggregated(groups, "events", "sum"),
-            _distinct(topics),
-            _aggregated(queues, "queues", "max"),
+            _aggregated(rows["groups"], "events", "sum"),
+            _distinct(rows["topics"]),
+            _aggregated(rows["queues"], "queues", "max"),
         )
 
 
@@ -70,7 +69,7 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
-        return Interests.merged([_interests(topics=_subscribed(rows))])
+        return Interests.merged([Interests.of(topics=subscribed(rows))])
     return None
 
 
@@ -83,7 +82,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
     """
     if wanted is None:
         return
-    names = pc.unique((interests or _interests()).groups["consumer_group"])
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
     if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
         known = sorted(names.to_pylist())
         there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
@@ -105,43 +104,34 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     if "consumer_group" not in rows.column_names:
         return None
     own = interests_of(table, rows)
-    names = (_of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
-    named = _interests(groups=names.append_column("events", none))
+    named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
     return Interests.merged([named] if own is None else [own, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
-    of_consumers = _of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
+    of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
-    configured = _of_types(rows, (events.TOPIC_CONFIG,))
+    configured = of_types(rows, (events.TOPIC_CONFIG,))
     queues = configured.select(_QUEUES.names[:-1])
-    made = _interests(
+    made = Interests.of(
         groups=of_consumers.append_column("events", once),
-        topics=_subscribed(_of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
+        topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
 
 
-def _interests(**tables: pa.Table) -> Interests:
-    """Interests of these tables; the others are empty."""
-    return Interests(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
-
-
-def _of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The events of these types."""
     return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
 
 
-def _subscribed(rows: pa.Table) -> pa.Table:
+def subscribed(rows: pa.Table) -> pa.Table:
     """Each group with the topics that its rows name: the list's, or the single one."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]

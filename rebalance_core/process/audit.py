@@ -8,15 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
-from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
+from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
 from rebalance_core.checks.row_limits import (
     BadRowLimits,
-    Complaint,
-    RowCounts,
     refuse_bad_rows,
-    with_unknown_members,
 )
 from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION
@@ -27,6 +23,8 @@ from rebalance_core.engine.options import (
     RowForecast,
     SimulationOptions,
     engine_options,
+    refuse_rejected,
+    row_forecast,
 )
 from rebalance_core.engine.table_writer import TableWriters, ledger_written, read_written
 from rebalance_core.ingest.collection import Collection
@@ -41,8 +39,6 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
-from rebalance_core.process.simulate import row_forecast
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location, Place
 
 Progress = Callable[[int, int], object]
@@ -137,15 +133,9 @@ def audit_and_write(
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, private = _checked(inputs, options, warn), rule_options.get("redact_salt") is not None
-
-    def refuse(counts: Mapping[str, RowCounts], rejected: pa.Table) -> None:
-        def shown() -> list[Complaint]:
-            return [] if private else complaints(rejected)
-
-        refuse_bad_rows(counts, config.bad_rows, shown)
-
-    refuse(checked.counts, checked.rejected)
+    checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
+    hidden = tuple if rule_options.get("redact_salt") is not None else None
+    refuse_bad_rows(checked.counts, config.bad_rows, hidden or checked.complaints)
     if before_writing is not None:
         before_writing()
     ready, part = _ready(inputs, checked, options, rule_options), AuditPart()
@@ -153,9 +143,8 @@ def audit_and_write(
         for known in (inputs.seen.rejected, inputs.rejected):
             if known is not None:
                 _write(writers, part.shown(_bad(known), ready.salt))
-        rejected = _write(writers, part.shown(ready.rows(part, progress), ready.salt))
-        unknown = part.facts.rejected[UNKNOWN_MEMBER]
-        refuse(with_unknown_members(checked.counts, unknown), rejected)
+        _write(writers, part.shown(ready.rows(part, progress), ready.salt))
+        refuse_rejected(checked.counts, part.facts.rejected, config.bad_rows, hidden)
         result = ready.result(part)
         for name, found in result.tables(findings_per_rule).items():
             _write(writers, ((name, rows) for rows in found.to_batches()))
@@ -177,18 +166,19 @@ def audit_unwritten(
 
     None: it would refuse the rows.
     """
-    checked = _checked(inputs, options, warn)
+    checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
     part = AuditPart()
     results: list[AuditResult] = []
 
-    def simulated() -> list[pa.RecordBatch]:
+    def simulated() -> Rejections:
         ready = _ready(inputs, checked, options, rule_options)
-        made = ready.work.rows(ready.tables, part.group_findings, progress)
-        rejected = [rows for name, rows in made if name == REJECTED.name]
+        rejected = (rows for name, rows in ready.rows(part, progress) if name == REJECTED.name)
+        rejections = Rejections.of(*rejected)
         results.append(ready.result(part))
-        return rejected
+        return rejections
 
-    forecast = row_forecast(checked, options, limits, simulated)
+    counts, known = checked.counts, checked.rejections
+    forecast = row_forecast(counts, known, limits, lambda: None, simulated)
     return forecast, None if forecast.refusal is not None else results[0]
 
 
@@ -216,15 +206,6 @@ class _Ready:
         return self.audited.result(part.group_findings.rows())
 
 
-def _checked(
-    inputs: AuditInputs, options: SimulationOptions, warn: Callable[[str], object] | None
-) -> Checked:
-    if warn is not None:
-        for name, columns in inputs.history.unknown_columns.items():
-            warn(unknown_columns(name, columns))
-    return check_tables(inputs.history, max_queue_nums=options.max_queue_nums)
-
-
 def _ready(
     inputs: AuditInputs,
     checked: Checked,
@@ -241,11 +222,6 @@ def _bad(rejected: pa.Table) -> LedgerRows:
     return ((REJECTED.name, rows) for rows in rejected.to_batches())
 
 
-def _write(writers: TableWriters, made: LedgerRows) -> pa.Table:
-    """Write the rows; those of ``rejected``."""
-    rejected = []
+def _write(writers: TableWriters, made: LedgerRows) -> None:
     for name, rows in made:
         writers.write(name, rows)
-        if name == REJECTED.name:
-            rejected.append(rows)
-    return pa.Table.from_batches(rejected, REJECTED.arrow_schema())

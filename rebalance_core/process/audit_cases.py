@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from rebalance_core.contracts import (
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
+from rebalance_core.engine.routing import of_types, subscribed
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
@@ -89,14 +90,6 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
 _NAME, _MS = pa.string(), pa.int64()
 _EVENTS = ALL_TABLES["cluster_events"].arrow_schema()
 _DUMP = ("cluster", "broker_name", "command")
-_SCHEMAS = {
-    "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
-    "facts": ALL_TABLES["observed_facts"].arrow_schema(),
-    "dumps": pa.schema([*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]),
-    "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
-    "findings": ALL_TABLES["findings"].arrow_schema(),
-    "coverage": ALL_TABLES["coverage"].arrow_schema(),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +105,17 @@ class ClusterTables(PackedTables):
         coverage: all rows of the table.
     """
 
+    SCHEMAS: ClassVar = {
+        "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
+        "facts": ALL_TABLES["observed_facts"].arrow_schema(),
+        "dumps": pa.schema(
+            [*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]
+        ),
+        "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
+        "findings": ALL_TABLES["findings"].arrow_schema(),
+        "coverage": ALL_TABLES["coverage"].arrow_schema(),
+    }
+
     spans: pa.Table
     facts: pa.Table
     dumps: pa.Table
@@ -122,8 +126,7 @@ class ClusterTables(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
         """Those of all parts."""
-        found = [_tables(), *parts]
-        all_of = {name: pa.concat_tables(getattr(p, name) for p in found) for name in _SCHEMAS}
+        all_of = cls.joined(parts)
         all_of["spans"] = _range(all_of["spans"], ("cluster",))
         all_of["dumps"] = _range(all_of["dumps"], _DUMP)
         return cls(**all_of)
@@ -151,39 +154,35 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
             kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES)
-            return _tables(
-                spans=_range(times.rename_columns(_SCHEMAS["spans"].names), ("cluster",)),
+            return ClusterTables.of(
+                spans=_range(
+                    times.rename_columns(ClusterTables.SCHEMAS["spans"].names), ("cluster",)
+                ),
                 broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),
             )
         case "observed_facts":
-            facts = rows.select(_SCHEMAS["facts"].names)
+            facts = rows.select(ClusterTables.SCHEMAS["facts"].names)
             dumps = _of(facts, "kind", ("DUMP",))
             command = pc.map_lookup(dumps["details"], pa.scalar("command"), "first")
-            return _tables(
+            return ClusterTables.of(
                 facts=_of(facts, "kind", CLUSTER_KINDS),
                 dumps=_dumps(dumps, dumps["broker_name"], command, "last_ms"),
             )
         case "observed_ownership":
-            return _tables(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
+            return ClusterTables.of(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
         case "observed_members":
             brokers = rows["asked_broker"]
-            return _tables(dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms"))
+            return ClusterTables.of(
+                dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms")
+            )
         case "findings":
             on_clusters = rows.filter(rows["consumer_group"].is_null())
-            return _tables(findings=on_clusters.select(_SCHEMAS["findings"].names))
+            return ClusterTables.of(
+                findings=on_clusters.select(ClusterTables.SCHEMAS["findings"].names)
+            )
         case "coverage":
-            return _tables(coverage=rows.select(_SCHEMAS["coverage"].names))
+            return ClusterTables.of(coverage=rows.select(ClusterTables.SCHEMAS["coverage"].names))
     return None
-
-
-def _tables(**tables: pa.Table) -> ClusterTables:
-    """These tables; the others are empty."""
-    return ClusterTables(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
 
 
 def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
@@ -199,7 +198,7 @@ def _dumps(
     if isinstance(command, str):
         command = pa.repeat(pa.scalar(command), len(rows))
     columns = [rows["cluster"], brokers, command, rows[ms], rows[ms]]
-    return _range(pa.table(columns, _SCHEMAS["dumps"].names), _DUMP)
+    return _range(pa.table(columns, ClusterTables.SCHEMAS["dumps"].names), _DUMP)
 
 
 def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
@@ -322,7 +321,7 @@ def cases_of(grouped: GroupedRows) -> Iterator[Case]:
 def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The tables of which a group's case is made; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
-    found = {"cluster_events": _of_types(cluster_events, *events.GROUP_EVENTS)}
+    found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:
         found["consumer_groups"] = tables["consumer_groups"]
     if "committed_offsets" in tables:
@@ -363,15 +362,13 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
     """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
-    joins = _of_types(tables["cluster_events"], events.CONSUMER_JOIN, events.SUBSCRIBE)
-    unnamed = joins.filter(pc.is_null(joins["subscriptions"]))
-    parts = [_listed(joins), unnamed.select([*GROUP, "topic"])]
+    joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
+    parts = [subscribed(joins)]
     if "consumer_groups" in tables:
-        parts.append(_listed(tables["consumer_groups"]))
+        parts.append(subscribed(tables["consumer_groups"]))
     if "committed_offsets" in tables:
         parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
     topics = pa.concat_tables(parts)
-    topics = topics.filter(pc.is_valid(topics["topic"]))
     retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
     topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
     return topics.group_by([*GROUP, "topic"]).aggregate([])
@@ -443,17 +440,6 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
         of_row = code[order]
         new[1:] |= of_row[1:] != of_row[:-1]
     return order, new
-
-
-def _of_types(cluster_events: pa.Table, *types: str) -> pa.Table:
-    return cluster_events.filter(pc.is_in(cluster_events["event_type"], pa.array(types)))
-
-
-def _listed(table: pa.Table) -> pa.Table:
-    """The topics of the subscriptions, each with its group."""
-    lists = table["subscriptions"].combine_chunks()
-    groups = table.select(GROUP).take(pc.list_parent_indices(lists))
-    return groups.append_column("topic", pc.list_flatten(lists))
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from rebalance_core.history.fold import fold
 from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
-from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.sources import reader_of
 from rebalance_core.spark.task_tables import task_tables
 from rebalance_core.storage.place import is_here, place_of
@@ -27,7 +27,7 @@ def fold_history(
         if is_here(location):
             there = place_of(location).is_folder()
         else:
-            there = bool(HadoopFolder(location, session).names())
+            there = bool(HadoopPlace(location, session).names())
         if not there:
             return None
         read = reader_of(session, location)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import PurePath
 from urllib.parse import unquote
 
@@ -147,36 +148,23 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
 
 # Lines of text files as rows of a contract table, each with the file and line it came from.
 
-Parse = Callable[[Lines], ReadRows]
-"""Lines to conformed rows."""
-
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
     """The rows of JSON lines."""
-
-    def parse(lines: Lines) -> ReadRows:
-        return json_rows(table, lines)
-
-    return Source(table, _lines(spark, path), _reading(parse), None)
+    return Source(table, _lines(spark, path), _reading(partial(json_rows, table)), None)
 
 
-def csv_source(
-    spark: SparkSession, table: Table, path: str, header: str, names: Sequence[str]
-) -> Source:
-    """The rows of CSV.
-
-    Args:
-        spark: any session.
-        table: the contract.
-        path: of a file or folder.
-        header: the first line of every file.
-        names: of the header.
-    """
-
-    def parse(lines: Lines) -> ReadRows:
-        return csv_rows(table, names, lines)
-
+def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of CSV; every part of the table has the header of the first."""
+    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
+    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
+    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
+    names = header_names(path, header)
+    if not lines:
+        return _nothing(spark, table)
+    refuse_missing_columns(table, names)
     unknown = unknown_names(table, names, TECHNICAL)
+    parse = partial(csv_rows, table, names)
     return Source(table, _lines(spark, path), _reading(parse, header), unknown)
 
 
@@ -193,7 +181,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
     )
 
 
-def _reading(parse: Parse, header: str | None = None) -> Read:
+def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> Read:
     """The rows that ``parse`` makes of `_lines`.
 
     ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
@@ -326,11 +314,6 @@ class InputTables:
             found[name] = read
         return found
 
-    def unknown_columns(self) -> dict[str, list[str]]:
-        """Columns (sorted) that are read past, by table; a job for each that its rows tell of."""
-        found = {name: source.unknown_columns() for name, source in self.sources().items()}
-        return {name: names for name, names in found.items() if names}
-
 
 def _files(spark: SparkSession, path: str) -> list[str]:
     """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
@@ -384,7 +367,7 @@ def read_table(
         local = [file.removeprefix("file://") for file in files]
         return replace(parquet_source(spark, table, path, local), about_rows=about)
     try:
-        read = {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind]
+        read = {"json": json_source, "csv": csv_source, "parquet": parquet_frame}[kind]
         return replace(read(spark, table, path), about_rows=about)
     except _OF_SPARK as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
@@ -419,17 +402,6 @@ def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
 
 def _nothing(spark: SparkSession, table: Table) -> Source:
     return source_of(table, spark.createDataFrame([], table.plain_ddl))
-
-
-def _csv(spark: SparkSession, table: Table, path: str) -> Source:
-    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
-    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
-    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
-    names = header_names(path, header)
-    if not lines:
-        return _nothing(spark, table)
-    refuse_missing_columns(table, names)
-    return csv_source(spark, table, path, header, names)
 
 
 # What an audit compares with: the observed tables, and the findings of an ingest.

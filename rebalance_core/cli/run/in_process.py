@@ -4,17 +4,17 @@ A job asks `carrier_of` and then does the same in both places: it reserves the o
 a service of `process` or the one of the same name of `spark`, and records what came of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import (
-    LocalFolder,
-    OutputFolder,
     breakable_lock,
     folder_here,
     refuse_own_input,
@@ -28,7 +28,10 @@ from rebalance_core.cli.run.run_record import (
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.storage.place import place_of
+from rebalance_core.storage.place import LocalPlace, place_of
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
 
 
 class Carrier:
@@ -59,8 +62,8 @@ class Carrier:
     def check_free(self) -> None:
         """Raise what `running` would raise about the output folder, and touch nothing."""
         folder = folder_here(self.options.output)
-        if isinstance(folder, LocalFolder):
-            with output_errors(folder.location):
+        if isinstance(folder, LocalPlace):
+            with output_errors(folder.url):
                 folder.check_makeable()
         self._check_unlocked(folder)
 
@@ -141,6 +144,6 @@ class Carrier:
         """Raise `OutputExists` if a run could not have the folder now."""
         options = self.options
         refuse_own_input(folder, options)
-        with output_errors(folder.location):
+        with output_errors(folder.url):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, dead=dead)
