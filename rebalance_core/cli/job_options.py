@@ -108,6 +108,23 @@ def _group() -> Any:
     )
 
 
+def _from_ms() -> Any:
+    return option(
+        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
+        name="--from", read=instant,
+    )  # fmt: skip
+
+
+def _to_ms() -> Any:
+    return option("TIME", "only rows before then; default: all", name="--to", read=instant)
+
+
+def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
+    start, end = values["from_ms"], values["to_ms"]
+    if start is not None and end is not None and end <= start:
+        mistakes.append(f"--to {end} is not after --from {start}")
+
+
 # simulate
 
 TABLE_OPTIONS = ("events", "consumer_groups", "queue_offsets", "committed_offsets")
@@ -146,13 +163,8 @@ class SimulateOptions(RowOptions):
         "TEXT", "a strategy for all; default: every group's own", read=strategy_text
     )
     group: str | None = _group()
-    from_ms: int | None = option(
-        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
-        name="--from", read=instant,
-    )  # fmt: skip
-    to_ms: int | None = option(
-        "TIME", "only rows before then; default: all", name="--to", read=instant
-    )
+    from_ms: int | None = _from_ms()
+    to_ms: int | None = _to_ms()
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
@@ -170,12 +182,6 @@ class SimulateOptions(RowOptions):
             mistakes.insert(0, text)
         _check_where(values, mistakes)
         _refuse_empty_time(values, mistakes)
-
-
-def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
-    start, end = values["from_ms"], values["to_ms"]
-    if start is not None and end is not None and end <= start:
-        mistakes.append(f"--to {end} is not after --from {start}")
 
 
 # generate
@@ -259,7 +265,7 @@ def _propagated(text: str) -> str:
 class AuditOptions(RowOptions):
     """The options of `audit`."""
 
-    DECIDING: ClassVar = ("redact_clients",)
+    DECIDING: ClassVar = ("redact_clients", "group", "from_ms", "to_ms")
 
     collection: str | None = option(
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
@@ -288,11 +294,26 @@ class AuditOptions(RowOptions):
         "output of `rebalance propagate`: how late a group that had not settled is; default: none",
         read=_propagated,
     )
+    group: str | None = _group()
+    from_ms: int | None = _from_ms()
+    to_ms: int | None = _to_ms()
     redact_clients: bool = flag("no client id or address in the output; default: they are shown")
+
+    @property
+    def only(self) -> dict[str, Any]:
+        """What the output is restricted to, by option; empty: to nothing."""
+        given = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
+        return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and that no acceptances are overwritten."""
+        parts = [values[name] for name in ("group", "from_ms", "to_ms")]
+        if values["previous"] and any(part is not None for part in parts):
+            mistakes.append(
+                "--previous compares whole audits; leave it out with --group, --from and --to"
+            )
+        _refuse_empty_time(values, mistakes)
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("name either --collection DIR or --input DIR")

@@ -35,6 +35,7 @@ from rebalance_core.engine.routing import (
     Interests,
     Routing,
     interests_of_named,
+    refuse_unnamed_group,
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written
@@ -240,7 +241,7 @@ def routed_audit(
     tasks = options.partitions or task_count(rows, session)
     # a group is judged by all its rows
     routing = AuditRouting(routing_of(counted.stats(Interests), tasks, giant_cells=UNDIVIDED))
-    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options))
+    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     return RoutedAudit(checked, routing, audited, AuditWork(audit_pass, audited.groups.salt))
 
 
@@ -269,7 +270,7 @@ def audit_and_write(
         session: Any session; its default parallelism is asked for.
         inputs: See there.
         output: Path or URI of a folder, which gets the tables; none of them may be there.
-        options: Of the simulation; its engine, and what it leaves out, do not count.
+        options: Of the simulation, as `process.audit.audit_and_write` takes them.
         config: See `LedgerConfig`.
         findings_per_rule: Of each rule the worst findings are written.
         more_rejected: Rows of ``rejected`` that came up before.
@@ -293,6 +294,7 @@ def audit_and_write(
 
     with closing(checked):
         refuse_bad_rows(counts, bad_rows, shown(lambda: checked.of(INPUT_TABLES).rejected))
+        refuse_unnamed_group(options.group, counted.stats(Interests))
         if before_writing is not None:
             before_writing()
         routed = routed_audit(session, checked, counted, options, rule_options)
@@ -302,7 +304,7 @@ def audit_and_write(
             unknown = with_unknown_members(counts, part.facts.rejected[UNKNOWN_MEMBER])
             rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)
             refuse_bad_rows(unknown, bad_rows, shown(rejected))
-            result = routed.audited.result(part.group_findings.rows())
+            result = routed.audited.result(part.group_findings.rows(), options)
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
@@ -325,6 +327,7 @@ def audit_unwritten(
     """
     checked, counted = checked_tables(inputs, options, warn)
     with closing(checked):
+        refuse_unnamed_group(options.group, counted.stats(Interests))
         routed = routed_audit(session, checked, counted, options, rule_options)
         history = checked.of(INPUT_TABLES)
         forecast = row_forecast(
@@ -336,7 +339,7 @@ def audit_unwritten(
         if forecast.refusal is not None:
             return forecast, None
         part = _merged(make_unwritten(routed.rows(), routed.work))
-        return forecast, routed.audited.result(part.group_findings.rows())
+        return forecast, routed.audited.result(part.group_findings.rows(), options)
 
 
 def _merged(parts: Iterable[AuditPart]) -> AuditPart:
