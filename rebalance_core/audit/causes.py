@@ -73,6 +73,11 @@ def _equal(*names: str) -> Says:
     return says
 
 
+def _set_up(rule_id: str, *names: str) -> Link:
+    """How a topic is set up is one thing for all its groups: the first one's finding leads."""
+    return Link(rule_id, rule_id, TOPIC, _equal(*names))
+
+
 _TWICE = _gives("a client id stands twice in the member list")
 _PART = _gives("a member that counts does not subscribe the topic")
 _DIFFERS = ("STALE_VIEW", "LOCK_HELD", "FOREIGN_STRATEGY")
@@ -108,11 +113,10 @@ LINKS = (
         Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
         for reason in _DIFFERS
     ),
-    # How a topic is set up is one thing, whoever subscribes it: the first group's finding leads.
-    Link(*["READ_FEWER_THAN_WRITTEN"] * 2, TOPIC, _equal("queues", "numbers")),
-    Link(*["READ_MORE_THAN_WRITTEN"] * 2, TOPIC, _equal("queues", "numbers")),
-    Link(*["READ_ONLY_BROKER_COUNTED"] * 2, TOPIC, _equal("brokers")),
-    Link(*["TOPIC_GONE"] * 2, TOPIC, _equal("deleted_from", "still_on")),
+    _set_up("READ_FEWER_THAN_WRITTEN", "queues", "numbers"),
+    _set_up("READ_MORE_THAN_WRITTEN", "queues", "numbers"),
+    _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
+    _set_up("TOPIC_GONE", "deleted_from", "still_on"),
 )
 """Every way in which one finding follows from another; what is not here has no known cause."""
 

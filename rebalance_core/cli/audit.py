@@ -30,7 +30,7 @@ from rebalance_core.cli.audit_summary import (
     rehearsal,
     render_audit,
 )
-from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
@@ -201,7 +201,8 @@ def check_before_reading(
         InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
-        raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
+        missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+        raise UsageError(f"report.html: {missing_package(missing)}")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
     if options.write_accepted:
@@ -237,7 +238,7 @@ def _audit_record(folder: OutputFolder) -> dict[str, Any]:
         raise InputRefused(
             f"--previous {folder.location}: is the result of {record['job']}, not of audit"
         )
-    only = record["audit"].get("only")
+    only = (record.get("audit") or {}).get("only")
     if only:
         given = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(

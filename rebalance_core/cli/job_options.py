@@ -339,13 +339,14 @@ class PlanOptions(RowOptions):
     input_format: str | None = _input_format()
     input_tables: str | None = _input_tables()
     where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
+    output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
         "FILE",
-        "what changes, as in conf/scenarios; the baseline, without a change, is always there; "
-        "default: it alone",
+        "what changes: a file, or the name of a bundled one; the baseline, without a change, is "
+        "always there; default: it alone",
         many="extend",
     )
+    list_scenarios: bool = flag("print the bundled scenarios and end; default: plan")
     strategy: tuple[str, ...] = option(
         "TEXT",
         "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
@@ -369,7 +370,10 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
-        _check_input(values, mistakes)
+        if not values["list_scenarios"]:
+            _check_input(values, mistakes)
+            if not values["output"]:
+                mistakes.append("--output DIR is missing")
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
         wrong_seed = any(m.startswith("--seed ") for m in mistakes)
         if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
@@ -504,7 +508,9 @@ class ProducersOptions(RowOptions):
     DECIDING: ClassVar = ("model", "versions")
 
     model_file: str | None = option(
-        "FILE", "brokers and producers to simulate, TOML; this or --input is required",
+        "FILE",
+        "brokers and producers to simulate: TOML, or the name of a bundled one; this or --input is "
+        "required",
         name="--model",
     )  # fmt: skip
     input: str | None = option(
@@ -629,3 +635,55 @@ class ExplainOptions(JobOptions):
     cluster: str | None = option(
         "C", "needed if several clusters have a group of that name; default: the only one"
     )
+
+
+# demo, collect
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(JobOptions):
+    """The options of `demo`."""
+
+    MEANINGLESS: ClassVar = ("break_lock", "master", "run_on")
+
+    folder: str = option(
+        "DIR", "where the recording and its audit go; default rebalance-demo",
+        default="rebalance-demo", name="folder",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectOptions(JobOptions):
+    """The options of `collect`: those of the script that does the work."""
+
+    MEANINGLESS: ClassVar = ("config", "set", "overwrite", "break_lock", "master", "run_on")
+
+    init: bool = flag("write a commented collection.toml into --output and end; default: collect")
+    sources: str | None = option(
+        "FILE", "machines and folders, one a line (docs/ingest.md); required without --init"
+    )
+    cluster: str = option(
+        "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
+    )
+    output: str = option("DIR", "the collection, a fresh folder; default: here", default=".")
+    namesrv: str | None = option(
+        "ADDRESSES", "name servers for the questions; default: NAMESRV_ADDR of the environment"
+    )
+    admin_time_zone: str | None = option(
+        "ZONE", "zone that the admin commands print times in; default: this machine's"
+    )
+    threads: int = option(
+        "N", "questions to the cluster at one time; default 4",
+        default=4, read=whole(1, 99, "from 1 to 99"),
+    )  # fmt: skip
+    days: int | None = option(
+        "N", "only logs written in the last N days; default: all",
+        read=whole(1, 10_000, "from 1 to 10,000"),
+    )  # fmt: skip
+    no_admin: bool = flag("copy files only; default: ask the cluster, too")
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Say what collecting needs."""
+        if not values["init"] and values["sources"] is None:
+            mistakes.append("--sources FILE is missing, or --init for a first collection.toml")
