@@ -19,7 +19,7 @@ from rebalance_core.audit.completeness import (
     no_coverage,
 )
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
-from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.dumps import is_system_group, queue_of
 from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
     Acceptance,
@@ -29,6 +29,7 @@ from rebalance_core.audit.known_issues import (
     of_java_clients,
     with_known,
 )
+from rebalance_core.audit.orphans import Offsets, backlog, orphans
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
@@ -98,6 +99,8 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     Of a system group ingest's findings alone.
     """
     result, findings = _compared(case)
+    standing, failed = _standing(case)
+    findings += failed
     known = strategy_is_known(case)
     for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case) if known or not rule.by_owners else []
@@ -106,7 +109,7 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
-        "group_verdicts": [_verdict_row(case, result)],
+        "group_verdicts": [_verdict_row(case, result) | standing],
     }
 
 
@@ -274,6 +277,33 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "settled_by": settling(case, result),
         "dumps": len(case.facts("DUMP")),
     }
+
+
+def _standing(case: GroupCase) -> tuple[Row, Findings]:
+    """The columns of ``group_verdicts`` that say how the group stands at the end."""
+    last = case.last_epoch
+    standing: Row = dict.fromkeys(("queues", "behind", "moved", "changed_ms"))
+    try:
+        standing["behind"] = _behind(case)
+        if last is not None:
+            moved = (row["moved"] for row in case.rows("group_metrics") if row["topic"] is None)
+            standing |= {"queues": last["queues"], "moved": sum(moved)}
+            standing["changed_ms"] = last["from_ms"]
+        return standing, []
+    except Exception as error:  # as below
+        return standing, [_failed("The group's row", case, error)]
+
+
+def _behind(case: GroupCase) -> int | None:
+    """Messages after the newest commits known, and those of queues that nobody reads or ever read.
+
+    None: no commit is known.
+    """
+    if not case.rows("committed_offsets") and not case.facts("QUEUE_PROGRESS"):
+        return None
+    behind, offsets = backlog(case), Offsets(case)
+    left = {queue_of(row) for row in orphans(case)} - behind.keys() - offsets.commits.keys()
+    return sum(behind.values()) + sum(map(offsets.lag, left))
 
 
 # The rules of one group, wherever its rows are.

@@ -80,7 +80,7 @@ JOBS: dict[str, Job] = dict(
             "plan",
             job_options.PlanOptions,
             "what if: scenarios and strategies over the same history, movement beside balance",
-            "--input tables --scenario conf/scenarios/add-consumers.toml --output out/plan",
+            "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
@@ -88,7 +88,7 @@ JOBS: dict[str, Job] = dict(
             job_options.ProducersOptions,
             "which queues producers write to while brokers are slow or gone, with and without "
             "fault tolerance",
-            "--model conf/producers/outage.toml --output out/producers",
+            "--model outage --output out/producers",
             "--input tables --client-version 4.9 --output out/producers",
         ),
         _job(
@@ -98,6 +98,21 @@ JOBS: dict[str, Job] = dict(
             "queues without an owner or with two, over many simulated futures",
             "--input tables --output out/spread",
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
+        ),
+        _job(
+            "demo",
+            job_options.DemoOptions,
+            "write a recorded cluster into a folder, audit it, and say what it found and what next",
+            "",
+            "out/demo",
+        ),
+        _job(
+            "collect",
+            job_options.CollectOptions,
+            "copy logs and stores of a cluster's machines and ask it about every group and topic: "
+            "what `ingest` and `audit` read",
+            "--init --cluster DefaultCluster --output collected",
+            "--sources sources.txt --cluster DefaultCluster --output collected --days 2",
         ),
         _job(
             "publish",

@@ -58,7 +58,7 @@ GROUP_NIGHTS = Table(
         idle INT members without a queue in the last epoch
         orphan_ms BIGINT queues x ms without an owner while the group had members
         shared_ms BIGINT queues x ms with more than one holder
-        behind? BIGINT messages behind by the newest offsets; null: of no queue both are known
+        behind? BIGINT as in group_verdicts
         worst_skipped? BIGINT most messages that one queue's new owner skipped; null: none known
         worst_replayed? BIGINT most messages between a start and the newer commit it began before
         settle_p99_ms? BIGINT slowest change of a propagate run over this night, 99 %

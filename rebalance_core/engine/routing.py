@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
 from rebalance_core.engine.fan_out import GROUP, without_text
 from rebalance_core.engine.mates import Group, wanted_with_mates
-from rebalance_core.engine.options import like_pattern
+from rebalance_core.engine.options import matches
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.model import events
@@ -80,16 +80,30 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
         wanted: a glob of groups' names; None: all, of which there may be none.
         interests: of the whole input.
     """
-    if wanted is None:
-        return
     names = pc.unique((interests or Interests.of()).groups["consumer_group"])
-    if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
-        known = sorted(names.to_pylist())
-        there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
-        raise InputRefused(
-            f"--group {wanted} matches no group with consumer events; "
-            f"the input has {there}{did_you_mean(wanted, known)}"
-        )
+    _refuse_no_match(wanted, names.to_pylist(), " with consumer events")
+
+
+def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
+    """`refuse_no_group` for a run that judges every group that any row names.
+
+    Args:
+        wanted: as there.
+        interests: of the whole input (`interests_of_named`).
+    """
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
+    _refuse_no_match(wanted, names.to_pylist(), "")
+
+
+def _refuse_no_match(wanted: str | None, names: Iterable[str], kind: str) -> None:
+    known = sorted(names)
+    if wanted is None or any(matches(wanted, name) for name in known):
+        return
+    there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+    raise InputRefused(
+        f"--group {wanted} matches no group{kind}; "
+        f"the input has {there}{did_you_mean(wanted, known)}"
+    )
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
@@ -322,11 +336,11 @@ def _wanted(
     groups = groups.combine_chunks()
     if pattern is None:
         return groups, np.ones(len(groups), np.bool_)
-    matches = pc.match_like(groups["consumer_group"], pattern)
+    fits = pc.match_like(groups["consumer_group"], pattern)
     if not mates:
-        groups = groups.filter(matches).combine_chunks()
+        groups = groups.filter(fits).combine_chunks()
         return groups, np.ones(len(groups), np.bool_)
-    wanted = np.asarray(matches)
+    wanted = np.asarray(fits)
     names = _names_of(groups)
     kept = wanted_with_mates((names[n] for n in np.flatnonzero(wanted).tolist()), mates)
     here = np.array([name in kept for name in names], np.bool_)

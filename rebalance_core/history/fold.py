@@ -20,11 +20,9 @@ from rebalance_core.history.night import ReadColumns, night_of
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
 
-ReaderOf = Callable[[Run, str], ReadColumns | None]
-"""From a run and the name of a folder in it ("": itself) to what reads tables there; None: there
-is no such folder."""
+ReaderOf = Callable[[Run], ReadColumns]
+"""From a run to what reads its tables."""
 
-INGESTED = "ingested"
 _GROUP = ["cluster", "consumer_group"]
 
 
@@ -50,9 +48,7 @@ def fold(
     churn: dict[str, list[NightChurn]] = defaultdict(list)
     kept = _Kept(reader_of)
     for done, (run, cluster) in enumerate(runs.nights, start=1):
-        read = kept.reader(run, "")
-        assert read is not None
-        night = night_of(run, cluster, read, kept.reader(run, INGESTED))
+        night = night_of(run, cluster, kept.reader(run))
         lives[cluster].add(night)
         churn[cluster].append((night.row, night.churn, night.names))
         made[NIGHTS.name].append(batch_of_rows(NIGHTS, [night.row]))
@@ -72,20 +68,18 @@ class _Kept:
     def __init__(self, reader_of: ReaderOf) -> None:
         self._reader_of = reader_of
         self._folder = ""
-        self._tables: dict[tuple[str, str], pa.Table] = {}
+        self._tables: dict[str, pa.Table] = {}
 
-    def reader(self, run: Run, folder: str) -> ReadColumns | None:
+    def reader(self, run: Run) -> ReadColumns:
         """A reader of the run, which forgets the run before."""
         if run.folder != self._folder:
             self._folder, self._tables = run.folder, {}
-        found = self._reader_of(run, folder)
-        if found is None:
-            return None
+        found = self._reader_of(run)
 
         def read(table: str, columns: Sequence[str]) -> pa.Table:
-            if (folder, table) not in self._tables:
-                self._tables[folder, table] = found(table, columns)
-            return self._tables[folder, table]
+            if table not in self._tables:
+                self._tables[table] = found(table, columns)
+            return self._tables[table]
 
         return read
 
@@ -104,9 +98,7 @@ def _settled(propagated: Sequence[Run], reader_of: ReaderOf) -> pa.Table | None:
     """The 99 % of how long each change takes, of all runs of `propagate`; None: there is none."""
     found = []
     for run in propagated:
-        read = reader_of(run, "")
-        if read is not None:
-            found.append(read("propagation", [*_GROUP, "change_ms", "convergence_ms_p99"]))
+        found.append(reader_of(run)("propagation", [*_GROUP, "change_ms", "convergence_ms_p99"]))
     return pa.concat_tables(found) if found else None
 
 

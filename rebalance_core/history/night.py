@@ -23,7 +23,6 @@ from rebalance_core.model.verdicts import OK as START_OK
 Row = dict[str, Any]
 
 _GROUP = ["cluster", "consumer_group"]
-_QUEUE = ["cluster", "topic", "broker_name", "queue_id"]
 _COUNTS = (
     "members_first", "members_last", "joins", "leaves", "losses", "epochs", "transient", "moved",
     "busiest", "idle", "orphan_ms", "shared_ms",
@@ -35,7 +34,7 @@ ReadColumns = Callable[[str, Sequence[str]], pa.Table]
 did not write is null."""
 
 _COLUMNS = {
-    "group_verdicts": ("verdict", "reason", "unasked"),
+    "group_verdicts": ("verdict", "reason", "unasked", "behind"),
     "epochs": (
         "epoch", "from_ms", "to_ms", "causes", "members", "orphaned", "shared", "status",
         "transient",
@@ -76,14 +75,13 @@ class Night:
     truncated: Sequence[str]
 
 
-def night_of(run: Run, cluster: str, read: ReadColumns, offsets: ReadColumns | None) -> Night:
+def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
     """Read one audit of one cluster.
 
     Args:
         run: the audit.
         cluster: one that it audited.
         read: reads its tables.
-        offsets: reads the tables that it ingested; None: it was given tables, which are elsewhere.
     """
     found = run.record["audit"]["clusters"][cluster]
 
@@ -109,8 +107,6 @@ def night_of(run: Run, cluster: str, read: ReadColumns, offsets: ReadColumns | N
         _of_starts(rows("pull_starts")),
         _of_members(changes, epochs),
     ]
-    if offsets is not None:
-        parts.append(_behind(offsets, cluster))
     return Night(
         row,
         _group_rows(verdicts, parts, row),
@@ -150,7 +146,7 @@ def _group_rows(
     verdicts: pa.Table, parts: Iterable[pa.Table], night: Mapping[str, Any]
 ) -> pa.Table:
     """Put together what the tables tell of each group that has a verdict, by group."""
-    rows = verdicts.select([*_GROUP, "verdict", "reason"])
+    rows = verdicts.select([*_GROUP, "verdict", "reason", "behind"])
     for part in parts:
         rows = rows.join(part, keys=_GROUP, join_type="left outer")
     rows = rows.sort_by([(name, "ascending") for name in _GROUP])
@@ -245,25 +241,3 @@ def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
     for name, values in numbers.items():
         rows = rows.append_column(name, values.cast(pa.int32()))
     return _grouped(rows, *((name, "sum", name) for name in numbers))
-
-
-def _behind(offsets: ReadColumns, cluster: str) -> pa.Table:
-    """Messages between the newest commit and the newest end of each queue, summed up by group."""
-    ends, commits = (
-        _newest(offsets(name, [*keys, "observed_ms", column]), cluster, column, keys)
-        for name, column, keys in (
-            ("queue_offsets", "max_offset", _QUEUE),
-            ("committed_offsets", "committed_offset", [*_GROUP, *_QUEUE[1:]]),
-        )
-    )
-    rows = commits.join(ends, keys=_QUEUE, join_type="inner")
-    behind = pc.subtract(rows["max_offset"], rows["committed_offset"])
-    rows = rows.append_column("lag", pc.max_element_wise(behind, 0))
-    return _grouped(rows, ("lag", "sum", "behind"))
-
-
-def _newest(rows: pa.Table, cluster: str, column: str, keys: list[str]) -> pa.Table:
-    wanted = pc.and_(pc.equal(rows["cluster"], cluster), pc.is_valid(rows[column]))
-    rows = rows.filter(wanted).sort_by([("observed_ms", "ascending")])
-    made = rows.group_by(keys, use_threads=False).aggregate([(column, "last")])
-    return made.rename_columns([name.removesuffix("_last") for name in made.column_names])

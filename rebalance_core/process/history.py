@@ -36,9 +36,6 @@ def write_history(tables: Mapping[str, pa.Table], output: Location) -> Mapping[s
     return writers.written()
 
 
-def _reader(run: Run, folder: str) -> ReadColumns | None:
+def _reader(run: Run) -> ReadColumns:
     place = place_of(run.folder)
-    place = place / folder if folder else place
-    if not place.is_folder():
-        return None
     return lambda table, columns: read_written(place, table, columns=columns)

@@ -11,10 +11,8 @@ from rebalance_core.history.fold import fold
 from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, Runs
-from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.sources import reader_of
 from rebalance_core.spark.task_tables import task_tables
-from rebalance_core.storage.place import is_here, place_of
 
 
 def fold_history(
@@ -22,15 +20,8 @@ def fold_history(
 ) -> dict[str, pa.Table]:
     """Make the tables of history on the driver; see `history.fold.fold`."""
 
-    def reader(run: Run, folder: str) -> ReadColumns | None:
-        location = "/".join(filter(None, (run.folder, folder)))
-        if is_here(location):
-            there = place_of(location).is_folder()
-        else:
-            there = bool(HadoopPlace(location, session).names())
-        if not there:
-            return None
-        read = reader_of(session, location)
+    def reader(run: Run) -> ReadColumns:
+        read = reader_of(session, run.folder)
         return lambda table, columns: read(table, None).select(columns)
 
     return fold(runs, reader, owners)

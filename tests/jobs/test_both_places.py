@@ -33,7 +33,12 @@ TABLES: dict[object, Mapping[str, Table]] = {
     "simulate": LEDGER_TABLES, "plan": {**PLAN_OUTPUT_TABLES, REJECTED.name: REJECTED},
 }  # fmt: skip
 """What a job writes."""
-PLANNED = ("--scenario", TREE / "conf/scenarios/add-consumers.toml", "--strategy", "league")
+PLANNED = (
+    "--scenario",
+    TREE / "rebalance_core/bundled/scenarios/add-consumers.toml",
+    "--strategy",
+    "league",
+)
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
 TIMES = re.compile(
@@ -65,10 +70,12 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
             ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow
         ),
         pytest.param(
-            ("simulate", "--input", TREE / "demo/join-leave/tables"), marks=pytest.mark.slow
+            ("simulate", "--input", TREE / "rebalance_core/bundled/demo/join-leave/tables"),
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            ("plan", "--input", TREE / "demo/steady/tables", *PLANNED), marks=pytest.mark.slow
+            ("plan", "--input", TREE / "rebalance_core/bundled/demo/steady/tables", *PLANNED),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["generate", "ingest", "audit", "simulate", "plan"],
@@ -92,7 +99,7 @@ def kept(session: SparkSession) -> set[int]:
 
 def test_producers_leave_the_same(tmp_path: Path) -> None:
     """A model, and recorded results some of which are bad."""
-    model = TREE / "conf/producers/brown-out.toml"
+    model = TREE / "rebalance_core/bundled/producers/brown-out.toml"
     few = tmp_path / "few.toml"
     few.write_text(model.read_text().replace("clients = 200", "clients = 5"))
     recorded = write_input(tmp_path / "recorded")
