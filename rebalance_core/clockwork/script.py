@@ -244,6 +244,7 @@ class Script:
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
         notices: how brokers tell members of changes, in order of time; before, at once.
+        mates: the scripts of other groups that share client instances with it.
     """
 
     cluster: str
@@ -263,6 +264,7 @@ class Script:
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
     notices: tuple[NoticeSwitch, ...] = ()
+    mates: tuple[Script, ...] = ()
 
     @property
     def out_of_step(self) -> float:

@@ -17,7 +17,7 @@ from rebalance_core.explain.answer import (
     Taker,
 )
 from rebalance_core.explain.settlement import Settlement, Settlements
-from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, refuse_unsure
+from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -59,8 +59,9 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
         assert view is not None
-        refuse_unknown([*view.members, *(() if before is None else before.members)])
-        refuse_unsure(view, queue)
+        told = queue in view.holders or queue.topic in view.shared
+        members = [*view.members, *(() if before is None else before.members)]
+        refuse_unknown(members, queue, () if told else view.members)
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:

@@ -160,32 +160,34 @@ def subscribes(member: Row, topic: str) -> bool:
     return topic in (member["subscriptions"] or ())
 
 
-def refuse_unknown(members: Iterable[Row]) -> None:
-    """Raises `UsageError` where what one of these members subscribes is not known."""
+def refuse_unknown(
+    members: Iterable[Row], queue: MessageQueue | None = None, may_own: Iterable[Row] = ()
+) -> None:
+    """Raises `UsageError` where it is not known who owns what in an epoch.
+
+    Args:
+        members: of the epoch and the one before; what one of them subscribes may not be known.
+        queue: the queue that is asked about; None: all of them.
+        may_own: members of the epoch if no row tells of the queue: it may be known of one's client
+            that nobody knows which queues it takes. Nothing if a row does.
+    """
+    foreign = sorted(
+        f"{row['client_id']} ({row['language']})"
+        for row in may_own
+        if queue is not None
+        and not profile_of(row.get("language")).share_known
+        and subscribes(row, queue.topic)
+    )
+    if foreign:
+        raise UsageError(
+            f"nobody knows which queues {', '.join(foreign[:3])} takes: its client divides by an "
+            "order that is its host's, so this queue may be its own or nobody's"
+        )
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(
             f"nobody knows what {', '.join(unknown[:3])} subscribes, so who owns what cannot be "
             "explained; state subscriptions in its CONSUMER_JOIN or in consumer_groups"
-        )
-
-
-def refuse_unsure(view: View, queue: MessageQueue) -> None:
-    """Raises `UsageError` where no row tells of a queue that a member may hold.
-
-    Nobody knows which queues a client takes whose order of the members is its host's.
-    """
-    if queue in view.holders or queue.topic in view.shared:
-        return
-    unsure = sorted(
-        f"{row['client_id']} ({row['language']})"
-        for row in view.members
-        if not profile_of(row.get("language")).share_known and subscribes(row, queue.topic)
-    )
-    if unsure:
-        raise UsageError(
-            f"nobody knows which queues {', '.join(unsure[:3])} takes: its client sorts ids as its "
-            "host does, so this queue may be its own or nobody's"
         )
 
 

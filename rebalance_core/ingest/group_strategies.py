@@ -111,7 +111,8 @@ def group_strategies(
     if strategies.members and given is None:
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
-    if given is None and _name(strategies.group) == CONFIG:
+    of_all = given is not None and {given}.issuperset(strategies.members.values())
+    if _name(strategies.group) == CONFIG and not of_all:
         # a list is its member's own: whose list nothing shows has none of the others'
         for client_id in presence.stays.keys() - strategies.members.keys():
             strategies.unknown.setdefault(client_id, CONFIG)

@@ -38,6 +38,8 @@ class GroupHistory:
     """None: no observation was given at all."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
     """None: not given, so nothing is known; empty: nothing was committed."""
+    mates: tuple[GroupHistory, ...] = ()
+    """Other groups that share client instances with it; only time goes by them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,6 +283,7 @@ class PullStarts:
             "corrected_offset": corrected,
             "skipped": skipped,
             "status": start.status,
+            "reason": None,
         }
 
     def _is_beyond(self, change: OwnerChange, start: Start, seen: QueueOffset) -> bool:

@@ -61,9 +61,10 @@ def quiet_moments() -> list[int]:
     """Just before each change, and the end, where the one before has surely reached everybody."""
     moments = []
     for event, following in pairwise(happened()):
-        at_ms = int(following.get("spawn_t") or following["t"]) - BEFORE_MS
-        if at_ms >= event["t"] + REST_MS.get(event["event"], JOIN_REST_MS):
-            moments.append(at_ms)
+        begins = int(following.get("spawn_t") or following["t"])
+        rest_ms = event["t"] + REST_MS.get(event["event"], JOIN_REST_MS)
+        if begins - BEFORE_MS >= rest_ms:
+            moments.append(begins - BEFORE_MS)
     return moments
 
 
@@ -183,6 +184,12 @@ def test_what_java_members_took_and_where_they_began_is_in_the_windows_and_bound
     moves, starts = check_moves(truth, java), check_starts(truth, ledger())
     assert (moves.mismatches, starts.mismatches) == ([], [])
     assert (moves.facts, starts.facts) == (MOVES, STARTS)
+
+
+def test_nothing_is_misread() -> None:
+    done = ingest_collection(DATA / NAME / "collection")
+    assert done.tables["rejected"] == ledger()["rejected"] == []
+    assert [one for one in done.stats if one.understood != one.lines] == []
 
 
 def test_the_page_on_fidelity_has_these_figures() -> None:

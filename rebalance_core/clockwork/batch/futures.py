@@ -20,6 +20,7 @@ from rebalance_core.clockwork.draws import (
     words_of,
 )
 from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
@@ -169,6 +170,11 @@ class Futures:
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
+    def mate_wakes(self) -> MateWakes:
+        """What wakes its processes beside the group's own brokers."""
+        return MateWakes(self.ticks)
+
+    @cached_property
     def topics(self) -> tuple[int, ...]:
         """Numbers of the topics that anybody ever subscribes."""
         subscribed = {
@@ -208,7 +214,8 @@ class Futures:
     @cached_property
     def longest_pass_us(self) -> int:
         """From a pass's begin to its end, at most."""
-        return LONGEST_PASS_US + longest_timeouts_us(self.script)
+        others_us = len(self.script.mates) * PASS_LENGTH.longest
+        return LONGEST_PASS_US + others_us + longest_timeouts_us(self.script)
 
 
 def longest_timeouts_us(script: Script) -> int:

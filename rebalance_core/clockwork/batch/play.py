@@ -136,6 +136,9 @@ BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
+SHARED_CLIENTS = "SHARED_CLIENTS"
+"""Members subscribe differently, and share their clients with other groups."""
+
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
@@ -170,6 +173,8 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
+    if is_mixed(script) and script.mates:
+        return SHARED_CLIENTS
     if any(
         (a.strategy, a.version, a.message_model, a.profile)
         != (b.strategy, b.version, b.message_model, b.profile)

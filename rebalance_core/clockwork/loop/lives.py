@@ -30,9 +30,10 @@ from rebalance_core.clockwork.loop.world import (
     schedule_pass,
     wake,
 )
+from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
-from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.protocol.languages import DROP
 from rebalance_core.replay.shared_topics import Member
@@ -134,6 +135,19 @@ def _schedule_lists(world: World, life: Life) -> None:
         if life.ending is not None and at_us < NEVER:
             end = partial(unregister, world, life, world.brokers[broker], told=life.ending.told)
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
+
+
+def schedule_mates(world: World) -> None:
+    """Put down what wakes processes beside the group's own brokers: groups of one instance."""
+    for index, at_us in MateWakes(world.future.ticks).between(BEFORE_ALL, NEVER):
+        woken = partial(_woken, world, index)
+        world.agenda.put(int(at_us[0]), Kind.NOTICE, woken, process=index)
+
+
+def _woken(world: World, index: int) -> None:
+    client = world.clients.get(index)
+    if client is not None:
+        wake(world, client)
 
 
 def come(world: World, life: Life) -> Client:

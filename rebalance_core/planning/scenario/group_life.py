@@ -10,6 +10,7 @@ from typing import Any
 
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import (
+    BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
     JAVA,
@@ -179,6 +180,7 @@ class GroupLife(Timeline):
         *,
         end_ms: int,
         group_row: Mapping[str, Any] | None = None,
+        queues: Mapping[str, int] | None = None,
         seed: str = "0",
     ) -> None:
         super().__init__(RowLog(cluster, entity_of(consumer_group), consumer_group), end_ms)
@@ -187,7 +189,10 @@ class GroupLife(Timeline):
         self.group_topics: Sequence[str] | None = (group_row or {}).get("subscriptions")
         self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
         self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
+        self.ordered = bool((group_row or {}).get("ordered"))
         self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
+        self._queues = queues or {}
+        self._broadcasts = (group_row or {}).get("message_model") == BROADCASTING
         self.join_rules: list[JoinRule] = []
         self.last: EditedMember | None = None
         self._modes: set[str] = set()
@@ -202,6 +207,14 @@ class GroupLife(Timeline):
         """The live members, by id and channel."""
         live = [member for member in self._members if member.state == LIVE]
         return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
+
+    @property
+    def queues(self) -> int | None:
+        """The most queues of one of its topics that members divide; None: it is not known."""
+        if self._broadcasts or self.asks_broker():
+            return None
+        known = self.topics & self._queues.keys()
+        return max((self._queues[topic] for topic in known), default=None)
 
     def draws(self, purpose: str) -> Draws:
         """Random numbers of this group for a purpose; equal for equal purposes."""
@@ -278,10 +291,40 @@ class GroupLife(Timeline):
             detail: how it is lost; None: it leaves.
             change: makes the new process's settings of the old one's.
         """
-        if member.state == LIVE:
-            self.remove(member, source, detail)
-            member.state = STARTING
-            self.after(down_ms, self._start, member, source, change)
+        self.replace(member, source, down_ms, None, detail, change)
+
+    def replace(
+        self,
+        member: EditedMember,
+        source: str,
+        join_after_ms: int,
+        stays_ms: int | None,
+        detail: str | None = None,
+        change: JoinRule | None = None,
+        new_address: bool = False,
+    ) -> None:
+        """A live member gets a successor, which joins after it has stopped, or first.
+
+        Args:
+            member: who.
+            source: named in the rows.
+            join_after_ms: until the successor joins.
+            stays_ms: how long the member stays from then on; None: it stops now.
+            detail: how it is lost; None: it leaves.
+            change: makes the successor's settings of the old one's.
+            new_address: the successor has another address.
+        """
+        if member.state != LIVE:
+            return
+        if stays_ms is not None:
+            self.after(
+                join_after_ms, self._join_first, member, source, stays_ms, detail, change,
+                new_address,
+            )  # fmt: skip
+            return
+        self.remove(member, source, detail)
+        member.state = STARTING
+        self.after(join_after_ms, self._start, member, source, change, new_address)
 
     def tell(self, member: EditedMember, event_type: str, source: str, **values: Any) -> None:
         """A new row about a live member."""
@@ -355,16 +398,48 @@ class GroupLife(Timeline):
         else:
             self.log.keep(row)
 
-    def _start(self, member: EditedMember, source: str, change: JoinRule | None) -> None:
+    def _start(
+        self, member: EditedMember, source: str, change: JoinRule | None, new_address: bool
+    ) -> None:
         if member.state != STARTING:
             return  # it was to end meanwhile
-        client_id, channel_id = member.key
-        draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
-        member.key = restarted(member.key, member.joined_ms, self.now_ms, self._taken, draws)
+        member.key = self._successor_key(member, new_address)
         member.joined_ms, member.state = self.now_ms, LIVE
         if change is not None:
             member.settings = change(member.settings)
         self._join(member, source)
+
+    def _join_first(
+        self, member: EditedMember, source: str, stays_ms: int, detail: str | None,
+        change: JoinRule | None, new_address: bool,
+    ) -> None:  # fmt: skip
+        """The successor joins; the member is there for some time yet."""
+        if member.state != LIVE:
+            return
+        settings = dict(member.settings) if change is None else change(member.settings)
+        successor = EditedMember(self._successor_key(member, new_address), self.now_ms, settings)
+        self._members.append(successor)
+        self._join(successor, source)
+        self.after(stays_ms, self._take_over, member, successor, source, detail)
+
+    def _take_over(
+        self, member: EditedMember, successor: EditedMember, source: str, detail: str | None
+    ) -> None:
+        """The member stops; what happens to its recorded process happens to the successor."""
+        self.remove(member, source, detail)
+        self._places = {
+            key: successor if place is member else place for key, place in self._places.items()
+        }
+
+    def _successor_key(self, member: EditedMember, new_address: bool) -> ProcessKey:
+        client_id, channel_id = member.key
+        if new_address:
+            self._made += 1
+            # not by time: the same process under every pace
+            draws = self.draws(f"successor/{client_id}/{channel_id}")
+            return newcomer(member.key, self.now_ms, self._taken, self._made, draws)
+        draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
+        return restarted(member.key, member.joined_ms, self.now_ms, self._taken, draws)
 
     def _join(self, member: EditedMember, source: str) -> None:
         self._taken.add(member.key)

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from rebalance_core.explain.client_pass import client_pass
-from rebalance_core.model.errors import UsageError
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.explain.ledgers import group_rows
 from tests.unit.explain.test_random_groups import check
@@ -46,9 +45,10 @@ def test_owners_and_lists_are_the_replay_s(block: int) -> None:
         assert "UNKNOWN" not in check(mixed_group(seed))
 
 
-def test_a_pass_is_written_out_of_java_clients_alone() -> None:
+def test_the_pass_of_a_go_member_is_noted_as_java_s_steps() -> None:
     members = join(1_000, "x"), join(1_000, "y", language="GO", version="2.1.2")
     rows = group_rows(ledger(history(topic(0, 4), *members)), GROUP)
-    assert client_pass(rows, [], "x", 2_000).agrees
-    with pytest.raises(UsageError, match="y is a client of GO, and passes are written out as"):
-        client_pass(rows, [], "y", 2_000)
+    for client_id, noted in (("x", False), ("y", True)):
+        done = client_pass(rows, [], client_id, 2_000)
+        assert done.agrees
+        assert any("this one is of GO" in note for note in done.notes) == noted
