@@ -21,8 +21,9 @@ def test_an_even_division_is_no_skew() -> None:
 
 
 def hashed(nodes: int, language: str = "JAVA") -> GroupCase:
-    own = {"strategy": f"CONSISTENT_HASH(virtual_nodes={nodes})", "language": language}
-    return case_of(topic(read=64), *(join(f"10.0.0.{n}@1", **own) for n in range(8)))
+    text = f"CONSISTENT_HASH(virtual_nodes={nodes})"
+    members = (join(f"10.0.0.{n}@1", strategy=text, language=language) for n in range(8))
+    return case_of(topic(read=64), *members)
 
 
 @pytest.mark.parametrize("language", ["JAVA", "GO"])
