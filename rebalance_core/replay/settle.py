@@ -232,7 +232,7 @@ def _share(
 
     A client whose strategies answer an empty argument with nothing lets go of the topic.
     """
-    without = [] if member.profile.no_queue == DROP else None
+    without: Sequence[MessageQueue] | None = [] if member.profile.no_queue == DROP else None
     if not member.order_known:
         return []
     if member.message_model == BROADCASTING:
