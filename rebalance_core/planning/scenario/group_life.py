@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, RequestMode
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    INTERVALS,
+    RequestMode,
+)
 from rebalance_core.model.times import DAY_MS
 from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
 from rebalance_core.planning.what_if.change import (
@@ -131,6 +136,7 @@ JOIN_COLUMNS = (
     "message_model",
     "consume_from_where",
     "rebalance_mode",
+    *INTERVALS,
 )
 """What a process states of itself when it joins."""
 
