@@ -56,8 +56,11 @@ class AuditRun:
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
         returned: brokers that are down by the events and yet go on, and since when they are down.
+        slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
+        untold_ms: since when a broker may have been down that started again, and no line tells of
+            its end; None: of each start one does.
     """
 
     start_ms: int
@@ -73,7 +76,9 @@ class AuditRun:
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)
+    slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    untold_ms: int | None = None
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,14 @@ from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import (
     INTERVALS,
+    JAVA,
+    LANGUAGES,
     LONGEST_INTERVAL_MS,
     SHORTEST_INTERVAL_MS,
     parse_request_mode,
 )
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import parse_language, parse_release
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -41,6 +44,7 @@ ISSUE_CODES = {
     "BAD_STRATEGY": "the strategy text does not parse",
     "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
+    "BAD_VALUE": "a text is none of those that there are",
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
     "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
@@ -96,8 +100,11 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "version": ("BAD_VERSION", parse_version),
     "client_version": ("BAD_VERSION", parse_version),
     "broker_version": ("BAD_VERSION", parse_version),
+    "language": ("BAD_VALUE", parse_language),
 }
 """Code and parser of columns whose texts have a grammar."""
+OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
+"""Members of these have versions of their own (`protocol.languages`)."""
 MAX_NAME_BYTES = 4096
 """Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (`Validators`)."""
 NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
@@ -287,7 +294,14 @@ def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
     for name in table.column_names:
         if name in PARSED:
             code, parse = PARSED[name]
-            yield _unparsed(rows.column(name), code, f"{name}: ", parse)
+            texts = rows.column(name)
+            if name == "version" and "language" in table.column_names:
+                others = _is_in(rows.column("language"), OTHER_LANGUAGES)
+                others, none = pc.fill_null(others, False), pa.scalar(None, pa.string())
+                releases = pc.if_else(others, texts, none)
+                yield _unparsed(releases, code, f"{name}: ", parse_release)
+                texts = pc.if_else(others, none, texts)
+            yield _unparsed(texts, code, f"{name}: ", parse)
 
 
 def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:

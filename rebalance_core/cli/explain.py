@@ -115,7 +115,9 @@ class LedgerFolder:
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         memberships = self.rows("memberships", of_group & covers)
         if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
-            refuse_unknown(memberships)  # it may hold the queue, which has no row then
+            refuse_unknown(
+                memberships, queue, memberships
+            )  # it may hold the queue, which has no row then
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
         of_these = (ds.field("epoch") <= epoch) & (ds.field("epoch") >= first)

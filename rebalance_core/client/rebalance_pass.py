@@ -14,6 +14,7 @@ from rebalance_core.protocol.start_offset import (
     compute_pull_from_where_no_exception,
     start_rule,
 )
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 # What one client sees when a pass begins, and what the pass did.
 
@@ -389,7 +390,9 @@ def _clustering(
         share = process.strategy.allocate(process.client_id, mq_all, cid_all)
     except AllocationError as error:
         record.note(BY_TOPIC, "threw", topic, strategy=process.strategy.name, error=str(error))
-        return False
+        if not (process.lets_go and error.java_class == EMPTY_ARGUMENT):
+            return False
+        share = []
     assigned = frozenset(share)
     record.note(BY_TOPIC, "allocated", topic, strategy=process.strategy.name, result=share)
     if _update_table(process, brokers, topic, assigned, record):

@@ -66,7 +66,7 @@ class Handovers:
 def first_pulls_ms(script: Script) -> Ints:
     """(lives,) how long after taking a queue each pulls first: push clients from 5.0 on wait."""
     push = script.settings.consumer_type == PUSH
-    versions = [parse_version(life.states[0][1].version) for life in script.lives]
+    versions = [parse_version(life.states[0][1].rules_version) for life in script.lives]
     waits = [push and version >= FIRST_PULL_WAITS for version in versions]
     return np.array(waits, np.int64) * FIRST_PULL_DELAY_MS
 

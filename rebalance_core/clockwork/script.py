@@ -133,6 +133,11 @@ class Life:
     ending: Ending | None = None
     intervals: Intervals = DEFAULT_INTERVALS
 
+    @property
+    def is_notified(self) -> bool:
+        """False for a client that takes no notice of what brokers tell it."""
+        return self.states[0][1].profile.notified
+
 
 @dataclass(frozen=True, slots=True)
 class RouteVersion:
@@ -239,6 +244,7 @@ class Script:
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
         notices: how brokers tell members of changes, in order of time; before, at once.
+        mates: the scripts of other groups that share client instances with it.
     """
 
     cluster: str
@@ -258,6 +264,7 @@ class Script:
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
     notices: tuple[NoticeSwitch, ...] = ()
+    mates: tuple[Script, ...] = ()
 
     @property
     def out_of_step(self) -> float:

@@ -27,6 +27,7 @@ from rebalance_core.model.events import (
     Event,
 )
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.protocol.languages import client_intervals
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.group_state import GroupState
 from rebalance_core.replay.shared_topics import Member, ProcessKey
@@ -136,7 +137,7 @@ class LifeBook:
                 ghost=only is not None and self._lives_elsewhere(key),
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
-                intervals=state.settings.intervals_of(event),
+                intervals=client_intervals(state.settings, event),
             )
         )
 

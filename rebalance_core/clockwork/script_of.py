@@ -135,7 +135,8 @@ def script_of(history: GroupHistory, options: ClockOptions) -> Script:
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
     popped = {topic for epoch in replay.epochs for topic in epoch.shared}
-    return _Builder(history, options, replay, frozenset(popped)).script()
+    script = _Builder(history, options, replay, frozenset(popped)).script()
+    return replace(script, mates=tuple(script_of(mate, options) for mate in history.mates))
 
 
 class _Builder:

@@ -6,7 +6,7 @@ Arrays have the seeds as their last axis and hold microseconds since the epoch. 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,7 +100,7 @@ class Periods:
         """As their intervals are. A wait is no shorter than the least interval allows."""
         rows = []
         for life in lives:
-            its, version = life.intervals, parse_version(life.states[0][1].version)
+            its, version = life.intervals, parse_version(life.states[0][1].rules_version)
             least = its.min_interval_ms if version >= MIN_INTERVAL else 0
             wait = max(its.wait_interval_ms, least)
             rows.append((its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms,
@@ -302,7 +302,23 @@ _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 
 
 class ClientTimes(EventTimes):
-    """Times of clients' timers."""
+    """Times of clients' timers.
+
+    Groups of one client id share an instance, and with it the scheduler of the first of them.
+    """
+
+    @cached_property
+    def mates(self) -> tuple[Ticks, ...]:
+        """The times of the other groups of its client instances."""
+        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.script.mates)
+
+    def _shared(self, life: Life) -> Iterator[tuple[Ticks, Life]]:
+        """By group that shares it: the first life in the instance of a life."""
+        for mate in self.mates:
+            its = (each for each in mate.script.lives if _meet(life, each))
+            first = next(its, None)
+            if first is not None:
+                yield mate, first
 
     @cached_property
     def created(self) -> Times:
@@ -346,6 +362,14 @@ class ClientTimes(EventTimes):
         """(lives, S): when the periodic timers of a client start."""
         draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
+        for life in self.script.lives:
+            shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
+            if shared and not life.observed:  # whose own are not known either
+                mate, first = min(shared, key=lambda one: one[1].joined.event_us)
+                before = mate.timers_start[first.index]
+                late = np.maximum(self.created[life.index] - before, 0)
+                # none ticks for the group before; polls and heartbeats are as far apart
+                started[life.index] = before - (-late // POLL_US) * POLL_US
         return started
 
     @cached_property
@@ -363,8 +387,14 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def pass_length(self) -> Times:
-        """(lives, S): of each pass of the process."""
-        return PASS_LENGTH.many(uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH))
+        """(lives, S): of each pass of the process, through all groups of its instance."""
+        draws = uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH)
+        length = PASS_LENGTH.many(draws)
+        for life in self.script.lives:
+            for _, each in self._shared(life):
+                draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
+                length[life.index] += PASS_LENGTH.many(draws)
+        return length
 
     def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
@@ -400,6 +430,23 @@ class ClientTimes(EventTimes):
         tick = first + number * LOCK_RENEWAL_US
         times: Times = np.where(number < 0, BEFORE_ALL, tick)
         return times
+
+
+def _meet(one: Life, other: Life) -> bool:
+    """Both are there at some time, in one instance."""
+    return (
+        (one.client_id, one.channel_id) == (other.client_id, other.channel_id)
+        and not (one.ghost or other.ghost)
+        and all(
+            a.ending is None or a.ending.moment.event_us > b.joined.event_us
+            for a, b in ((one, other), (other, one))
+        )
+    )
+
+
+def _is_first(one: Life, other: Life) -> bool:
+    """It created the instance; of one time, whose draws are less."""
+    return (one.joined.event_us, one.entity) < (other.joined.event_us, other.entity)
 
 
 def _first_from(first: Times, period: Times, at_us: Times) -> NDArray[np.int64]:

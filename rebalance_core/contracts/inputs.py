@@ -7,6 +7,7 @@ from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
     CONSUMER_TYPES,
+    LANGUAGES,
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
@@ -94,6 +95,7 @@ CLUSTER_EVENTS = Table(
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
         rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
+        language? STRING CONSUMER_JOIN: of the client ({allowed}); null: not known, taken as JAVA
         wait_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
         min_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
         poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
@@ -102,6 +104,7 @@ CLUSTER_EVENTS = Table(
         source? STRING file:line the event came from
         """,
         event_type=EVENT_TYPES,
+        language=LANGUAGES,
         consume_from_where=CONSUME_FROM_WHERE,
         rebalance_mode=REBALANCE_MODES,
     ),

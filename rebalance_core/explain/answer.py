@@ -248,7 +248,7 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
     if not listed and not settled.can_read(queue):
         return None
     taker = member["client_id"] if listed or settled.takes(member, queue) else None
-    return settled.formula(strategy, queue, taker)
+    return settled.formula(member, strategy, queue, taker)
 
 
 # Why a client may take from a queue of a shared topic, or why no client may.

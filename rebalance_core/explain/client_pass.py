@@ -12,10 +12,16 @@ from rebalance_core.client.rebalance_pass import Step
 from rebalance_core.explain.settlement import Settlements, strategy_of
 from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, subscribes
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, GroupSettings
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    JAVA,
+    GroupSettings,
+)
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
+from rebalance_core.protocol.languages import profile_of
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -104,7 +110,15 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
             f"{did_you_mean(client_id, view.client_ids)}"
         )
     member = processes[0]
+    language = member.get("language")
+    if not profile_of(language).share_known:
+        raise UsageError(
+            f"--client {client_id} is a {language} client: it divides by an order that is its "
+            "host's, so nobody knows its pass"
+        )
     notes = ["the ledger does not tell the consumer type: taken for a push consumer's pass"]
+    if language not in (None, JAVA):
+        notes.append(f"the steps are those of a Java client; this one is of {language}")
     if len(processes) > 1:
         notes.append(f"{len(processes)} processes have this id: the pass of the first")
     done, agrees = None, None

@@ -26,6 +26,7 @@ FINDING_IDS = {
     "INGEST_EXPORT_UNDATED": "No file tells when a JSON store beside a RocksDB was exported.",
     "INGEST_INTERVAL_REFUSED": "An interval of a client is 0 or of no unit of time; not used.",
     "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
+    "INGEST_LANGUAGE_NOT_MODELLED": "Clients of a language of which nothing is known.",
     "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
     "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads what of it is not modelled.",
     "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",

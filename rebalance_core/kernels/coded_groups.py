@@ -86,7 +86,7 @@ class Events:
     subscriptions: Ints
     """Number of the set that a CONSUMER_JOIN subscribes."""
     words: dict[str, Ints]
-    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`)."""
+    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
     broker_version: Ints
     """Word of the version that a BROKER_UP names; -1: none."""
     observed: Bools
@@ -127,6 +127,7 @@ def read_events(
         name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
         for name in group_rows.OWN_WORDS
     }
+    words[group_rows.LANGUAGE_WORD] = codes[EVENTS, group_rows.LANGUAGE_WORD]
     types = _types(given)
     perm = given.ints("perm", null=DEFAULT_PERM)
     read_queue_nums = given.ints("read_queue_nums", null=0)
@@ -462,7 +463,9 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
-    found_words = encode_all(group_rows.words_of(tables, options.strategy_override))
+    found_words = encode_all(
+        group_rows.words_of(tables, numbers[EVENTS], options.strategy_override)
+    )
     brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
     brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
@@ -550,7 +553,7 @@ JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
 SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
 
-_WORDS = ("strategy", "version", "message_model", "rebalance_mode")
+_WORDS = ("strategy", "version", "message_model", "rebalance_mode", "rules", "language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,6 +574,10 @@ class MemberStates:
     version: Ints
     message_model: Ints
     rebalance_mode: Ints
+    rules: Ints
+    """Word of the version whose rules they follow."""
+    language: Ints
+    """Word; -1: not known."""
     suspended: Bools
 
 
@@ -655,7 +662,7 @@ def _states(
     suspended = (turn >= 0) & (kind[turn] == SUSPENDS)
     key = subscriptions
     for word in (*words, suspended.astype(np.int64)):
-        key = np.unique(pair(key, word), return_inverse=True)[1]
+        key = np.unique(pair(key, word + 1), return_inverse=True)[1]
     _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
     after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
     found = (subscriptions, *words, suspended)

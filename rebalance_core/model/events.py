@@ -76,6 +76,7 @@ class Event:
     message_model: str | None = None
     consume_from_where: str | None = None
     rebalance_mode: str | None = None
+    language: str | None = None
     wait_interval_ms: int | None = None
     min_interval_ms: int | None = None
     poll_name_server_interval_ms: int | None = None

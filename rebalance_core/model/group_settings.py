@@ -91,6 +91,20 @@ CONSUME_FROM_WHERE = (
 BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
 
 
+# The language of a client: `LanguageCode` as brokers print it, and one that they do not know.
+
+JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
+NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
+LANGUAGE_CODES = (
+    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", OTHER_LANGUAGE, "HTTP", GO, "PHP", "OMS",
+    RUST, NODE_JS,
+)  # fmt: skip
+NODE = "NODE"
+"""ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
+LANGUAGES = (*LANGUAGE_CODES, NODE)
+"""What columns ``language`` of settings may say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intervals:
     """How often a client does what its timers do, in ms, named as the columns (rocketmq.md §6.1).

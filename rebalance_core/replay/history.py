@@ -11,6 +11,7 @@ from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
+from rebalance_core.protocol.languages import window_intervals
 from rebalance_core.protocol.members import NOTIFIED_MS, notices_of, window_ms
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember, group_view
 from rebalance_core.replay.settle import (
@@ -37,6 +38,8 @@ class GroupHistory:
     """None: no observation was given at all."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
     """None: not given, so nothing is known; empty: nothing was committed."""
+    mates: tuple[GroupHistory, ...] = ()
+    """Other groups that share client instances with it; only time goes by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,8 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """True if it is known what each member subscribes."""
-        return all(member.subscriptions_known for member in self.members.values())
+        """True if it is known what each member subscribes, and by which order it divides."""
+        return all(member.share_known for member in self.members.values())
 
     @property
     def status(self) -> str:
@@ -242,7 +245,8 @@ class _Windows:
 
     def __init__(self, history: GroupHistory) -> None:
         self._settings, joins = history.settings, events.CONSUMER_JOIN
-        own = {history.settings.intervals_of(e) for e in history.events if e.event_type == joins}
+        its = history.settings
+        own = {window_intervals(its, e) for e in history.events if e.event_type == joins}
         self._settled = dict.fromkeys([history.settings.intervals, *own], 0)
         self._routed = dict(self._settled)
         self._of: dict[ProcessKey, Intervals] = {}
@@ -254,7 +258,7 @@ class _Windows:
             if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
                 key = (event.client_id, event.channel_id)
                 if event.broker_name is None or key not in self._of:  # else one broker sees it back
-                    self._of[key] = self._settings.intervals_of(event)
+                    self._of[key] = window_intervals(self._settings, event)
             elif event.event_type == events.NOTICES and event.broker_name is not None:
                 self._told[event.broker_name] = event.detail or events.ON
 

@@ -34,6 +34,7 @@ from rebalance_core.audit.rules import (
     member_lists,
     members_apart,
     missing_pop_retry_topic,
+    mixed_languages,
     mixtures,
     notices_off,
     offset_rollback,
@@ -77,7 +78,7 @@ RULES: tuple[Rule, ...] = (
     members_apart.RULE,
     mixtures.STRATEGIES,
     mixtures.VERSIONS,
-    mixtures.LANGUAGES,
+    mixed_languages.LANGUAGES,
     mixtures.MODELS,
     # queues
     orphan_queues.RULE,

@@ -20,6 +20,7 @@ from rebalance_core.clockwork.draws import (
     words_of,
 )
 from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
@@ -130,13 +131,18 @@ class Futures:
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property
+    def deaf(self) -> NDArray[np.bool_]:
+        """By life: no notice wakes it."""
+        return np.array([not life.is_notified for life in self.script.lives], bool)
+
+    @cached_property
     def traits(self) -> tuple[Trait, ...]:
         """By life."""
         its = self.script.settings
         found = []
         for life in self.script.lives:
             member = life.states[0][1]
-            version = parse_version(member.version)
+            version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
                 its.consumer_type, member.message_model, its.ordered, version
             )
@@ -146,7 +152,7 @@ class Futures:
                     version=version,
                     broadcasting=member.message_model == BROADCASTING,
                     asks_nobody=member.asks_broker(its)
-                    and parse_strategy(member.strategy, version=member.version).name
+                    and parse_strategy(member.strategy, version=member.rules_version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
                     takes_locks=takes_locks,
@@ -162,6 +168,11 @@ class Futures:
         """When elements, as indices of (lives, S), are woken by notices due at a time each."""
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
+
+    @cached_property
+    def mate_wakes(self) -> MateWakes:
+        """What wakes its processes beside the group's own brokers."""
+        return MateWakes(self.ticks)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
@@ -203,7 +214,8 @@ class Futures:
     @cached_property
     def longest_pass_us(self) -> int:
         """From a pass's begin to its end, at most."""
-        return LONGEST_PASS_US + longest_timeouts_us(self.script)
+        others_us = len(self.script.mates) * PASS_LENGTH.longest
+        return LONGEST_PASS_US + others_us + longest_timeouts_us(self.script)
 
 
 def longest_timeouts_us(script: Script) -> int:

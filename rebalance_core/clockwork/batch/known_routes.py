@@ -154,6 +154,14 @@ class KnownRoutes:
                 found = np.where(at > at_us, np.minimum(found, at), found)
         return found
 
+    def last_lesson(self, until_us: Times) -> Times:
+        """(elements,) when each learns of a version last, before a time; `BEFORE_ALL`."""
+        found = np.full(len(until_us), BEFORE_ALL, np.int64)
+        for learned in self._learned:
+            for each in learned:
+                found = np.where(each.at_us <= until_us, np.maximum(found, each.at_us), found)
+        return found
+
     def keep(self) -> None:
         """Hand over to the next segment what passes fetched."""
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)

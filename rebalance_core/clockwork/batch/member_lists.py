@@ -273,6 +273,7 @@ class WakeUps:
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, list(self._notices(place))))
+        columns.extend(self._woken_by_mates())
         table = np.stack(columns, axis=2).reshape(len(lives) * self._seeds, -1)
         self._known = SortedRows(table)
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
@@ -283,6 +284,17 @@ class WakeUps:
         for each in self.fresh:
             found = np.minimum(found, each.first_after(elements, at_us))
         return found
+
+    def _woken_by_mates(self) -> Iterator[Times]:
+        """(lives, S) as many as some life has: when other groups of its instance wake it."""
+        rows: dict[int, list[Times]] = {}
+        wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
+        for life, at_us in wakes:
+            rows.setdefault(life, []).append(at_us)
+        never = np.full(self._seeds, NEVER, np.int64)
+        for number in range(max(map(len, rows.values()), default=0)):
+            its = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            yield np.stack([row[0] if row else never for row in its])
 
     def operations(self, place: MemberList) -> Times:
         """(K, S) when a list changes in the segment, told or not."""
@@ -321,6 +333,7 @@ class WakeUps:
         tick = operation_id(entity, name, place.number, operation)
         words = self.futures.words[self.lives]
         delays = NOTICE.many(draws_of(words, Timer.NOTICE, tick))
+        delays = np.where(self.futures.deaf[self.lives][:, None], NEVER, delays)
         lost = round(self.futures.options.lost_notices * (1 << DRAW_BITS))
         if lost:
             lost_here = draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)

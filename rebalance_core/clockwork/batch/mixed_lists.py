@@ -255,6 +255,7 @@ class TopicTables:
         ticks = ticks + np.where(numbered, seen.number, 0)
         its, words = self._elements, self._words[:, seed]
         listed = (place.since[:, seed] <= at) & (at < place.until[:, seed])
+        listed &= ~its.futures.deaf[its.lives][:, None]
         woken = at + NOTICE.many(draws_of(words, Timer.NOTICE, ticks))
         woken = its.futures.woken((its.lives[:, None], seed), woken)
         if self._lost:

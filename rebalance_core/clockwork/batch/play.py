@@ -38,6 +38,7 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
+from rebalance_core.protocol.languages import DROP, KEPT
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.replay.shared_topics import Member
 
@@ -135,6 +136,9 @@ BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
+SHARED_CLIENTS = "SHARED_CLIENTS"
+"""Members subscribe differently, and share their clients with other groups."""
+
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
@@ -145,6 +149,23 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 """A broker gathers its notices (realTimeNotifyConsumerChange=false)."""
 
 
+LOCKS_KEPT = "LOCKS_KEPT"
+"""A member keeps the order locks of what it gives up."""
+LETS_GO = "LETS_GO"
+"""A broker that comes back knows nobody, and some member then lets go of what it holds."""
+
+
+def _reason_of_languages(script: Script) -> str:
+    """What a member of another language does that only the plain loop plays; else `REGULAR`."""
+    profiles = {member.profile for life in script.lives for _, member in life.states}
+    restarts = any(life.up is not None for life in script.broker_lives)
+    if restarts and any(profile.empty_list == DROP for profile in profiles):
+        return LETS_GO
+    if takes_locks(script) and any(profile.locks == KEPT for profile in profiles):
+        return LOCKS_KEPT
+    return REGULAR
+
+
 def reason_of(script: Script) -> str:
     """`REGULAR`, or why every future of the script goes through the plain loop."""
     lives = script.lives
@@ -152,8 +173,11 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
+    if is_mixed(script) and script.mates:
+        return SHARED_CLIENTS
     if any(
-        (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)
+        (a.strategy, a.version, a.message_model, a.profile)
+        != (b.strategy, b.version, b.message_model, b.profile)
         for each in members
         for a, b in pairwise(each)
     ):
@@ -176,7 +200,7 @@ def reason_of(script: Script) -> str:
         return HOSTS_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG
-    return REGULAR
+    return _reason_of_languages(script)
 
 
 def _ticks_as_usual(life: Life) -> bool:

@@ -227,6 +227,8 @@ def _tell(
     lost = round(world.future.options.lost_notices * (1 << DRAW_BITS))
     for target in sorted({client for client in broker.entries.values() if client is not None}):
         entity = world.script.lives[target].entity
+        if not world.script.lives[target].is_notified:
+            continue
         if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
             continue
         woken_us = sent_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick))

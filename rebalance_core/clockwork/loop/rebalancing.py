@@ -271,6 +271,8 @@ def _decide(world: World, one: RunningPass) -> None:
             None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
         )
         members[topic] = None if broker is None else member_list(world, broker)
+        if broker is not None and broker.up and not broker.entries and client.process.lets_go:
+            members[topic] = ()
     one.view = PassView(queues, members)
     locks = client.process.locks_on_addition
     one.end_us += one.timed_out_us

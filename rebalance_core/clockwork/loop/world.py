@@ -36,7 +36,7 @@ class Future:
 
     def __init__(self, script: Script, seed: int, options: ClockOptions) -> None:
         self.script, self.seed, self.options = script, seed, options
-        self._ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
+        self.ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
         self.created: list[int] = ticks.created[:, 0].tolist()
         self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
         self.joined: list[int] = ticks.joined[:, 0].tolist()
@@ -60,17 +60,17 @@ class Future:
     @cached_property
     def broker_lives(self) -> list[tuple[int, int]]:
         """By broker life: since when it is up, and until when."""
-        return [(int(up[0]), int(down[0])) for up, down in self._ticks.broker_lives_us]
+        return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lives_us]
 
     @cached_property
     def lockless(self) -> list[tuple[int, int]]:
         """By stretch without order locks: since when, and until when."""
-        return [(int(since[0]), int(until[0])) for since, until in self._ticks.lockless_us]
+        return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
 
     def notices(self, broker: int, at_us: int) -> str:
         """How a broker tells members of changes at a time: one of `NOTICE_MODES`."""
         found = ON
-        for switch, since in zip(self.script.notices, self._ticks.notices_us, strict=True):
+        for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
             if switch.broker == broker and since[0] <= at_us:
                 found = switch.mode
         return found
@@ -84,11 +84,11 @@ class Future:
 
     def sightings_us(self, life: Life) -> list[int]:
         """When each sighting of a life happened."""
-        return [int(at[0]) for at in self._ticks.sightings_us(life)]
+        return [int(at[0]) for at in self.ticks.sightings_us(life)]
 
     def states_us(self, life: Life) -> list[int]:
         """Since when each state of a life holds."""
-        return [int(since[0]) for since in self._ticks.states_us(life)]
+        return [int(since[0]) for since in self.ticks.states_us(life)]
 
     def visible_to_brokers_us(self, topic: int) -> list[int]:
         """Since when the name servers of brokers answer with each version of a route."""

@@ -1,7 +1,9 @@
 """The batch holds to the plain loop: the same log, to the microsecond, for random groups."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -87,20 +89,26 @@ def equal_in(
     examples: int, seed: int, versions: st.SearchStrategy[str] = VERSIONS, *, mixed: bool = False
 ) -> Tally:
     tally = Tally()
+    any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
 
     def check(
         history: GroupHistory, options: ClockOptions, after_ms: int, client: str, broker: str
     ) -> None:
         compare(awake(history, after_ms, client, broker, mixed=mixed), options, tally)
 
+    quietly(check, examples, seed, any_groups, OPTIONS, AFTER_MS, versions, versions)
+    return tally
+
+
+def quietly(
+    check: Callable[..., None], examples: int, seed: int, *arguments: st.SearchStrategy[Any]
+) -> None:
+    """Run a check on random arguments; histories are too long to be told."""
     quiet = settings(
         max_examples=examples, deadline=None, database=None, print_blob=False,
         phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
-    arguments = given(any_groups, OPTIONS, AFTER_MS, versions, versions)
-    quiet(hypothesis.seed(seed)(arguments(check)))()
-    return tally
+    quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
 
 
 def test_random_groups_have_the_log_of_the_loop(seed: int) -> None:
@@ -115,7 +123,7 @@ def test_random_groups_with_different_topics_have_the_log_of_the_loop(seed: int)
     assert tally.rows > EXAMPLES
 
 
-OWN: tuple[dict[str, int], ...] = (
+OWN: tuple[dict[str, Any], ...] = (
     {},
     {"poll_name_server_interval_ms": 5_000, "heartbeat_broker_interval_ms": 5_000},
     {"poll_name_server_interval_ms": 90_000},
@@ -130,7 +138,7 @@ def with_own_timers(history: GroupHistory, first: int) -> GroupHistory:
     changed: list[Event] = []
     for number, event in enumerate(history.events, first):
         if event.event_type == events.CONSUMER_JOIN:
-            event = replace(event, **OWN[number % len(OWN)])  # type: ignore[arg-type]
+            event = replace(event, **OWN[number % len(OWN)])
         elif event.detail == events.BATCHED:
             event = replace(event, detail=events.OFF)
         changed.append(event)

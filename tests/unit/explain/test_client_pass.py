@@ -7,8 +7,11 @@ import pytest
 from rebalance_core.explain.client_pass import client_pass
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import replay_group
 from tests.recordings.tables import derived_tables, histories, strategy_for
+
+QUEUE = ("topic", "broker_name", "queue_id")
 
 Tables = dict[str, list[dict[str, Any]]]
 
@@ -37,7 +40,9 @@ def test_every_pass_ends_with_what_the_ledger_has(name: str) -> None:
                 passes += 1
                 agreeing += done.agrees is True
                 starts = {
-                    (row["topic"], row["broker_name"], row["queue_id"]): row["start_offset"]
+                    MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): row[
+                        "start_offset"
+                    ]
                     for row in ledger["pull_starts"]
                     if row["epoch"] == epoch["epoch"] and row["client_id"] == member["client_id"]
                 }
