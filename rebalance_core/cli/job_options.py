@@ -649,11 +649,14 @@ class ExplainOptions(JobOptions):
     group: str | None = option("G", "the consumer group; required but for --client")
     queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required "
+        "but for --client",
         read=_queue,
     )  # fmt: skip
     client: str | None = option(
-        "C", "instead of a queue: the pass of this client, step by step, in each of its groups"
+        "C",
+        "instead of a queue: this client's pass, step by step, in each of its groups; default: "
+        "none",
     )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
@@ -670,7 +673,7 @@ class ExplainOptions(JobOptions):
         if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
             mistakes.append("name either --queue T/BROKER/ID or --client C")
         if values["group"] is None and values["client"] is None:
-            mistakes.append("--group is missing: the consumer group")
+            mistakes.append("--group G is missing: the consumer group")
 
 
 # demo, collect
