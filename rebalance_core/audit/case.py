@@ -38,7 +38,7 @@ PERSISTENT_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS + REBALANCE_WAIT_MS
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """What one audit run knows of the whole cluster; small, travels to every task.
+    """One audit run's knowledge of the whole cluster; small, travels to every task.
 
     Attributes:
         start_ms: start of what the collection covers.
@@ -167,7 +167,7 @@ def _window_ms(cause: str, *, in_diffs: bool) -> int:
 
 
 def known_topics(member: Row) -> frozenset[str]:
-    """What a row of memberships is known to subscribe; nothing where that is not known."""
+    """The topics that a row of memberships is known to subscribe; empty where that is not known."""
     return frozenset(member["subscriptions"] or ())
 
 
@@ -178,7 +178,7 @@ __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found on one group, topic, queue or client; a row of ``findings``.
+    """One finding of a rule about a group, topic, queue or client; a row of ``findings``.
 
     Attributes:
         summary: one sentence with the names and numbers that matter.

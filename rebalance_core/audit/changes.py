@@ -86,7 +86,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Looked:
-    """What a run looked at.
+    """The groups and findings that a run looked at.
 
     Attributes:
         clusters: those it audited.
@@ -111,7 +111,7 @@ class Looked:
         findings: Iterable[Row],
         files: Files,
     ) -> Looked:
-        """What a run looked at, by its rows of ``group_verdicts`` and ``findings``."""
+        """Read what a run looked at from its rows of ``group_verdicts`` and ``findings``."""
         return cls(
             clusters,
             incomplete,
@@ -172,7 +172,8 @@ class Earlier:
 def earlier_findings(
     findings: Iterable[Row], files: Files, carried: Iterable[Earlier] = ()
 ) -> list[Earlier]:
-    """What is compared with: open findings above INFO of a run, and those that it carried.
+    """Return a run's open findings above INFO and those that it carried over: the ones to
+    compare with.
 
     Args:
         findings: as that run kept them.

@@ -105,7 +105,7 @@ from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """What came of comparing one group.
+    """The result of comparing one group.
 
     Attributes:
         verdict: one of `model.verdicts.VERDICTS`.

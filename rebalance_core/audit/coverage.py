@@ -103,7 +103,7 @@ class Coverage:
         return None
 
     def name_server_gap(self, from_ms: int) -> Gap | None:
-        """That no name server's log tells of that time; None: one does."""
+        """Say that no name server's log covers that time; None: one does."""
         begin = self.name_servers_ms
         if not self.known or (begin is not None and begin <= from_ms):
             return None

@@ -40,7 +40,7 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """What the simulation says of it.
+    """The simulated latencies' verdict on queues that have not settled.
 
     Attributes:
         words: for the summary; begins with a space.
@@ -139,7 +139,7 @@ class Allocations:
 
 
 class Explanations:
-    """What explains the observations of one time; answers of a whole topic are kept.
+    """Explain the observations of one time; answers for a whole topic are kept.
 
     Args:
         case: the group.

@@ -308,7 +308,7 @@ class UnseenReading:
 
 
 def unseen_reading(case: GroupCase) -> UnseenReading | None:
-    """What of the group is read by nobody known; None: nothing, or members are known."""
+    """Tell which queues of the group are read by nobody known; None: none, or members are known."""
     if case.rows("memberships") or case.rows("observed_members"):
         return None
     if is_system_group(case.consumer_group) or any(

@@ -160,7 +160,7 @@ def newest_dump_ms(case: GroupCase) -> int | None:
 
 
 def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
-    """What is missing of the evidence that a finding needs; None: nothing.
+    """Name the evidence that a finding needs and that is missing; None: nothing is.
 
     Args:
         case: the group.
@@ -388,7 +388,8 @@ _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clien
 
 
 def not_looked_at(rows: Iterable[Row]) -> str:
-    """What the files of one cluster do not tell of, in one sentence; empty: that is not known.
+    """Say in one sentence what the files of one cluster do not cover; empty where that is
+    not known.
 
     >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
     >>> row |= {"from_ms": 0, "to_ms": 60_000}

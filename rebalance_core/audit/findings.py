@@ -288,7 +288,7 @@ BROKER_EVENT_COLUMNS = ("cluster", "event_ms", "sequence", "event_type", "broker
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """What is to be known of one cluster; grows with brokers, not with groups.
+    """The facts about one cluster that rules read; grows with brokers, not with groups.
 
     Attributes:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
@@ -337,7 +337,7 @@ def cluster_rows(
 
 @dataclass(frozen=True)
 class ClusterFindings:
-    """What is known and found of the clusters as such.
+    """Facts and findings about the clusters as such.
 
     Attributes:
         runs: by cluster, what the judge of its groups has to know.

@@ -103,7 +103,7 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Those of the last round of dumps: back to the dump that shows something the later ones show.
+    """Return the last round of dumps: back to the dump that shows something the later ones show.
 
     A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
     """
@@ -127,7 +127,7 @@ def _asked(observation: Observation) -> str | MessageQueue:
 
 
 def address_of(client_id: str) -> str:
-    """What ``consumerProgress`` shows of a client id."""
+    """Return a client id as ``consumerProgress`` shows it."""
     return client_id.partition("@")[0]
 
 

@@ -38,7 +38,9 @@ class Readers:
 
     @property
     def sharers(self) -> tuple[str, ...]:
-        """Those that may take messages of a queue which others take messages of, too."""
+        """Return the members that may take messages of a queue from which others take
+        messages, too.
+        """
         return self.poppers + self.proxied
 
 

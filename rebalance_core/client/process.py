@@ -23,7 +23,7 @@ class BrokerUnreachableError(RebalanceError):
 
 @dataclass(frozen=True, slots=True)
 class QueueAnswers:
-    """What the broker of one queue answers.
+    """The answers of one queue's broker.
 
     ``committed`` None: QUERY_NOT_FOUND. ``max_offset`` and ``by_timestamp`` None: the look-up
     fails. ``query_failure``: raised by the committed-offset query instead of an answer.
@@ -135,7 +135,7 @@ class OffsetStore(Protocol):
         """Forgets the offset in memory."""
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """What persistAll does to the memory: entries of queues not in use are erased, unsent."""
+        """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
 
 
 class RemoteOffsetStore:

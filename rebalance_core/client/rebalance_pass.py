@@ -38,7 +38,7 @@ class Changed:
 
 @dataclass(slots=True)
 class PassRecord:
-    """What a pass did, in the order it did it.
+    """The steps of a pass, in the order it took them.
 
     Attributes:
         added: start offset of each queue added.

@@ -287,7 +287,7 @@ def _quantiles(name: str, counts: str, parts: Sequence[dict[str, Any]]) -> dict[
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What some seeds come to.
+    """Measures over some seeds.
 
     Attributes:
         handovers: rows of the contract's table, by seed, change, queue and time.

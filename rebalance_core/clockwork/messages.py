@@ -30,7 +30,7 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What was observed of the queues of a script, by queue, then time.
+    """Observations of the queues of a script, by queue, then time.
 
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
@@ -63,7 +63,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class MessageFacts:
-    """What is known of the messages in the queues of a group."""
+    """Facts about the messages in the queues of a group."""
 
     written: Observations
     stored: Observations

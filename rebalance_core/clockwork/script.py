@@ -208,7 +208,7 @@ class ScriptChange:
 
 @dataclass(frozen=True)
 class Script:
-    """What happens to one group.
+    """The events of one group.
 
     Attributes:
         cluster: its cluster.
@@ -265,7 +265,7 @@ class Script:
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:
-        """Whose the draws of each broker are."""
+        """Return the entity that owns the draws of each broker."""
         return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
 
     @cached_property

@@ -61,7 +61,7 @@ def format_of(name: str) -> str | None:
 
 
 def untold_format(path: str) -> str:
-    """What to say of a table whose format no name tells."""
+    """Write the message about a table whose format no name tells."""
     return (
         f"the format of {path} cannot be told from its name; name the input format "
         f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"

@@ -413,7 +413,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What the clients of an epoch sort before they allocate."""
+    """The lists that the clients of an epoch sort before they allocate."""
 
     epoch: int
     mq_all: tuple[str, ...]

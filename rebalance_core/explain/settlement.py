@@ -92,7 +92,7 @@ class _Shares(AllocationStrategy):
 
     @property
     def name(self) -> str:
-        """That of the strategy; the text, if it is none of RocketMQ's."""
+        """Return the strategy's name; the text, if it is none of RocketMQ's."""
         return self._text if self._strategy is None else self._strategy.name
 
     def allocate(
@@ -176,7 +176,7 @@ class Settlement:
         return {id(row): self._outcome(row, member) for row, member, _ in self.members}
 
     def outcome(self, row: Row) -> str:
-        """What a pass of the process does with the topic: one of the constants above."""
+        """Return what a pass of the process does with the topic: one of the constants above."""
         return self._outcomes[id(row)]
 
     def _outcome(self, row: Row, member: Member) -> str:
@@ -224,7 +224,9 @@ class Settlement:
         return ""
 
     def entries(self, row: Row) -> Entries:
-        """What the process has of the topic, as answers name it; nothing if it is not known."""
+        """Return what the process has of the topic, as answers name it; empty where it is
+        not known.
+        """
         return self._entries[id(row)]
 
     @cached_property

@@ -68,7 +68,9 @@ class View:
 
     @cached_property
     def keys(self) -> list[ProcessKey]:
-        """What tells the processes apart, by member; a redacted ledger has no channels."""
+        """Return the key that tells processes apart, by member; a redacted ledger has no
+        channels.
+        """
         found: dict[ProcessKey, None] = {}
         for member in self.members:
             key = member["client_id"], member["channel_id"]

@@ -46,7 +46,7 @@ Marks = Mapping[str, list[int]]
 
 @dataclass(frozen=True)
 class ClockShifts:
-    """What has to be added to times, by file.
+    """The corrections to add to times, by file.
 
     Attributes:
         heads: to those of the lines.

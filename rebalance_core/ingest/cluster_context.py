@@ -137,7 +137,7 @@ PROXY_KINDS = ("proxy_starting", "proxy_alive", "proxy_mode", "proxy_local")
 
 @dataclass(frozen=True)
 class ProxyLives:
-    """Of all proxies, each by its place.
+    """The lives of all proxies, each by its place.
 
     Attributes:
         starts: (time, source) of each start; a proxy's table of consumers is empty then.

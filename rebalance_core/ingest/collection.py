@@ -363,7 +363,7 @@ class Collection:
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
-        """What dumps may call a broker: names of folders, and of the brokers expected."""
+        """Return what dumps may call a broker: names of folders, and of the brokers expected."""
         return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
 
     def path_of(self, file: CollectedFile) -> Path:

@@ -307,7 +307,7 @@ class FileReader:
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
-        """What one line of the log states; blank lines are not counted.
+        """Read what one line of the log states; blank lines are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
 
@@ -320,7 +320,7 @@ class FileReader:
         return self._read_inner(self._unwrapper.lines(text, source), position)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
-        """What lines state that a carrier broke and the file does not end."""
+        """Read what lines state that a carrier broke and the file does not end."""
         return self._read_inner(self._unwrapper.rest() if self._unwrapper else (), position)
 
     def _read_inner(
@@ -368,7 +368,7 @@ class FileReader:
             self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
-        """What a store or a dump states; its parser gives each fact its line."""
+        """Read what a store or a dump states; its parser gives each fact its line."""
         name, parser = self.file.name, STORE_PARSERS.get(self.file.kind)
         zone: dict[str, tzinfo] = {}
         if parser is None:

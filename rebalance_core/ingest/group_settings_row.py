@@ -149,7 +149,7 @@ _THRESHOLDS = (
 
 @dataclass(frozen=True)
 class MemberSettings:
-    """What files show of a group's members.
+    """The settings that files show of a group's members.
 
     Attributes:
         strategies: see `group_strategies`.

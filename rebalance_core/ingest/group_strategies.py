@@ -43,7 +43,7 @@ _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
 
 @dataclass
 class GroupStrategies:
-    """What is known of the strategies of a group.
+    """The known strategies of a group.
 
     Attributes:
         members: text by client id, for each client that any file shows.

@@ -335,7 +335,7 @@ def read_lists(
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the rows alone do not say.
+    """Options that the rows alone do not give.
 
     Attributes:
         queue_offsets_given: there is such a table, so no row means not observed.
@@ -352,7 +352,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the codes stand for; clients, topics and brokers in Java's order."""
+    """The names that codes stand for; clients, topics and brokers in Java's order."""
 
     clusters: pa.StringArray
     """One a group, as `groups`."""

@@ -56,7 +56,7 @@ class TopicBrokers:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """What each TOPIC_CONFIG and TOPIC_DELETED says of one topic on one broker; by both, in order.
+    """Each TOPIC_CONFIG and TOPIC_DELETED about one topic on one broker; by both, in order.
 
     ``readable`` is the number of queues that can be read while the broker is up.
     """
@@ -280,7 +280,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What the instants of all groups do."""
+    """The effect of the instants of all groups."""
 
     causing: Bools
     """By event: it changes the state."""

@@ -127,7 +127,7 @@ def retrying(coded: CodedGroups, membership: Membership) -> Bools:
 def find_reading(
     coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> Reading:
-    """What the members of some groups read, their retry topic included.
+    """Find the topics that the members of some groups read, their retry topic included.
 
     Args:
         coded: the groups.

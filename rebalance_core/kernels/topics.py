@@ -304,7 +304,7 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What each REQUEST_MODE makes of a topic; by group, topic and ordinal."""
+    """The mode that each REQUEST_MODE gives a topic; by group, topic and ordinal."""
 
     group: Ints
     topic: Ints

@@ -101,7 +101,7 @@ def movement(
     queues: Iterable[MessageQueue] | None = None,
     message_model: str = CLUSTERING,
 ) -> StepMovement:
-    """What a step from ``previous`` to ``owners`` moved, and how even its result is.
+    """Count what a step from ``previous`` to ``owners`` moved, and how even its result is.
 
     Retry topics are left out, as in the ledger.
 
@@ -281,7 +281,7 @@ def _divides(row: Figures) -> bool:
 
 
 def possible(rows: Sequence[Figures], best: Best) -> str | None:
-    """What a hypothetical strategy would save against the best; None if nothing.
+    """Return what a hypothetical strategy would save against the best; None if nothing.
 
     Only one that leaves no more queues without an owner and is no less even counts.
     """

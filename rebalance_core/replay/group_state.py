@@ -253,7 +253,9 @@ class GroupView:
     lockless: frozenset[str] = frozenset()
 
     def topics_of(self, member: Member) -> list[str]:
-        """What the member subscribes, its retry topic included once that exists; in Java order."""
+        """Return the topics that the member subscribes, its retry topic included once that
+        exists; in Java order.
+        """
         topics = set(member.subscriptions)
         if member.retry_topic is not None and member.retry_topic in self.readable:
             topics.add(member.retry_topic)

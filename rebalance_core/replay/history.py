@@ -105,7 +105,7 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known."""
+        """True if it is known what each member subscribes."""
         return all(member.subscriptions_known for member in self.members.values())
 
     @property

@@ -51,7 +51,7 @@ class Instant:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known."""
+        """True if it is known what each member subscribes."""
         return all(row["subscriptions"] is not None for row in self.members)
 
     @property

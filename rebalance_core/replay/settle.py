@@ -28,7 +28,7 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one process takes messages from, beside the queues that it alone may have.
+    """The queues that one process takes messages from, beside those that it alone may have.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 
@@ -43,7 +43,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What every live process holds, and the topics that some member could not allocate.
+    """The queues of every live process, and the topics that some member could not allocate.
 
     Attributes:
         holdings: queues of topics that are not shared.

@@ -50,7 +50,7 @@ class Member:
 
     @property
     def key(self) -> ProcessKey:
-        """What tells this process from another with the same client id."""
+        """Return the key that tells this process from another with the same client id."""
         return self.client_id, self.channel_id
 
 

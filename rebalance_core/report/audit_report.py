@@ -42,7 +42,9 @@ class ShownFinding:
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
-        """What makes it the same finding in two audit runs: the rule and what it is about."""
+        """Return the key that makes it the same finding in two audit runs: the rule and its
+        subject.
+        """
         return (
             self.cluster,
             self.rule_id,
@@ -79,7 +81,7 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What changed since the previous audit run.
+    """The changes since the previous audit run.
 
     Attributes:
         time_ms: end of that run's period, epoch ms UTC.
@@ -127,7 +129,7 @@ class QueueHistory:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What set off a rebalance: an event of the log, in words."""
+    """The trigger of a rebalance: an event of the log, in words."""
 
     time_ms: int
     text: str
@@ -365,7 +367,7 @@ class Counted(Protocol):
 
     @property
     def severity(self) -> str:
-        """Of the findings."""
+        """The severity of the findings."""
 
     @property
     def accepted(self) -> bool:
@@ -418,7 +420,7 @@ def audit_report(
     notes: Sequence[str],
     finished_ms: int,
 ) -> AuditReport:
-    """What the page shows.
+    """Build what the page shows.
 
     Args:
         outcome: the verdict and the counts.

@@ -61,7 +61,7 @@ class RuleSection:
 
     @property
     def opened(self) -> tuple[ShownFinding, ...]:
-        """What is read without a click."""
+        """Return the parts that are open without a click."""
         return self.findings[:OPEN_FINDINGS]
 
     @property
@@ -231,7 +231,7 @@ def render_page(report: AuditReport) -> str:
 
 
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
-    """What the template reads beside the report itself."""
+    """Return what the template reads beside the report itself."""
     sections = rule_sections(report)
     clusters = {one.cluster for one in report.findings} | {t.cluster for t in report.timelines}
     named = named_queues(f for f in report.findings if f.accepted is None)

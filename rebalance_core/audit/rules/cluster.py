@@ -155,7 +155,7 @@ def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[F
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
-    """Of brokers that are down in the end those with a later sign of life, and since when.
+    """Return, of brokers that are down at the end, those with a later sign of life, and since when.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.

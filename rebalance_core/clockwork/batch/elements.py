@@ -147,7 +147,8 @@ class Elements:
         self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
 
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
-        """What unlogged moves the clocks of passes, of elements that have come to `rest`.
+        """Apply to the clocks of passes what unlogged moves do, for elements that have come
+        to `rest`.
 
         Upstream of it all: ``loop.play``, which does the same at the begin of a change.
         """

@@ -44,7 +44,7 @@ LONGEST_PASS_US = max(
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What a life is like, from its first state.
+    """Properties of a life that hold from its first state on.
 
     Attributes:
         member: its settings.
@@ -217,7 +217,9 @@ class Futures:
 
 
 def longest_timeouts_us(script: Script) -> int:
-    """What a pass waits for lost hosts, at most: one a topic, and all with its heartbeat."""
+    """Bound how long a pass waits for lost hosts: one timeout a topic, and all with its
+    heartbeat.
+    """
     lost = sum(life.host_lost for life in script.broker_lives)
     return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)
 

@@ -50,7 +50,7 @@ class Learned:
 
 
 class KnownRoutes:
-    """What the elements of a segment know of the routes.
+    """The routes as the elements of a segment know them.
 
     Args:
         futures: of the script.
@@ -88,7 +88,9 @@ class KnownRoutes:
         return self._with_lessons(topic, elements, at_us, fetched)
 
     def of_pass(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """What a pass that begins then takes; `UNSUBSCRIBED` where it passes the topic by."""
+        """Return the routes that a pass beginning then uses; `UNSUBSCRIBED` where it passes
+        the topic by.
+        """
         return self.at(topic, elements, at_us)
 
     def fetch(

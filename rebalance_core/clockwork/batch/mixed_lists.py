@@ -75,7 +75,7 @@ class SubscribedRoutes(KnownRoutes):
         return self._with_lessons(topic, elements, at_us, known)
 
     def of_pass(self, topic: int, elements: Ints, at_us: Times) -> Ints:
-        """What a pass takes; `UNSUBSCRIBED` where it passes the topic by."""
+        """Return the lists that a pass uses; `UNSUBSCRIBED` where it passes the topic by."""
         subscribed = self.subscriptions.has(topic, elements, at_us)
         return np.where(subscribed, self.at(topic, elements, at_us), UNSUBSCRIBED)
 

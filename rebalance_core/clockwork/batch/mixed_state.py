@@ -65,7 +65,7 @@ class Subscriptions:
         return not self.sets[now] <= self.sets[before]
 
     def of(self, lives: Ints) -> SubscriptionsNow:
-        """Those of some lives."""
+        """Select the state of some lives."""
         return SubscriptionsNow(self, lives)
 
 
@@ -287,7 +287,7 @@ _KINDS = 8
 
 
 class Kind(IntEnum):
-    """What a broker sees; of one instant in this order."""
+    """Events that a broker sees; those of one instant in this order."""
 
     SUBSCRIBES = 0
     """A heartbeat of a member that has new topics."""

@@ -30,7 +30,7 @@ SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
 def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    """What a set has that one before has not."""
+    """Return what a set has that the one before has not."""
     return after - before
 
 

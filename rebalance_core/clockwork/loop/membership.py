@@ -61,13 +61,13 @@ def adopt(client: Client, versions: Mapping[int, int]) -> None:
 
 
 def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
-    """What the name server answers at a moment for all topics that the client subscribes."""
+    """Return the name server's answer at a moment for all topics that the client subscribes."""
     found = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
     return {topic: version for topic, version in found.items() if version is not None}
 
 
 def first_routes(world: World, client: Client) -> None:
-    """What a client knows when it starts; who was there before the log, what it began with."""
+    """Give a starting client its first routes; one from before the log gets those it began with."""
     adopt(client, answers(world, client, world.future.created[client.index]))
     if not client.life.observed:
         return
@@ -306,7 +306,7 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
 
 
 def register_silently(world: World, client: Client) -> None:
-    """What the heartbeats of an idle stretch leave behind: every broker lists the client."""
+    """Leave behind what the heartbeats of an idle stretch do: every broker lists the client."""
     for broker in heard_by(world, client):
         if not broker.lists(client.index):
             broker.entries[client.index] = client.index

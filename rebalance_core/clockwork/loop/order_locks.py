@@ -22,7 +22,7 @@ _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
 def broker_answers(
     world: World, *, masterless: Collection[int] = (), no_locks: bool = False
 ) -> BrokerAnswers:
-    """What brokers answer to a pass now.
+    """Return the answers of the brokers to a pass now.
 
     Args:
         world: the moment.
@@ -131,7 +131,7 @@ def _tick(world: World, client: Client, stretch: int) -> None:
 
 
 def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
-    """What the rounds of lockAll of an idle stretch left: the last of each counts."""
+    """Note what the rounds of lockAll of an idle stretch left: the last of each counts."""
     last = []
     for client in clients:
         number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1

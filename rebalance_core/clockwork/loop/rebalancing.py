@@ -151,7 +151,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
 
 
 def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """What the pass leaves behind: the next wait, a heartbeat, routes, another pass soon."""
+    """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
     client, clock = one.client, one.client.clock
     end_us = one.end_us + (blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False

@@ -130,7 +130,7 @@ def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
 
 
 class Kind(IntEnum):
-    """What happens; of one instant in this order."""
+    """Kinds of happenings; those of one instant in this order."""
 
     SCRIPT = 0
     MEMBERSHIP = 1
@@ -193,7 +193,7 @@ WAIT_US = REBALANCE_WAIT_MS * 1_000
 
 
 def min_interval_us(version: Version) -> int:
-    """What must lie between two passes: nothing before 5.2."""
+    """Return the least time between two passes: none before 5.2."""
     return REBALANCE_MIN_INTERVAL_MS * 1_000 if version >= MIN_INTERVAL else 0
 
 
@@ -355,7 +355,7 @@ class Client:
 
     @property
     def version(self) -> Version:
-        """Of the client."""
+        """The client's version."""
         return self.process.version
 
 
@@ -442,7 +442,7 @@ class World:
 
     @cached_property
     def broker_version(self) -> Version:
-        """Of the group's brokers."""
+        """The version of the group's brokers."""
         return parse_version(self.script.settings.broker_version)
 
 

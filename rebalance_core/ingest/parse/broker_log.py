@@ -390,7 +390,7 @@ _HEADLESS_WORDS = tuple(words for words in WORDS if words not in _PROPERTIES)
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """What one line of broker.log states; most lines state nothing of ours."""
+    """Read what one line of broker.log states; most lines state nothing of ours."""
     line = server_line(text, clock)
     if line is None:
         return headless(_HEADLESS_WORDS, text, source)

@@ -280,7 +280,7 @@ WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """What one line of a client's log states; a heartbeat states one fact for each group."""
+    """Read what one line of a client's log states; a heartbeat states one fact for each group."""
     line = client_line(text, clock)
     if line is None:
         if BROADCAST in text:

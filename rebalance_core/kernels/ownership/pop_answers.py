@@ -314,7 +314,7 @@ class Reach:
             yield cells, Periods(single.major[row], single.minor[row], begin, end)
 
     def readable_brokers(self, taken: Periods) -> Readable:
-        """What is readable of whole brokers, by (topic broker, taker)."""
+        """Return which whole brokers are readable, by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
         at, period = readable.meeting(
@@ -332,7 +332,7 @@ class Reach:
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> Readable:
-        """What is readable of single queues, by (segment, taker)."""
+        """Return which single queues are readable, by (segment, taker)."""
         opens, closes = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
             for turns in (first_of_run, last_of_run)

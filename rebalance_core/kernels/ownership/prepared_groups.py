@@ -80,7 +80,7 @@ class SharedTopics:
 def share_topics(
     events: Events, epochs: Epochs, pops: Pops, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
-    """What members own of a grid, and what they share; None: nothing."""
+    """Return what members own of a grid, and what they share; None: nothing."""
     popped, numbers = pops.popped()
     given = (events, epochs, whole.topics, whole.topic_first)
     asked = spread(*given, popped) & spread(*given, pops.asked)

@@ -172,7 +172,7 @@ class RoleSwitches:
         return bisect(self.began_ms, first, end, at_ms, right=True) - first
 
     def switched(self, queue: Ints, count: Ints) -> Switched:
-        """What so many of each queue's first switches are together."""
+        """Combine so many of each queue's first switches."""
         last = np.where(count > 0, self.first(queue) + count - 1, NONE)
         kept_ms = np.append(self._least_kept, NEVER)[last]
         return Switched(count, kept_ms, pick(self._all_over, last))

@@ -192,7 +192,7 @@ class GroupLife(Timeline):
         return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
 
     def topics_of(self, settings: Settings) -> tuple[str, ...] | None:
-        """What a process with these settings subscribes; None: it is not known."""
+        """Return the topics that a process with these settings subscribes; None: not known."""
         own = settings["subscriptions"]
         topics = self.group_topics if own is None else own
         return None if topics is None else tuple(topics)

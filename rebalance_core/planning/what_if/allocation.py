@@ -29,7 +29,7 @@ POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """What a death costs: seconds from it until messages that the client held come again.
+    """The cost of a death: seconds until messages that the client held come again.
 
     No promise of RocketMQ's: a broker that is busy, or not up, revives later.
 

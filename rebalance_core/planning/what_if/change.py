@@ -57,7 +57,7 @@ def read_made_id(client_id: str) -> MadeId | None:
 
 
 def host_of(client_id: str) -> str:
-    """What stands before the first ``@``, of ids of any form."""
+    """Return the part before the first ``@``, of ids of any form."""
     return client_id.partition("@")[0]
 
 
@@ -149,7 +149,7 @@ def new_client_ids(
 
 
 def check_template(template: str) -> list[str]:
-    """What is wrong with a template."""
+    """Say what is wrong with a template."""
     try:
         fields = [
             (name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None

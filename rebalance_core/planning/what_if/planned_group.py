@@ -192,7 +192,7 @@ class PlannedGroup:
         return tuple(client_id for client_id, _ in self.processes)
 
     def view(self) -> GroupView:
-        """What its members see when they rebalance; there are no retry topics."""
+        """Return what its members see when they rebalance; there are no retry topics."""
         settings = GroupSettings(
             message_model=self.message_model,
             rebalance_mode=self.rebalance_mode,

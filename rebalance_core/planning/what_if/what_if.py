@@ -129,7 +129,7 @@ class WhatIf:
 
     @property
     def movement(self) -> Movement:
-        """What the step moves, over all topics; ``after.figures.topics`` has it by topic.
+        """Count what the step moves, over all topics; ``after.figures.topics`` has it by topic.
 
         Look at its ``caveat`` before you use ``minimum_moves`` or ``amplification``.
         """
@@ -174,7 +174,7 @@ def what_if(
     invisible_time_s: float = POP_INVISIBLE_S,
     ordered: bool = False,
 ) -> WhatIf:
-    """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
+    """Compute what a change would do to a group, by the replay's own pass. No JVM, no Spark.
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
     Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
