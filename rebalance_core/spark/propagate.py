@@ -55,7 +55,7 @@ from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_co
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.sources import cores_of, rows_of
 from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
@@ -333,7 +333,7 @@ def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
     joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
     groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
     shared = groups.where(sf.size("groups") > 1)
-    rows = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct().collect()
+    rows = rows_of(shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct())
     return mates_in((row["cluster"], row["groups"]) for row in rows)
 
 
