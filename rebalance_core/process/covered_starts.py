@@ -63,10 +63,27 @@ class CoveredStarts:
         until = np.array([until_ms for until_ms, _ in of_names])
         why = np.array([reason for _, reason in of_names], object)
         unsure = starts["latest_ms"].to_numpy() > until[codes]
+        reason[unsure] = why[codes[unsure]]
+        lost = ~unsure & self._uncommitted_by_loss(starts, names, codes)
+        reason[lost] = NOT_COVERED
+        unsure |= lost
         if not unsure.any():
             return starts
-        reason[unsure] = why[codes[unsure]]
         return _without_bounds(starts, unsure, reason)
+
+    def _uncommitted_by_loss(
+        self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
+    ) -> Bools:
+        """Starts as if nothing were committed, where the copy that would tell is not there."""
+        at_ms, found = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
+        uncommitted = starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
+        for number, (cluster, _, broker) in enumerate(names):
+            run = self._runs.get(cluster)
+            for lost_ms, again_ms in (
+                () if run is None else run.coverage.offsets_lost.get(broker, ())
+            ):
+                found |= (codes == number) & (lost_ms <= at_ms) & (at_ms < again_ms)
+        return found & uncommitted
 
     def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Until when starts of a group's queues on a broker are sure, and why not later."""
