@@ -54,6 +54,7 @@ from rebalance_core.audit.subscriptions import (
     is_proxied,
     reach,
     reads_static_topic,
+    shares_known,
     strategy_is_known,
 )
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -63,6 +64,7 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     INCOMPLETE,
+    LANGUAGE,
     LOG_ENDED,
     NO_DUMP,
     NOT_COVERED,
@@ -159,6 +161,8 @@ def _unpredictable(case: GroupCase) -> str | None:
         return STRATEGY
     if not all_known(case.members):
         return SUBSCRIPTION
+    if not shares_known(case.members):
+        return LANGUAGE
     return INCOMPLETE if _depends_on_missing(case) else None
 
 
@@ -170,7 +174,10 @@ def _compared(
         return ComparisonResult(UNKNOWN, reason)
     members = case.rows("memberships")
     observed = [
-        one for one in observed if all_known(row for row in members if holds(row, one.at_ms))
+        one
+        for one in observed
+        if all_known(there := [row for row in members if holds(row, one.at_ms)])
+        and shares_known(there)
     ]
     run = case.run
     if not observed:

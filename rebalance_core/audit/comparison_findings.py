@@ -30,6 +30,7 @@ from rebalance_core.model.verdicts import (
     ERROR,
     INCOMPLETE,
     INFO,
+    LANGUAGE,
     LOG_ENDED,
     NO_DUMP,
     REASONS,
@@ -149,6 +150,7 @@ _SETTLED_BY = {
     STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
     "parameters in consumer_groups.jsonl.",
     SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
+    LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
     STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
     SYSTEM: "Nothing: it is not audited.",
     COMPARISON_FAILED: "Report the finding RULE_FAILED.",

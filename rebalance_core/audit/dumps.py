@@ -10,6 +10,7 @@ from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topic
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
+from rebalance_core.model.group_settings import NODE
 from rebalance_core.model.queue import (
     POP_RETRY_MARKS,
     MessageQueue,
@@ -19,7 +20,7 @@ from rebalance_core.model.queue import (
 )
 from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
-from rebalance_core.protocol.members import GO, library_of
+from rebalance_core.protocol.members import ALI_ONS, GO, library_of
 
 # Which brokers have the group's configuration at the end.
 
@@ -278,6 +279,13 @@ def libraries(case: GroupCase) -> dict[str, str]:
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
     ]
     return {client_id: library for client_id, library in named if library is not None}
+
+
+def languages(case: GroupCase) -> dict[str, str]:
+    """The language of each client that a broker's list or its row of memberships tells, by id."""
+    listed = {one: NODE if its == ALI_ONS else its for one, its in libraries(case).items()}
+    rows = (row for row in case.rows("memberships") if row.get("language") is not None)
+    return listed | {row["client_id"]: row["language"] for row in rows}
 
 
 def letting_go(case: GroupCase) -> set[str]:
