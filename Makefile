@@ -19,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
@@ -70,6 +70,12 @@ fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for
 
 degraded: setup ## Damage recordings at random: is the audit honest? make degraded TRIALS=5000 SEED=1
 	@$(BIN)/python -m tests.degraded --trials $(or $(TRIALS),60) --seed $(or $(SEED),1) --workers 2
+
+calendar: setup ## Fold 30 made nights: is anything gone or new that is not? make calendar NIGHTS=30
+	NIGHTS=$(or $(NIGHTS),30) $(BIN)/python -m pytest tests/history
+
+prometheus: setup ## Let a real Prometheus read the metrics of a history (needs Debian's package)
+	$(BIN)/python scripts/test_prometheus.py
 
 mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
 	$(BIN)/python -m tests.mutants

@@ -143,7 +143,7 @@ def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class AuditOutcome:
-    """What came of an audit run, or of one of its clusters.
+    """The outcome of an audit run, or of one of its clusters.
 
     Attributes:
         cluster: names of the clusters.

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
@@ -37,8 +37,8 @@ from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
-from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run, table_records
+from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -66,6 +66,9 @@ from rebalance_core.process.audited import (
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
 from rebalance_core.storage.place import is_reached, reason_of
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
 
 TOP_CAUSES = 12
 """With their consequences they are what the summary names."""
@@ -140,50 +143,19 @@ def run(options: AuditOptions) -> JobReport:
     request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     inputs = [options.collection, options.input]
     carrier = carrier_of("audit", options, settings, inputs, [options.previous])
-    services = _services(carrier)
+    services = carrier.services()
     if options.dry_run:
         carrier.check_free()
         rows, counts = _rehearse(request, carrier, services)
         files = len(collection.files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with carrier.running(WRITTEN) as output:
-        ingested, files_read = _ingest(request, carrier, services, output)
+        ingested, files_read = _ingest(request, carrier, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)
-        previous = _previous(request, carrier, services)
-        read = carrier.call(services.reader_of, carrier.output())
-        audited = Audited(written.result, read, previous)
+        previous = _previous(request, carrier)
+        audited = Audited(written.result, carrier.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
-
-
-def _services(carrier: Carrier) -> SimpleNamespace:
-    """The functions that do the work in the run's place; on Spark the session goes first."""
-    if carrier.name == SPARK:
-        from rebalance_core.spark import audit
-        from rebalance_core.spark.ingest import ingest_and_write
-        from rebalance_core.spark.sources import read_written, reader_of
-
-        inputs: Any = audit
-        service: Any = audit
-    else:
-        # the same functions for the other place of a run: their tables have another type
-        from rebalance_core.engine.table_writer import (  # type: ignore[assignment]
-            read_written,
-            reader_of,
-        )
-        from rebalance_core.process import audit as service
-        from rebalance_core.process import audit_cases as inputs
-        from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
-    return SimpleNamespace(
-        ingest_and_write=ingest_and_write,
-        read_ingested=inputs.read_ingested,
-        read_inputs=inputs.read_inputs,
-        unwritten_inputs=inputs.unwritten_inputs,
-        audit_and_write=service.audit_and_write,
-        audit_unwritten=service.audit_unwritten,
-        read_written=read_written,
-        reader_of=reader_of,
-    )
 
 
 # Checks, before anything is read.
@@ -227,7 +199,7 @@ def check_before_reading(
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 
-def _audit_record(folder: OutputFolder) -> dict[str, Any]:
+def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """The record of an audit run that `--previous` names.
 
     Raises:
@@ -236,13 +208,13 @@ def _audit_record(folder: OutputFolder) -> dict[str, Any]:
     record = read_run(folder)
     if record["job"] != "audit":
         raise InputRefused(
-            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
+            f"--previous {folder.url}: is the result of {record['job']}, not of audit"
         )
     only = (record.get("audit") or {}).get("only")
     if only:
         given = " ".join(f"{name} {value}" for name, value in only.items())
         raise InputRefused(
-            f"--previous {folder.location}: is an audit of a part ({given}); name a whole one"
+            f"--previous {folder.url}: is an audit of a part ({given}); name a whole one"
         )
     return record
 
@@ -256,14 +228,14 @@ def _collection(options: AuditOptions) -> Collection | None:
     return None
 
 
-# The run: ingest if need be, simulate, judge every group. `services` are those of the place.
+# The run: ingest if need be, simulate, judge every group.
 
 
 def _rehearse(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
+    request: AuditRequest, carrier: Carrier, services: ModuleType
 ) -> tuple[RowForecast, list[Count] | None]:
     """What a run would make of its rows, and what it would find; None: it would refuse them."""
-    _previous(request, carrier, services)
+    _previous(request, carrier)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
         if request.collection is None:
@@ -285,13 +257,13 @@ def _rehearse(
     return rows, None if result is None else result.counts()
 
 
-def _inputs(request: AuditRequest, carrier: Carrier, services: SimpleNamespace) -> Any:
+def _inputs(request: AuditRequest, carrier: Carrier, services: ModuleType) -> Any:
     """The tables of an earlier ingest."""
     return carrier.call(services.read_inputs, carrier.location(request.options.input or ""))
 
 
 def _ingest(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace, output: OutputRun
+    request: AuditRequest, carrier: Carrier, output: OutputRun
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Where the tables of a collection lie now, and how each file was understood."""
     collection = request.collection
@@ -301,7 +273,7 @@ def _ingest(
     private = (PRIVATE,) if request.options.redact_clients else ()
     place = carrier.output(*private, INGESTED)
     done = carrier.call(
-        services.ingest_and_write,
+        carrier.services("ingest").ingest_and_write,
         collection,
         place,
         request.assumed,
@@ -314,18 +286,16 @@ def _ingest(
 def _simulate_and_judge(
     request: AuditRequest,
     carrier: Carrier,
-    services: SimpleNamespace,
+    services: ModuleType,
     output: OutputRun,
     ingested: Any,
 ) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating and judging every group")
-    rejected = None
     if ingested is None:
         inputs = _inputs(request, carrier, services)
     else:
         inputs = carrier.call(services.read_ingested, ingested)
-        rejected = carrier.call(services.read_written, ingested, "rejected")
     if request.options.propagation is not None:
         propagation = carrier.location(request.options.propagation)
         inputs = carrier.call(inputs.with_propagation, propagation)
@@ -337,7 +307,6 @@ def _simulate_and_judge(
         ledger_config(request.settings),
         of="groups",
         findings_per_rule=request.settings.audit.findings_per_rule,
-        more_rejected=rejected,
         before_writing=output.clear if ingested is None else None,
         warn=warn,
         **request.judging,
@@ -345,17 +314,15 @@ def _simulate_and_judge(
     return written
 
 
-def _previous(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
-) -> PreviousAudit | None:
+def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     """The audit that `--previous` names: its tables, its record, and what it had not looked at."""
     location = request.options.previous
     if location is None:
         return None
     folder = carrier.folder(location)
-    read = carrier.call(services.reader_of, carrier.location(location))
+    read = carrier.reader(carrier.location(location))
     record = _audit_record(folder)
-    carried = folder.read_text(CARRIED) or ""
+    carried = (folder / CARRIED).read_text() or ""
     return previous_audit(read, record["audit"], record.get("files") or [], carried)
 
 
@@ -376,16 +343,16 @@ def _write(
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
     verdict = outcome.record() | ({"only": options.only} if options.only else {})
     changes = audited.changes(files)
-    folder.replace_text(PAGE, _page(request, audited, outcome, changes, ledger.rejected))
+    (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
     if changes is not None and changes.not_looked_at:
-        folder.replace_text(CARRIED, carried_lines(changes, request.redaction))
-    folder.replace_text(METRICS, render_metrics(outcome.clusters, request.now_ms))
-    folder.delete(PRIVATE)
+        (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
+    (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
+    (folder / PRIVATE).delete()
     _write_accepted(request, audited)
     place = options.collection or options.input or ""
     record = output.finish(
         Outcome(
-            outputs=table_records(ledger.tables),
+            outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
             rejected=ledger.rejected,

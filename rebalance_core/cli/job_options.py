@@ -39,10 +39,6 @@ LAST_FUTURE = 2**62
 FIRST_SEED = "number of the first seed; default 0"
 
 
-def _input_or_database() -> Any:
-    return option("DIR", "a folder holding the tables by name; this or --input-tables is required")
-
-
 def _input_tables() -> Any:
     return option(
         "DB",
@@ -57,16 +53,6 @@ def _where() -> Any:
     )
 
 
-def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
-    """There is one input: a folder, or a database."""
-    given = [name for name in ("input", "input_tables") if values[name] is not None]
-    if not given:
-        mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
-    elif len(given) > 1:
-        mistakes.append("--input and --input-tables exclude each other")
-    _check_where(values, mistakes)
-
-
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
         mistakes.append("--where chooses rows of --input-tables DB, which is not given")
@@ -76,6 +62,29 @@ def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
 
 def _input_format() -> Any:
     return option("FORMAT", FORMAT, read=file_format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedOptions(RowOptions):
+    """The options of a job that reads a recorded history: a folder, or a database."""
+
+    input: str | None = option(
+        "DIR", "a folder holding the tables by name; this or --input-tables is required"
+    )
+    input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
+    output: str = option("DIR", OUTPUT, required=True)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input."""
+        given = [name for name in ("input", "input_tables") if values[name] is not None]
+        if not given:
+            mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+        elif len(given) > 1:
+            mistakes.append("--input and --input-tables exclude each other")
+        _check_where(values, mistakes)
 
 
 def _day_at_most(text: str) -> int:
@@ -330,15 +339,11 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(RowOptions):
+class PlanOptions(RecordedOptions):
     """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
 
     DECIDING: ClassVar = ("variants", "group")
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
     output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
         "FILE",
@@ -371,7 +376,7 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
         if not values["list_scenarios"]:
-            _check_input(values, mistakes)
+            super().complete(values, mistakes)
             if not values["output"]:
                 mistakes.append("--output DIR is missing")
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
@@ -418,7 +423,7 @@ def _late(text: str) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropagateOptions(RowOptions):
+class PropagateOptions(RecordedOptions):
     """The options of `propagate`; None where the settings decide."""
 
     DECIDING: ClassVar = (
@@ -433,11 +438,6 @@ class PropagateOptions(RowOptions):
         "concurrent_heartbeat",
     )
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
     group: str | None = _group()
     seeds: int = option(
         "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
@@ -485,7 +485,7 @@ class PropagateOptions(RowOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and that the time of the totals is one."""
-        _check_input(values, mistakes)
+        super().complete(values, mistakes)
         _refuse_empty_time(values, mistakes)
 
 
@@ -582,6 +582,22 @@ class PublishOptions(JobOptions):
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
 
 
+# history
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(JobOptions):
+    """The options of `history`."""
+
+    runs: str = option(
+        "DIR", "the folder that the outputs of `audit` are in; required", required=True
+    )
+    output: str = option("DIR", OUTPUT, required=True)
+    owners: str | None = option(
+        "FILE", "which team is told of which groups; default: none is named"
+    )
+
+
 # explain
 
 
@@ -622,12 +638,15 @@ class ExplainOptions(JobOptions):
     ledger: str = option(
         "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
     )
-    group: str = option("G", "the consumer group; required", required=True)
-    queue: MessageQueue = option(  # noqa: RUF009  # a field, made once
+    group: str | None = option("G", "the consumer group; required but for --client")
+    queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required",
-        required=True, read=_queue,
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+        read=_queue,
     )  # fmt: skip
+    client: str | None = option(
+        "C", "instead of a queue: the pass of this client, step by step, in each of its groups"
+    )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
         read=instant,
@@ -635,6 +654,15 @@ class ExplainOptions(JobOptions):
     cluster: str | None = option(
         "C", "needed if several clusters have a group of that name; default: the only one"
     )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that a queue or a client is named, and a queue's group."""
+        wrong_queue = any(m.startswith("--queue") for m in mistakes)
+        if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
+            mistakes.append("name either --queue T/BROKER/ID or --client C")
+        if values["group"] is None and values["client"] is None:
+            mistakes.append("--group is missing: the consumer group")
 
 
 # demo, collect

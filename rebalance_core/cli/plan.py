@@ -6,7 +6,6 @@ from typing import Any
 
 from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
     plan_facts,
@@ -39,7 +38,7 @@ def run(options: PlanOptions) -> JobReport:
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     carrier = carrier_of("plan", options, settings, places)
-    services, config = _services(carrier), _config(options, settings)
+    services, config = carrier.services(), _config(options, settings)
     if options.dry_run:
         carrier.check_free()
         tables, _ = _read(carrier, services, options, inputs)
@@ -89,16 +88,6 @@ def _bundled_scenarios() -> JobReport:
     wide = max(map(len, texts))
     lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
     return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import plan
-
-        return plan
-    from rebalance_core.process import plan as in_process
-
-    return in_process
 
 
 def _read(

@@ -59,6 +59,7 @@ GROUP_VERDICTS = Table(
         behind? BIGINT messages after the newest commits, and in queues nobody reads; null: unknown
         moved? INT queues that changed hands, over all epochs; null: the group has no ledger
         changed_ms? BIGINT start of the last epoch, epoch ms UTC; null: the group has no ledger
+        dumps? INT dumps of the group that were collected; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
     ),
@@ -311,6 +312,7 @@ PULL_STARTS = Table(
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: nowhere, unknown
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
+        reason? STRING of UNKNOWN: what the collected files lack (LOG_BEGINS, ...); of an audit only
         """,
         status=START_STATUSES,
     ),
@@ -336,6 +338,7 @@ MEMBERSHIPS = Table(
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        language? STRING of the client; null: not known, taken as JAVA
         """,
         message_model=MESSAGE_MODELS,
         rebalance_mode=REBALANCE_MODES,

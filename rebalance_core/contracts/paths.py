@@ -125,7 +125,7 @@ _END = re.compile(r"EOFException|unexpected end of", re.IGNORECASE)
 
 
 def wrong_head(name: str, head: bytes) -> str | None:
-    """What is wrong with a packed file by its first bytes; None: nothing that they tell.
+    """Tell by its first bytes what is wrong with a packed file; None: they tell nothing.
 
     >>> wrong_head("a.csv.gz", b""), wrong_head("a.csv.gz", b"cluster,"), wrong_head("a.csv", b"")
     ('truncated gzip', 'not a gzip', None)

@@ -46,6 +46,7 @@ from rebalance_core.process.audit_cases import (
     read_cluster_tables,
 )
 from rebalance_core.process.audited import AuditResult, Row
+from rebalance_core.process.covered_starts import CoveredStarts
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 
@@ -330,10 +331,11 @@ class AuditPass:
         grouped = fan_out(tables, group_pattern(self.options))
         place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
         begin = 0
+        covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             made = ledger_pass(grouped.of(first, end), self.engine, names_coded=True)
-            yield from within(_noted(made, ledger), self.options)
+            yield from within(_noted(made, ledger, covered), self.options)
             after = place[names_of(grouped, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(own, begin, after, ledger))
             begin = after
@@ -357,9 +359,13 @@ class AuditPass:
         return run_group_rules(self.rules, cases_of(grouped), self.options.group)
 
 
-def _noted(made: LedgerRows, ledger: dict[str, list[pa.Table]]) -> LedgerRows:
-    """The rows as they go by; ``ledger`` gets them all, by table."""
+def _noted(
+    made: LedgerRows, ledger: dict[str, list[pa.Table]], covered: CoveredStarts
+) -> LedgerRows:
+    """The rows as they go by, starts as far as they are known; ``ledger`` gets all, by table."""
     for name, rows in made:
+        if name == "pull_starts":
+            rows = covered(rows)
         if name in SIMULATED_TABLES:
             ledger.setdefault(name, []).append(_plain(name, rows))
         yield name, rows

@@ -32,7 +32,7 @@ from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.table_writer import GroupName, LedgerWritten, ReadWritten
+from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
@@ -115,7 +115,7 @@ class AuditWritten:
     """
 
     result: AuditResult
-    ledger: LedgerWritten
+    ledger: Written
 
 
 # What the page of an audit shows, from the tables as they were written.

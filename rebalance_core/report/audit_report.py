@@ -46,7 +46,9 @@ class ShownFinding:
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
-        """What makes it the same finding in two audit runs: the rule and what it is about."""
+        """Return the key that makes it the same finding in two audit runs: the rule and its
+        subject.
+        """
         return (
             self.cluster,
             self.rule_id,
@@ -83,7 +85,7 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What changed since the previous audit run.
+    """The changes since the previous audit run.
 
     Attributes:
         time_ms: end of that run's period, epoch ms UTC.
@@ -131,7 +133,7 @@ class QueueHistory:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What set off a rebalance: an event of the log, in words."""
+    """The trigger of a rebalance: an event of the log, in words."""
 
     time_ms: int
     text: str
@@ -373,7 +375,7 @@ class Counted(Protocol):
 
     @property
     def severity(self) -> str:
-        """Of the findings."""
+        """The severity of the findings."""
 
     @property
     def accepted(self) -> bool:
@@ -431,7 +433,7 @@ def audit_report(
     notes: Sequence[str],
     finished_ms: int,
 ) -> AuditReport:
-    """What the page shows.
+    """Build what the page shows.
 
     Args:
         outcome: the verdict and the counts.

@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rebalance_core.contracts.ledger import by_cause
@@ -114,7 +114,7 @@ class RuleSection:
 
     @property
     def opened(self) -> tuple[Item, ...]:
-        """What is read without a click."""
+        """Return the parts that are open without a click."""
         return self.items[:OPEN_FINDINGS]
 
     @property
@@ -287,11 +287,11 @@ def render_page(report: AuditReport) -> str:
     which filters and sorts the table of groups and without which all is there to read. Names are
     escaped and made visible. Equal reports give equal bytes.
     """
-    return _environment().get_template(PAGE).render(page_facts(report))
+    return template(PAGE).render(page_facts(report))
 
 
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
-    """What the template reads beside the report itself."""
+    """Return what the template reads beside the report itself."""
     items = items_of(report.findings)
     clusters = {one.cluster for one in report.findings} | {t.cluster for t in report.timelines}
     clusters |= {row.cluster for row in report.group_rows}
@@ -324,6 +324,11 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         "script": Markup(script),
         "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
     }
+
+
+def template(name: str) -> Template:
+    """Return one of the page templates."""
+    return _environment().get_template(name)
 
 
 def _pictures(

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import (
     AUDITED_TABLES,
+    HISTORY_TABLES,
     INGESTED_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
@@ -54,7 +55,7 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
     record = json.loads((folder / "_run.json").read_text())
     texts = {
         path.name: TIMES.sub("", path.read_text())
-        for path in (folder / "report.html", folder / "metrics.prom")
+        for path in (folder / name for name in ("report.html", "history.html", "metrics.prom"))
         if path.exists()
     }
     return {k: v for k, v in record.items() if k not in OF_THE_RUN} | texts
@@ -120,6 +121,19 @@ def test_propagate_leaves_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert process == spark
     assert process["outputs"]["handovers"]["rows"]
     assert process["rejected"] == {"UNKNOWN_MEMBER": 1}
+
+
+def test_history_leaves_the_same(tables: Path, tmp_path: Path) -> None:
+    """Two clusters' audits, and a folder that is none."""
+    runs = tmp_path / "runs"
+    made(runs / "one", "audit", "--input", tables)
+    made(runs / "two", "audit", "--collection", DATA / "join-leave" / "collection")
+    (runs / "half" / "findings").mkdir(parents=True)
+    words = ("history", "--runs", runs)
+    process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
+    assert process == spark
+    assert process["outputs"].keys() == HISTORY_TABLES.keys()
+    assert process["outputs"]["open_findings"]["rows"]
 
 
 @pytest.fixture

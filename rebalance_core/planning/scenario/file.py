@@ -22,14 +22,13 @@ from rebalance_core.planning.scenario.cluster_edits import (
     NewTopic,
     ScaleQueues,
     SwitchRequestMode,
-    SwitchStrategy,
 )
+from rebalance_core.planning.scenario.deploys import RollingRestart, SwitchStrategy
 from rebalance_core.planning.scenario.edit import Edit, words
 from rebalance_core.planning.scenario.member_edits import (
     AddConsumers,
     MixedSubscriptions,
     RemoveConsumers,
-    RollingRestart,
 )
 from rebalance_core.planning.scenario.scenario import Scenario
 
