@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.cli.explain import LedgerFolder
 from rebalance_core.cli.explain_text import render_explanation
+from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.options import SimulationOptions
@@ -372,6 +373,8 @@ def explain_queue(
     text = queue if isinstance(queue, str) else "/".join(map(str, queue))
     words = ["explain", "--ledger", ".", "--group", group, "--queue", text, "--at", str(at)]
     _, options = parse_options(words, JOBS)
+    assert isinstance(options, ExplainOptions)
+    assert options.queue is not None
     if isinstance(ledger, str | Path):
         here = LedgerFolder(str(ledger))
     elif isinstance(ledger, Mapping):

@@ -26,6 +26,7 @@ CALLS = (
     "sketch",
 )
 TWO = {"orders": {"broker-a": 8}}
+NO_BROKERS: Any = {"orders": 8}
 
 
 def test_the_names_are_functions_whatever_was_imported() -> None:
@@ -98,7 +99,7 @@ def test_inputs_of_every_kind_give_the_same_ledger() -> None:
         (lambda: rebalance_core.plan(DEMO, group="ordr-service"), "did you mean order-service?"),
         (lambda: rebalance_core.audit_collection(TREE / "nowhere"), "nowhere"),
         (lambda: rebalance_core.sketch(TWO, 0), "members = 0: give a number from 1 up"),
-        (lambda: rebalance_core.sketch({"orders": 8}, 2), "expected broker -> number of queues"),
+        (lambda: rebalance_core.sketch(NO_BROKERS, 2), "expected broker -> number of queues"),
         (
             lambda: rebalance_core.explain_queue(3, "g", "t/b/0", 1),
             "int is no ledger; give what simulate",
