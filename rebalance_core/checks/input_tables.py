@@ -75,10 +75,10 @@ def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
     if folder is None:
         return f"no path for {table.name} was given"
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
-    there = sorted({file.rsplit("/", 1)[-1] for file in files})
+    found = sorted({file.rsplit("/", 1)[-1] for file in files})
     return (
         f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
-        f"found {', '.join(there[:_MOST_NAMES]) or 'nothing'}"
+        f"found {', '.join(found[:_MOST_NAMES]) or 'nothing'}"
     )
 
 

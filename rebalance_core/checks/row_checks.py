@@ -91,14 +91,14 @@ def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
     codes: np.ndarray | None = None
     count = 1
     for column in columns:
-        own, distinct = _column_codes(column)
+        of_column, distinct = _column_codes(column)
         if codes is None:
-            codes, count = own, distinct
+            codes, count = of_column, distinct
             continue
         if count * distinct >= _MOST_CODES:
             known, codes = np.unique(codes, return_inverse=True)
             count = len(known)
-        codes = codes * distinct + own
+        codes = codes * distinct + of_column
         count *= distinct
     return np.zeros(0, np.int64) if codes is None else np.unique(codes, return_inverse=True)[1]
 
@@ -245,16 +245,16 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     """Conformed rows with all that is wrong with each alone, in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
-        own = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
-        issues.append(joined_issues(batch.column(READ_ISSUES), own))
+        found = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
+        issues.append(joined_issues(batch.column(READ_ISSUES), found))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
 def by_keys(table: Table, rows: pa.Table) -> Checked:
     """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
     duplicates = duplicate_keys(table, rows)
-    own = issues_array(len(rows), [duplicates.differing])
-    issues = joined_issues(_one_array(rows.column(ISSUES)), own)
+    of_keys = issues_array(len(rows), [duplicates.differing])
+    issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
     used[duplicates.repeats] = False

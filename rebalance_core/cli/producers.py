@@ -52,13 +52,13 @@ def run(options: ProducersOptions) -> JobReport:
     services, limits = carrier.services(), bad_row_limits(settings)
     assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
     # tasks tell of columns that are none while they read
-    told: dict[str, Any] = {"warn": warn} if carrier.name == SPARK else {}
+    warned: dict[str, Any] = {"warn": warn} if carrier.name == SPARK else {}
     if options.dry_run:
         carrier.check_free()
         forecast = None
         if model is None:
             results = _results(carrier, services, options, inputs)
-            forecast = carrier.call(services.replay_forecast, results, assumed, limits, **told)
+            forecast = carrier.call(services.replay_forecast, results, assumed, limits, **warned)
         return _dry_run(options, inputs, forecast)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs) if inputs else []
@@ -81,7 +81,7 @@ def run(options: ProducersOptions) -> JobReport:
                 limits,
                 carrier.output(),
                 before_writing=output.clear,
-                **told,
+                **warned,
             )
         seed = None if model is None else model.seed
         record = output.finish(outcome_of(written, records, seed=seed))

@@ -264,9 +264,9 @@ def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
             hint = did_you_mean(path, [*known, *SECTIONS])
             yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
         elif not key.metadata["key"].accepts(value, _plain(key.type)):
-            told: SettingKey = key.metadata["key"]
-            hint = did_you_mean(str(value), told.one_of)
-            yield f"{source}: {path} = {value!r}: expected {told.valid}{hint}"
+            setting: SettingKey = key.metadata["key"]
+            hint = did_you_mean(str(value), setting.one_of)
+            yield f"{source}: {path} = {value!r}: expected {setting.valid}{hint}"
 
 
 def _plain(kind: Any) -> Any:

@@ -84,10 +84,10 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
     names = pc.unique((interests or Interests.of()).groups["consumer_group"])
     if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
         known = sorted(names.to_pylist())
-        there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+        found = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
         raise InputRefused(
             f"--group {wanted} matches no group with consumer events; "
-            f"the input has {there}{did_you_mean(wanted, known)}"
+            f"the input has {found}{did_you_mean(wanted, known)}"
         )
 
 
@@ -102,14 +102,14 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     """
     if "consumer_group" not in rows.column_names:
         return None
-    own = interests_of(table, rows)
+    known = interests_of(table, rows)
     names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
     named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
-    return Interests.merged([named] if own is None else [own, named])
+    return Interests.merged([named] if known is None else [known, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
@@ -202,10 +202,10 @@ class Lookup:
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
         """Numbers of the rows with these keys, and a bucket of each; null is no key."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
-        there = np.flatnonzero(code >= 0)
-        first = self.first[code[there]]
-        count = self.first[code[there] + 1] - first
-        return np.repeat(there, count), self.buckets[ranges(first, count)]
+        found = np.flatnonzero(code >= 0)
+        first = self.first[code[found]]
+        count = self.first[code[found] + 1] - first
+        return np.repeat(found, count), self.buckets[ranges(first, count)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -143,8 +143,8 @@ def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
 def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     """Events and settings of groups as `HistoryRows` wants them, in the order of units."""
     given = tables[EVENTS]
-    own = given.filter(is_type(given, events.GROUP_EVENTS))
-    parts = [_tagged(own.select(_COLUMNS), EVENTS)]
+    of_groups = given.filter(is_type(given, events.GROUP_EVENTS))
+    parts = [_tagged(of_groups.select(_COLUMNS), EVENTS)]
     if GROUPS in tables:
         columns = INPUT_TABLES[GROUPS].column_names
         parts.append(_tagged(tables[GROUPS].select(columns), GROUPS))

@@ -451,12 +451,12 @@ class LocalPlace(Place):
     def check_makeable(self) -> None:
         """Raise the `OSError` that `make_folder` and the first file would, and touch nothing."""
         path = Path(self.path)
-        there = next(path for path in (path, *path.parents) if path.exists())
-        if not there.is_dir():
-            code = errno.EEXIST if there == path else errno.ENOTDIR
-            raise OSError(code, os.strerror(code), str(there))
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+        nearest = next(path for path in (path, *path.parents) if path.exists())
+        if not nearest.is_dir():
+            code = errno.EEXIST if nearest == path else errno.ENOTDIR
+            raise OSError(code, os.strerror(code), str(nearest))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(nearest))
 
     def delete(self) -> None:
         """Remove a file, or a folder with all in it; nothing to do if it is not there."""
