@@ -175,7 +175,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def load_json(text: str) -> Any:
-    """What the JSON text says; ValueError or RecursionError if it is none or too deep."""
+    """Read a JSON text; ValueError or RecursionError if it is none or too deep."""
     return _READER.decode(text)
 
 
@@ -340,7 +340,7 @@ def some_names(names: Sequence[str]) -> str:
 
 
 def unknown_columns(table: str, names: Sequence[str]) -> str:
-    """What to say of columns that are read past."""
+    """Text about columns that are read past."""
     return f"{table} has unknown column(s), not read: {some_names(names)}"
 
 

@@ -71,7 +71,7 @@ def _entry(file: str, table: str) -> str | None:
 
 
 def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
-    """What to say of a required table that is not in the folder with these files."""
+    """Text about a required table that is not in the folder with these files."""
     if folder is None:
         return f"no path for {table.name} was given"
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)

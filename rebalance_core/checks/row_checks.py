@@ -37,7 +37,7 @@ _MOST_CODES = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """What the keys of a table's rows say.
+    """Rows of a table that share a key.
 
     Attributes:
         repeats: numbers of the rows that repeat one that is kept.
@@ -78,7 +78,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
-    """Which conformed rows have a key: all fields did read, and those it needs are there."""
+    """True for conformed rows with a key: all fields did read, and those it needs are there."""
     keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         if column.name in table.key and not column.nullable:
@@ -116,7 +116,7 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
 
 
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Which rows belong to a group with more than one content; both are numbers from 0 on."""
+    """True for rows of a group with more than one content; both are numbers from 0 on."""
     count = int(contents.max(initial=0)) + 1
     differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
@@ -186,11 +186,11 @@ class Checked:
 
     @cached_property
     def rejections(self) -> Rejections:
-        """What is wrong with the rejected rows."""
+        """Issues of the rejected rows."""
         return Rejections.of(self.rejected)
 
     def complaints(self) -> list[Complaint]:
-        """What a refusal tells of them."""
+        """Lines of a refusal: one a table and code."""
         return self.rejections.complaints()
 
 
@@ -268,7 +268,7 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Of all the rows, the bad ones too, wherever they come from; times are of the good ones."""
+    """Content of all rows, the bad ones too, wherever they are from; times are of the good ones."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
@@ -304,7 +304,7 @@ class Rejections:
 
     @classmethod
     def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
-        """Those of some rows."""
+        """Count some rows."""
         made = cls()
         for rows in rejected:
             made.add(rows)
@@ -323,7 +323,7 @@ class Rejections:
             self._add(code, times, first)
 
     def of_tables(self, names: Collection[str]) -> Self:
-        """Those of some tables."""
+        """Keep the counts of some tables."""
         return type(self)({group: one for group, one in self._found.items() if group[0] in names})
 
     def times(self, code: str) -> int:

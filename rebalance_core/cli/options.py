@@ -32,7 +32,7 @@ _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 @dataclass(frozen=True)
 class Option:
-    """What a field says of its option, beside its default."""
+    """Declaration of an option, beside its field's default."""
 
     metavar: str | None
     """None: a flag."""

@@ -126,7 +126,7 @@ def _results(
 def _dry_run(
     options: ProducersOptions, inputs: dict[str, str], forecast: RowForecast | None
 ) -> JobReport:
-    """What would be simulated, or how the rows would let a run end; nothing is written."""
+    """Report what would be simulated, or how the rows would let a run end; nothing is written."""
     facts: dict[str, Any] = {"job": "producers", "dry_run": True, "exit_code": 0}
     lines = [*DRY_RUN]
     end: list[str] = []
@@ -156,7 +156,7 @@ _ON, _OFF = "fault tolerance", "default"
 
 
 def _render(facts: Row) -> str:
-    """What a person reads: a table for each group and phase, or for each recorded topic."""
+    """Text for a person: a table for each group and phase, or for each recorded topic."""
     lines = [f"Producers in {facts['output']} ({took(facts)})"]
     for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
         for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):

@@ -133,7 +133,7 @@ NOT_SIMULATED = (
 
 
 def _render(facts: Row) -> str:
-    """What a person reads: causes, the slowest changes, what to do, what was left out."""
+    """Text for a person: causes, the slowest changes, what to do, what was left out."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
         f"Propagation in {facts['output']} ({terminal.took(facts)})",

@@ -264,7 +264,7 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Which groups ever subscribe which (cluster, topic)."""
+    """Pairs of a group and a (cluster, topic) that it ever subscribes."""
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])

@@ -34,7 +34,7 @@ _QUEUES = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Interests(PackedTables):
-    """What groups read.
+    """Topics and queues that groups read.
 
     Attributes:
         groups: cluster, consumer_group and their consumer events, for groups that have some.
@@ -54,7 +54,7 @@ class Interests(PackedTables):
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
-        """Those of all parts."""
+        """Merge those of all parts."""
         rows = cls.joined(parts)
         return cls(
             _aggregated(rows["groups"], "events", "sum"),
@@ -64,7 +64,7 @@ class Interests(PackedTables):
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """What some used rows of an input table say; None: rows of this table say nothing."""
+    """Interests in some used rows of an input table; None: rows of this table say nothing."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
@@ -190,7 +190,7 @@ class Lookup:
 
     @classmethod
     def of(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
-        """Of pairs, repeated ones among them."""
+        """Make it of pairs, repeated ones among them."""
         pairs = pa.table({"key": keys, "bucket": buckets})
         pairs = pairs.group_by(["key", "bucket"], use_threads=False).aggregate([])
         encoded = pairs["key"].combine_chunks().dictionary_encode()

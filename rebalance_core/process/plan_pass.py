@@ -101,7 +101,7 @@ class Histories:
         return len(self._edits.shared)
 
     def warnings(self) -> set[str]:
-        """What the edits of groups could not do, in all histories."""
+        """List what the edits of groups could not do, in all histories."""
         found: set[str] = set()
         for number in range(len(self)):
             found |= self.of(number).warnings
@@ -323,7 +323,7 @@ OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
 
 
 class PlanFacts:
-    """What is told of a plan beside its tables; those of its parts are merged."""
+    """Facts of a plan beside its tables; those of its parts are merged."""
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
@@ -338,7 +338,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, eq=False)
 class PlanPass:
-    """What is planned; small enough to be sent to every task.
+    """Plan of some variants; small enough to be sent to every task.
 
     Attributes:
         variants: What is computed.

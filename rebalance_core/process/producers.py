@@ -127,7 +127,7 @@ class Replayed:
 
     @cached_property
     def rejections(self) -> Rejections:
-        """What is wrong with the rejected rows."""
+        """Issues of the rejected rows."""
         return Rejections.of(self.tables[REJECTED.name])
 
 
@@ -147,7 +147,7 @@ def read_results(
 def replay_producers(
     inputs: Mapping[str, pa.Table], options: ResultsOptions, limits: BadRowLimits | None = None
 ) -> Replayed:
-    """What producers chose and avoided, from recorded results.
+    """Work out what producers chose and avoided, from recorded results.
 
     Args:
         inputs: ``send_results`` and, if known, ``cluster_events``, which name the brokers.

@@ -75,7 +75,7 @@ def database_tables(
     where: str | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> dict[str, DataFrame]:
-    """Those of the tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
+    """Tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
 
     Args:
         session: Any session.
@@ -126,7 +126,7 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
 
 @dataclass(frozen=True)
 class Published:
-    """What was published.
+    """Tables that were published.
 
     Attributes:
         run_id: Of the run; see ``_run.json``.

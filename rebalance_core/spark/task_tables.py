@@ -40,7 +40,7 @@ TableRows = Iterable[tuple[str, pa.RecordBatch]]
 
 
 class Note(Protocol):
-    """What a task tells beside its rows; empty when it is made."""
+    """Facts that a task tells beside its rows; empty when it is made."""
 
     def merge(self, other: Any) -> object:
         """Add what another task tells."""
