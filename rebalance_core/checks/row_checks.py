@@ -210,17 +210,11 @@ def check_tables(
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
             warn(unknown_columns(name, columns))
-    return _checked(
-        check_table(name, rows, max_queue_nums=max_queue_nums)
-        for name, rows in inputs.tables.items()
-    )
-
-
-def _checked(parts: Iterable[Checked]) -> Checked:
     tables: dict[str, pa.Table] = {}
     counts: dict[str, RowCounts] = {}
     rejected = [REJECTED.arrow_schema().empty_table()]
-    for part in parts:
+    for name, rows in inputs.tables.items():
+        part = check_table(name, rows, max_queue_nums=max_queue_nums)
         tables |= part.tables
         counts |= part.counts
         rejected.append(part.rejected)
