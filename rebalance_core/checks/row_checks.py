@@ -307,9 +307,9 @@ class Rejections:
     def add(self, rejected: pa.Table | pa.RecordBatch) -> None:
         """Count some rows."""
         for row in rejected.select(["table_name", "source", "issues"]).to_pylist():
+            name, place = row["table_name"], _place(row["source"])
             for issue in row["issues"]:
-                code = row["table_name"], issue["code"]
-                self._add(code, 1, _place(row["source"], issue["message"]))
+                self._add((name, issue["code"]), 1, (*place, issue["message"]))
 
     def merge(self, other: Self) -> None:
         """Add what was counted of other rows."""
@@ -346,8 +346,8 @@ _Place = tuple[bool, str, int, str, str]
 """Whether there is a source, its file and line (-1: none), the source and the message."""
 
 
-def _place(source: str | None, message: str) -> _Place:
+def _place(source: str | None) -> tuple[bool, str, int, str]:
     found = _LINE.search(source or "")
     line = int(found[1]) if found is not None else -1
     file = _LINE.sub("", source or "")
-    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or "", message
+    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or ""
