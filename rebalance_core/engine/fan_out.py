@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,27 @@ def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Tabl
     numbered = rows.select(keys).append_column("_row", numbers)
     kept = numbered.join(others, keys=keys, join_type=how, use_threads=False)
     return rows.take(kept["_row"].combine_chunks().sort())
+
+
+def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The events of these types."""
+    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
+
+
+def subscribed(rows: pa.Table) -> pa.Table:
+    """Each group with the topics that its rows name: the list's, or the single one."""
+    rows = rows.combine_chunks()
+    lists = rows["subscriptions"]
+    parent = pc.list_parent_indices(lists)
+    listed = rows.select(GROUP).take(parent).append_column("topic", pc.list_flatten(lists))
+    if "topic" not in rows.column_names:
+        return _named(listed)
+    single = rows.filter(lists.is_null()).select([*GROUP, "topic"])
+    return _named(pa.concat_tables([listed, single]))
+
+
+def _named(topics: pa.Table) -> pa.Table:
+    return topics.filter(topics["topic"].is_valid())
 
 
 # Every input row to exactly the groups it concerns, as row numbers by group.

@@ -4,7 +4,7 @@ in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
-from rebalance_core.engine.fan_out import GROUP, without_text
+from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.kernels.segments import Ints, pointers, ranges
@@ -123,27 +123,6 @@ def _of_events(rows: pa.Table) -> Interests:
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
-
-
-def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """The events of these types."""
-    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
-
-
-def subscribed(rows: pa.Table) -> pa.Table:
-    """Each group with the topics that its rows name: the list's, or the single one."""
-    rows = rows.combine_chunks()
-    lists = rows["subscriptions"]
-    parent = pc.list_parent_indices(lists)
-    listed = rows.select(GROUP).take(parent).append_column("topic", pc.list_flatten(lists))
-    if "topic" not in rows.column_names:
-        return _named(listed)
-    single = rows.filter(lists.is_null()).select([*GROUP, "topic"])
-    return _named(pa.concat_tables([listed, single]))
-
-
-def _named(topics: pa.Table) -> pa.Table:
-    return topics.filter(topics["topic"].is_valid())
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:

@@ -29,8 +29,7 @@ from rebalance_core.contracts import (
 )
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
-from rebalance_core.engine.routing import of_types, subscribed
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
