@@ -37,7 +37,7 @@ HANDOVER_SEEDS = 10
 
 @dataclass(frozen=True)
 class PropagationOptions:
-    """What may be chosen about simulated time.
+    """Options of simulated time.
 
     Attributes:
         seeds: How many futures.
@@ -82,7 +82,7 @@ SLICE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Survey:
-    """What there is to simulate of a group.
+    """Work that there is to simulate of a group.
 
     Attributes:
         cluster: Its cluster.
@@ -242,7 +242,7 @@ class PropagationFacts:
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What changes are listed by: the slowest 99th percentile first."""
+    """Sort key of changes: the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
         -row["orphan_queue_seconds"],
