@@ -289,6 +289,12 @@ class AuditOptions(RowOptions):
         "SEVERITY", "exit 3 from here on: ERROR, WARNING or INFO; default ERROR",
         default=ERROR, read=_severity,
     )  # fmt: skip
+    fail_on_new: str | None = option(
+        "SEVERITY",
+        "with --previous: exit 3 only for findings from here on that are new or back again; an "
+        "incomplete collection always ends with 3; default: by --fail-on",
+        read=_severity,
+    )
     accepted: str | None = option(
         "FILE", "known findings, with reason and expiry; default: none is known"
     )
@@ -326,6 +332,8 @@ class AuditOptions(RowOptions):
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("name either --collection DIR or --input DIR")
+        if values["fail_on_new"] is not None and values["previous"] is None:
+            mistakes.append("--fail-on-new compares with --previous DIR, which is not given")
         if values["accepted"] and values["accepted"] == values["write_accepted"]:
             mistakes.append(
                 "--accepted and --write-accepted name the same file; write into another one"
