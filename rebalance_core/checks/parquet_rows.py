@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -106,7 +105,7 @@ class ParquetTable:
 
 
 def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
-    """All rows of local files in pieces; a small file is one.
+    """All rows of files in pieces; a small file is one.
 
     Args:
         path: What the table is called.
@@ -117,16 +116,16 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
     """
     found = []
     for file in map(place_of, files):
-        size = Path(file.path).stat().st_size
+        size = file.size()
         if size <= _WHOLE_BYTES:
             found.append(Piece(file, size))
             continue
         with _refusing(path):
-            told = _opened(file).metadata
+            metadata = _opened(file).metadata
         before = 0
-        for number in range(told.num_row_groups):
-            found.append(Piece(file, size // told.num_row_groups, number, before))
-            before += told.row_group(number).num_rows
+        for number in range(metadata.num_row_groups):
+            found.append(Piece(file, size // metadata.num_row_groups, number, before))
+            before += metadata.row_group(number).num_rows
     return found
 
 

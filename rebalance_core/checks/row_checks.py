@@ -5,8 +5,10 @@ compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from rebalance_core.checks.conform import (
     conform,
     issues_array,
     joined_issues,
+    unknown_columns,
     with_text,
 )
 from rebalance_core.checks.digest import column_hashes, hash_sum
@@ -34,7 +37,7 @@ _MOST_CODES = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """What the keys of a table's rows say.
+    """Rows of a table that share a key.
 
     Attributes:
         repeats: numbers of the rows that repeat one that is kept.
@@ -58,7 +61,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
-    shared = keyed[_is_shared(codes)]
+    shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
     several = rows.take(shared)
     groups = _codes([several.column(name) for name in table.key])
     names = [name for name in table.column_names if name != "source"]
@@ -75,7 +78,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
-    """Which conformed rows have a key: all fields did read, and those it needs are there."""
+    """True for conformed rows with a key: all fields did read, and those it needs are there."""
     keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         if column.name in table.key and not column.nullable:
@@ -88,14 +91,14 @@ def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
     codes: np.ndarray | None = None
     count = 1
     for column in columns:
-        own, distinct = _column_codes(column)
+        of_column, distinct = _column_codes(column)
         if codes is None:
-            codes, count = own, distinct
+            codes, count = of_column, distinct
             continue
         if count * distinct >= _MOST_CODES:
             known, codes = np.unique(codes, return_inverse=True)
             count = len(known)
-        codes = codes * distinct + own
+        codes = codes * distinct + of_column
         count *= distinct
     return np.zeros(0, np.int64) if codes is None else np.unique(codes, return_inverse=True)[1]
 
@@ -112,21 +115,10 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
     return np.concatenate(indices).astype(np.int64) + 1, len(encoded.chunk(0).dictionary) + 1
 
 
-def _is_shared(codes: np.ndarray) -> np.ndarray:
-    """Which rows have a code that another has too."""
-    shared: np.ndarray = codes if not len(codes) else np.bincount(codes)[codes] > 1
-    return shared.astype(bool)
-
-
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Which rows belong to a group with more than one content."""
-    if not len(groups):
-        return np.zeros(0, bool)
-    least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
-    most = np.full(groups.max() + 1, -1)
-    np.minimum.at(least, groups, contents)
-    np.maximum.at(most, groups, contents)
-    differ: np.ndarray = (least != most)[groups]
+    """True for rows of a group with more than one content; both are numbers from 0 on."""
+    count = int(contents.max(initial=0)) + 1
+    differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
 
 
@@ -192,25 +184,37 @@ class Checked:
     rejected: pa.Table
     counts: Mapping[str, RowCounts]
 
+    @cached_property
+    def rejections(self) -> Rejections:
+        """Issues of the rejected rows."""
+        return Rejections.of(self.rejected)
 
-def check_tables(inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Checked:
+    def complaints(self) -> list[Complaint]:
+        """Lines of a refusal: one a table and code."""
+        return self.rejections.complaints()
+
+
+def check_tables(
+    inputs: InputTables,
+    *,
+    max_queue_nums: int = MAX_QUEUE_NUMS,
+    warn: Callable[[str], object] | None = None,
+) -> Checked:
     """Check every table there is; see `check_table`.
 
     Args:
         inputs: as read or made by hand.
         max_queue_nums: the most queues that a topic may have on a broker.
+        warn: gets a text for each table with unknown columns, which are not read.
     """
-    return _checked(
-        check_table(name, rows, max_queue_nums=max_queue_nums)
-        for name, rows in inputs.tables.items()
-    )
-
-
-def _checked(parts: Iterable[Checked]) -> Checked:
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(unknown_columns(name, columns))
     tables: dict[str, pa.Table] = {}
     counts: dict[str, RowCounts] = {}
     rejected = [REJECTED.arrow_schema().empty_table()]
-    for part in parts:
+    for name, rows in inputs.tables.items():
+        part = check_table(name, rows, max_queue_nums=max_queue_nums)
         tables |= part.tables
         counts |= part.counts
         rejected.append(part.rejected)
@@ -235,16 +239,16 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     """Conformed rows with all that is wrong with each alone, in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
-        own = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
-        issues.append(joined_issues(batch.column(READ_ISSUES), own))
+        found = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
+        issues.append(joined_issues(batch.column(READ_ISSUES), found))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
 def by_keys(table: Table, rows: pa.Table) -> Checked:
     """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
     duplicates = duplicate_keys(table, rows)
-    own = issues_array(len(rows), [duplicates.differing])
-    issues = joined_issues(_one_array(rows.column(ISSUES)), own)
+    of_keys = issues_array(len(rows), [duplicates.differing])
+    issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
     used[duplicates.repeats] = False
@@ -258,7 +262,7 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Of all the rows, the bad ones too, wherever they come from; times are of the good ones."""
+    """Content of all rows, the bad ones too, wherever they are from; times are of the good ones."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
@@ -279,29 +283,71 @@ def _rejected(table: Table, rows: pa.Table, issues: pa.Array, bad: np.ndarray) -
     return pa.table(columns, schema=REJECTED.arrow_schema())
 
 
-def complaints(rejected: pa.Table) -> list[Complaint]:
-    """The issues of rows of ``rejected``, by table and code, the most frequent first.
+# What is wrong with rejected rows.
 
-    The row that a complaint shows is the first by file, line and message.
+
+@dataclass(slots=True)
+class Rejections:
+    """How often each issue code occurs in rows of ``rejected``, and the first row that has it.
+
+    The first is that by file, line and message, whatever the order of the rows; what is counted of
+    parts of them can be merged.
     """
-    times: dict[tuple[str, str], int] = {}
-    first: dict[tuple[str, str], _Place] = {}
-    for row in rejected.to_pylist():
-        for issue in row["issues"]:
-            group = (row["table_name"], issue["code"])
-            place = _place(row["source"], issue["message"])
-            times[group] = times.get(group, 0) + 1
-            first[group] = min(first.get(group, place), place)
-    order = sorted(times, key=lambda group: (group[0], -times[group], group[1]))
-    return [Complaint(*group, times[group], *first[group][-2:]) for group in order]
+
+    _found: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
+        """Count some rows."""
+        made = cls()
+        for rows in rejected:
+            made.add(rows)
+        return made
+
+    def add(self, rejected: pa.Table | pa.RecordBatch) -> None:
+        """Count some rows."""
+        for row in rejected.select(["table_name", "source", "issues"]).to_pylist():
+            name, place = row["table_name"], _place(row["source"])
+            for issue in row["issues"]:
+                self._add((name, issue["code"]), 1, (*place, issue["message"]))
+
+    def merge(self, other: Self) -> None:
+        """Add what was counted of other rows."""
+        for code, (times, first) in other._found.items():
+            self._add(code, times, first)
+
+    def of_tables(self, names: Collection[str]) -> Self:
+        """Keep the counts of some tables."""
+        return type(self)({group: one for group, one in self._found.items() if group[0] in names})
+
+    def times(self, code: str) -> int:
+        """How often a code occurs, in rows of any table."""
+        return self.codes.get(code, 0)
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """How often each code occurs, by its name; a row may have several."""
+        counts: dict[str, int] = {}
+        for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
+            counts[code] = counts.get(code, 0) + times
+        return counts
+
+    def complaints(self) -> list[Complaint]:
+        """The codes by table, the most frequent first."""
+        found = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
+        return [Complaint(*one) for one in sorted(found, key=lambda one: (one[0], -one[2], one[1]))]
+
+    def _add(self, code: tuple[str, str], times: int, first: _Place) -> None:
+        before = self._found.get(code, (0, first))
+        self._found[code] = before[0] + times, min(before[1], first)
 
 
 _Place = tuple[bool, str, int, str, str]
 """Whether there is a source, its file and line (-1: none), the source and the message."""
 
 
-def _place(source: str | None, message: str) -> _Place:
+def _place(source: str | None) -> tuple[bool, str, int, str]:
     found = _LINE.search(source or "")
     line = int(found[1]) if found is not None else -1
     file = _LINE.sub("", source or "")
-    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or "", message
+    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or ""

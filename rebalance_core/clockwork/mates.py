@@ -116,7 +116,7 @@ class _Mate:
         push = self.ticks.script.settings.consumer_type == PUSH and not life.observed
         if push and _any_between(started_us, since_us, until_us):
             yield started_us
-        for notice in self.sent:
+        for notice in self.sent if life.is_notified else ():
             if _any_between(notice.at_us, since_us, until_us):
                 yield _delivered(self.ticks, life, notice)
 
@@ -168,6 +168,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
             for operation, at_us in _operations(ticks, life, broker):
                 for number, (up, down) in enumerate(ticks.broker_lives_us):
                     there = (up <= at_us) & (at_us < down) & (at_us < NEVER)
+                    there &= ticks.tells(broker, slice(None), at_us)
                     if script.broker_lives[number].broker == broker and there.any():
                         tick = operation_id(life.entity, name, number, operation)
                         rows.append((np.where(there, at_us, NEVER), tick))
@@ -182,7 +183,8 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
 
 def _operations(ticks: Ticks, life: Life, broker: int) -> Iterator[tuple[Operation, Times]]:
     since, until = ticks.registered[life.index, broker], ticks.unregistered[life.index, broker]
-    if not life.observed and broker in life.first_brokers:
+    notified = ticks.script.settings.notified  # the group's switch; a closed channel ignores it
+    if notified and not life.observed and broker in life.first_brokers:
         yield Operation.JOINS, since
     if life.ending is not None and life.ending.told:
         yield Operation.GOES, np.where(since < until, until, NEVER)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.handovers import NO_TIME, Handovers, handovers_of
+from rebalance_core.clockwork.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
 from rebalance_core.clockwork.holdings import (
     MeasuredHoldings,
     ReadableSpans,
@@ -206,7 +206,7 @@ def partial_of(script: Script, times: OwnerTimes, moved: Handovers, replayed: In
     unknown = passed & (replayed == UNKNOWN)
     known = passed & ~unknown
     count = len(script.changes)
-    gaps = _gaps_by_change(moved.change[passed], moved.gap_ms[passed], count)
+    gaps = _gaps_by_change(moved.change[passed], moved.unread_ms[passed], count)
     messages = np.zeros(count, np.int64)
     np.add.at(messages, moved.change[known], replayed[known])
     missing = np.bincount(moved.change[unknown], minlength=count)
@@ -293,11 +293,13 @@ class Measured:
         handovers: rows of the contract's table, by seed, change, queue and time.
         partial: of `PARTIAL_SCHEMA`, one row a change.
         totals: of `TOTALS_PARTIAL_SCHEMA`, one row a rollout.
+        ownerless_ms: of each row of ``handovers``, how long the queue had no owner.
     """
 
     handovers: pa.Table
     partial: pa.Table
     totals: pa.Table
+    ownerless_ms: Ints
 
 
 def measured(
@@ -323,7 +325,7 @@ def measured(
     shared = not broadcasts(script)
     times = owner_times(script, log, readable, windows, seeds, count_owners=shared)
     held = holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
-    moved = handovers_of(held, readable, windows)
+    moved = handovers_of(held, readable, windows, first_pulls_ms(script))
     facts = MessageFacts.of(script, history)
     reading = Reading.of(moved, facts, script, ticks.options, windows.change_ms)
     replayed = replayed_milli(moved, held, reading, ticks)
@@ -334,8 +336,12 @@ def measured(
         late_ms(moved, reading),
     )  # fmt: skip
     wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
-    rows = _rows(script, facts, ticks.seeds, held, moved.take(wanted), replayed[wanted])
-    return Measured(rows, partial, totals)
+    kept, replayed = moved.take(wanted), replayed[wanted]
+    times_ms = np.where(kept.drop_ms == NO_TIME, kept.start_ms, kept.drop_ms), kept.start_ms
+    order = np.lexsort((times_ms[1], times_ms[0], kept.queue, kept.change, kept.seed))
+    kept = kept.take(order)
+    rows = _rows(script, facts, ticks.seeds, held, kept, replayed[order])
+    return Measured(rows, partial, totals, kept.gap_ms)
 
 
 def broadcasts(script: Script) -> bool:
@@ -352,9 +358,6 @@ def _rows(
     moved: Handovers,
     replayed: Ints,
 ) -> pa.Table:
-    times = (np.where(moved.drop_ms == NO_TIME, moved.start_ms, moved.drop_ms), moved.start_ms)
-    order = np.lexsort((times[1], times[0], moved.queue, moved.change, moved.seed))
-    moved, replayed = moved.take(order), replayed[order]
     count = len(moved.seed)
     changes = script.changes
     certain = moved.between_two & facts.has_stored(moved.queue, moved.start_ms)
@@ -376,7 +379,7 @@ def _rows(
         "to_client_id": _clients(script, held, moved.taker),
         "drop_ms": pa.array(moved.drop_ms, mask=moved.drop_ms == NO_TIME),
         "start_ms": pa.array(moved.start_ms, mask=moved.start_ms == NO_TIME),
-        "gap_ms": pa.array(moved.gap_ms),
+        "gap_ms": pa.array(moved.unread_ms),
         "overlap_ms": pa.array(moved.overlap_ms),
         "replayed": pa.array(whole, mask=replayed == UNKNOWN),
         "skipped": _zeros_where(certain),

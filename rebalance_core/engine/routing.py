@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
-from rebalance_core.engine.fan_out import GROUP, without_text
+from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
 from rebalance_core.engine.mates import Group, wanted_with_mates
-from rebalance_core.engine.options import like_pattern
+from rebalance_core.engine.options import matches
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.model import events
@@ -30,16 +31,11 @@ _GROUP = [(name, _NAMES) for name in GROUP]
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
-_SCHEMAS = {
-    "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
-    "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
-    "queues": _QUEUES,
-}
 
 
 @dataclass(frozen=True, eq=False)
 class Interests(PackedTables):
-    """What groups read.
+    """Topics and queues that groups read.
 
     Attributes:
         groups: cluster, consumer_group and their consumer events, for groups that have some.
@@ -47,30 +43,33 @@ class Interests(PackedTables):
         queues: cluster, topic, broker_name and the most queues ever configured there.
     """
 
+    SCHEMAS: ClassVar = {
+        "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
+        "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
+        "queues": _QUEUES,
+    }
+
     groups: pa.Table
     topics: pa.Table
     queues: pa.Table
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
-        """Those of all parts."""
-        all_of = [_interests(), *parts]
-        groups, topics, queues = (
-            pa.concat_tables([getattr(part, name) for part in all_of]) for name in _SCHEMAS
-        )
+        """Merge those of all parts."""
+        rows = cls.joined(parts)
         return cls(
-            _aggregated(groups, "events", "sum"),
-            _distinct(topics),
-            _aggregated(queues, "queues", "max"),
+            _aggregated(rows["groups"], "events", "sum"),
+            _distinct(rows["topics"]),
+            _aggregated(rows["queues"], "queues", "max"),
         )
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """What some used rows of an input table say; None: rows of this table say nothing."""
+    """Interests in some used rows of an input table; None: rows of this table say nothing."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
-        return Interests.merged([_interests(topics=_subscribed(rows))])
+        return Interests.merged([Interests.of(topics=subscribed(rows))])
     return None
 
 
@@ -81,16 +80,30 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
         wanted: a glob of groups' names; None: all, of which there may be none.
         interests: of the whole input.
     """
-    if wanted is None:
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
+    _refuse_no_match(wanted, names.to_pylist(), " with consumer events")
+
+
+def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
+    """`refuse_no_group` for a run that judges every group that any row names.
+
+    Args:
+        wanted: as there.
+        interests: of the whole input (`interests_of_named`).
+    """
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
+    _refuse_no_match(wanted, names.to_pylist(), "")
+
+
+def _refuse_no_match(wanted: str | None, names: Iterable[str], kind: str) -> None:
+    known = sorted(names)
+    if wanted is None or any(matches(wanted, name) for name in known):
         return
-    names = pc.unique((interests or _interests()).groups["consumer_group"])
-    if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
-        known = sorted(names.to_pylist())
-        there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
-        raise InputRefused(
-            f"--group {wanted} matches no group with consumer events; "
-            f"the input has {there}{did_you_mean(wanted, known)}"
-        )
+    found = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+    raise InputRefused(
+        f"--group {wanted} matches no group{kind}; "
+        f"the input has {found}{did_you_mean(wanted, known)}"
+    )
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
@@ -104,57 +117,27 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     """
     if "consumer_group" not in rows.column_names:
         return None
-    own = interests_of(table, rows)
-    names = (_of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    known = interests_of(table, rows)
+    names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
-    named = _interests(groups=names.append_column("events", none))
+    named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
-    return Interests.merged([named] if own is None else [own, named])
+    return Interests.merged([named] if known is None else [known, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
-    of_consumers = _of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
+    of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
-    configured = _of_types(rows, (events.TOPIC_CONFIG,))
+    configured = of_types(rows, (events.TOPIC_CONFIG,))
     queues = configured.select(_QUEUES.names[:-1])
-    made = _interests(
+    made = Interests.of(
         groups=of_consumers.append_column("events", once),
-        topics=_subscribed(_of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
+        topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
-
-
-def _interests(**tables: pa.Table) -> Interests:
-    """Interests of these tables; the others are empty."""
-    return Interests(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
-
-
-def _of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
-
-
-def _subscribed(rows: pa.Table) -> pa.Table:
-    """Each group with the topics that its rows name: the list's, or the single one."""
-    rows = rows.combine_chunks()
-    lists = rows["subscriptions"]
-    parent = pc.list_parent_indices(lists)
-    listed = rows.select(GROUP).take(parent).append_column("topic", pc.list_flatten(lists))
-    if "topic" not in rows.column_names:
-        return _named(listed)
-    single = rows.filter(lists.is_null()).select([*GROUP, "topic"])
-    return _named(pa.concat_tables([listed, single]))
-
-
-def _named(topics: pa.Table) -> pa.Table:
-    return topics.filter(topics["topic"].is_valid())
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:
@@ -201,7 +184,7 @@ class Lookup:
 
     @classmethod
     def of(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
-        """Of pairs, repeated ones among them."""
+        """Make it of pairs, repeated ones among them."""
         pairs = pa.table({"key": keys, "bucket": buckets})
         pairs = pairs.group_by(["key", "bucket"], use_threads=False).aggregate([])
         encoded = pairs["key"].combine_chunks().dictionary_encode()
@@ -213,10 +196,10 @@ class Lookup:
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
         """Numbers of the rows with these keys, and a bucket of each; null is no key."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
-        there = np.flatnonzero(code >= 0)
-        first = self.first[code[there]]
-        count = self.first[code[there] + 1] - first
-        return np.repeat(there, count), self.buckets[ranges(first, count)]
+        found = np.flatnonzero(code >= 0)
+        first = self.first[code[found]]
+        count = self.first[code[found] + 1] - first
+        return np.repeat(found, count), self.buckets[ranges(first, count)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,11 +315,11 @@ def _wanted(
     groups = groups.combine_chunks()
     if pattern is None:
         return groups, np.ones(len(groups), np.bool_)
-    matches = pc.match_like(groups["consumer_group"], pattern)
+    fits = pc.match_like(groups["consumer_group"], pattern)
     if not mates:
-        groups = groups.filter(matches).combine_chunks()
+        groups = groups.filter(fits).combine_chunks()
         return groups, np.ones(len(groups), np.bool_)
-    wanted = np.asarray(matches)
+    wanted = np.asarray(fits)
     names = _names_of(groups)
     kept = wanted_with_mates((names[n] for n in np.flatnonzero(wanted).tolist()), mates)
     here = np.array([name in kept for name in names], np.bool_)

@@ -26,7 +26,7 @@ from rebalance_core.explain.settlement import (
     strategy_of,
 )
 from rebalance_core.explain.view import Row, subscribes
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -184,7 +184,10 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
     for member in passing:
         formula = _formula(settled, member, queue)
         if formula is not None:
-            formulas.setdefault(formula.strategy, formula)
+            name = formula.strategy
+            if formulas.get(name, formula).owner != formula.owner:  # it sorts otherwise
+                name = f"{name} of {member.get('language') or JAVA}"
+            formulas.setdefault(name, formula)
     texts = sorted({member["strategy"] for member in passing})
     if all(settled.outcome(member) == LISTED for member in passing):
         only = next(iter(formulas.values())) if len(texts) == 1 else None
@@ -248,7 +251,7 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
     if not listed and not settled.can_read(queue):
         return None
     taker = member["client_id"] if listed or settled.takes(member, queue) else None
-    return settled.formula(strategy, queue, taker)
+    return settled.formula(member, strategy, queue, taker)
 
 
 # Why a client may take from a queue of a shared topic, or why no client may.
@@ -409,6 +412,9 @@ class Event:
     distinct_members: int
     latest_ms: int | None
     """By when all its changes of queues have happened; None: it changed none."""
+    untold_ms: int | None = None
+    """Members are not told of it at once, and see it within so long; None: they are, or what the
+    ledger has does not show it."""
 
 
 @dataclass(frozen=True, slots=True)

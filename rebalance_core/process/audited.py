@@ -23,15 +23,17 @@ from rebalance_core.audit.changes import (
     Looked,
     changes_since,
     earlier_findings,
+    fingerprint,
     truncated_rules,
 )
 from rebalance_core.audit.evidence import not_looked_at
 from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.table_writer import GroupName, LedgerWritten, ReadWritten
+from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
@@ -114,7 +116,7 @@ class AuditWritten:
     """
 
     result: AuditResult
-    ledger: LedgerWritten
+    ledger: Written
 
 
 # What the page of an audit shows, from the tables as they were written.
@@ -158,19 +160,25 @@ class PreviousAudit:
         end_ms: end of the previous audit.
         earlier: what it found and kept, and what it had not looked at.
         truncated: rules of which it did not keep all.
+        gone: fingerprints of what runs up to it found and then no more.
     """
 
     end_ms: int
     earlier: Sequence[Earlier]
     truncated: Sequence[str]
+    gone: frozenset[str] = frozenset()
 
     def changes(self, findings: Iterable[Mapping[str, Any]], looked: Looked) -> Changes:
         """What is new, still there, gone and not looked at."""
-        return changes_since(findings, self.earlier, looked, self.truncated)
+        return changes_since(findings, self.earlier, looked, self.truncated, self.gone)
 
 
 def previous_audit(
-    read: ReadWritten, outcome: Mapping[str, Any], files: Iterable[Mapping[str, Any]], carried: str
+    read: ReadWritten,
+    outcome: Mapping[str, Any],
+    files: Iterable[Mapping[str, Any]],
+    carried: str,
+    gone: str,
 ) -> PreviousAudit:
     """An audit that was written.
 
@@ -179,11 +187,13 @@ def previous_audit(
         outcome: of its record.
         files: that it read, of its record.
         carried: its text of `carried_lines`; empty: it had looked at everything.
+        gone: its text of `Audited.gone_lines`; empty: nothing ever was.
     """
     kept = rows_of_arrow(read("findings", None))
     by_rule = Counter(row["rule_id"] for row in kept)
     earlier = earlier_findings(kept, Files(files), _carried(carried))
-    return PreviousAudit(outcome["end_ms"], earlier, truncated_rules(by_rule, outcome["findings"]))
+    truncated = truncated_rules(by_rule, outcome["findings"])
+    return PreviousAudit(outcome["end_ms"], earlier, truncated, frozenset(gone.split()))
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
@@ -211,7 +221,7 @@ def shown_changes(end_ms: int, changes: Changes, redaction: Redaction | None) ->
     unseen = [one.finding for one in changes.not_looked_at]
     return Previous(
         end_ms,
-        tuple(shown_findings(changes.new, CHANGES_ON_PAGE)),
+        tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
         tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
         tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
         changes.counts,
@@ -256,6 +266,13 @@ class Audited:
         )
         return self.previous.changes(found.findings, looked)
 
+    def gone_lines(self, changes: Changes) -> str:
+        """Fingerprints of what is gone by now, for the run after: one a line, in order."""
+        gone = self.previous.gone if self.previous is not None else frozenset()
+        back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
+        now = (gone | {fingerprint(row) for row in changes.gone}) - back
+        return "".join(f"{one}\n" for one in sorted(now))
+
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
     ) -> Previous | None:
@@ -272,6 +289,17 @@ class Audited:
         """The worst findings as written."""
         rows = (row for row in self._findings if with_info or row["severity"] != INFO)
         return shown_findings(rows, findings)
+
+    def top(self, causes: int) -> list[ShownFinding]:
+        """The gravest causes above INFO as written, each followed by what it caused.
+
+        Args:
+            causes: so many at most, and of each no more consequences.
+        """
+        rows = [row for row in self._findings if row["severity"] != INFO]
+        ordered = shown_findings(rows, len(rows))
+        lists = by_cause((one.fingerprint, one.caused_by) for one in ordered)
+        return [ordered[at] for one in lists[:causes] for at in one[: causes + 1]]
 
     def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, ReportRows]:
         """Rows of the ledger as written, for the page."""

@@ -28,7 +28,6 @@ from rebalance_core.clockwork.loop.rebalancing import (
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
-    HEARTBEAT_US,
     NEVER,
     Times,
 )
@@ -298,10 +297,11 @@ class _SegmentPlay:
         assert place.known is not None
         its = self._elements
         started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
+        period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
         known = np.maximum(end, place.up[its.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
         first = started + FIRST_HEARTBEAT_US
-        at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // period), 0) * period
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)
         flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])

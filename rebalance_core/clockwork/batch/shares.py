@@ -13,7 +13,9 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 NO_QUEUE = 0
 """The number of the empty set."""
@@ -134,7 +136,7 @@ class Shares:
         self._of_places: dict[tuple[tuple[str, str], int, int], NDArray[np.int32]] = {}
         self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.version), {})
+            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
             names.setdefault(life.client_id, []).append(number)
         self._life_of: dict[str, int] = {}
         """By client id, where no two lives have one and all divide alike; else empty."""
@@ -230,7 +232,7 @@ class Shares:
         if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.version
+        key = trait.member.strategy, trait.member.rules_version
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
         try:
@@ -243,8 +245,9 @@ class Shares:
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, self._queues[version], members)
                 shares = {client_id: self._number(share)}
-        except AllocationError:
-            self.table[row, life] = REFUSED
+        except AllocationError as error:
+            lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
+            self.table[row, life] = 0 if lets_go else REFUSED
             return
         known = self._alike[key]
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING
+from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import Movement, previous_owner
+from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
     Allocation,
     allocation_of,
     changed_owners,
 )
-from rebalance_core.planning.what_if.change import Change, new_client_ids, read_change
+from rebalance_core.planning.what_if.change import (
+    DEFAULT_TEMPLATE,
+    Change,
+    drawn_client_ids,
+    new_client_ids,
+    read_change,
+    template_of,
+)
 from rebalance_core.planning.what_if.planned_group import (
     Members,
     PlannedGroup,
@@ -32,16 +42,21 @@ from rebalance_core.planning.what_if.planned_group import (
     sort_processes,
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
+from rebalance_core.protocol.languages import own_strategy
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
+from rebalance_core.replay.shared_topics import Member
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 # A group after a change: who is there then, and which queues.
 
 _Queues = dict[str, tuple[MessageQueue, ...]]
 
 
-def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
-    """The group after all of the change, done at once.
+def apply_change(
+    group: PlannedGroup, change: Change, joining: Sequence[str] | None = None
+) -> PlannedGroup:
+    """The group after all of the change, done at once; ``joining``: ids instead of invented ones.
 
     Consumers leave, topics are created (all members read a new one), brokers are lost, consumers
     join and read all topics of the group. New ids also differ from those of members that leave.
@@ -58,7 +73,11 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
     refuse(mistakes)
     topics = group.topics | new_topics
     processes: list[Process] = [(client_id, read | new_topics) for client_id, read in staying]
-    joining = new_client_ids(change.add_consumers, set(group.client_ids), change.client_id_template)
+    if joining is None:
+        template = change.client_id_template
+        if template == DEFAULT_TEMPLATE:
+            template = template_of(change.language)
+        joining = new_client_ids(change.add_consumers, set(group.client_ids), template)
     processes += [(client_id, topics) for client_id in joining]
     if processes:
         topics = frozenset[str]().union(*(read for _, read in processes))
@@ -70,6 +89,7 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
         topics=topics,
         request_modes={**group.request_modes, **modes},
         rebalance_mode=change.rebalance_mode or group.rebalance_mode,
+        languages={**group.languages, **dict.fromkeys(joining, change.language or JAVA)},
     )
 
 
@@ -113,7 +133,13 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
     return processes
 
 
-@dataclass(frozen=True)
+SEEDS = 20
+"""Sets of ids that the range of a what-if covers, beside its own."""
+MOST_QUEUES_DRAWN = 10_000
+"""A group with more queues has no range: each set of ids is computed like the what-if itself."""
+
+
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """Before and after; ``str()`` is a table to read.
 
@@ -121,11 +147,32 @@ class WhatIf:
         change: What was asked.
         before: Today.
         after: Once every member has seen the change.
+        with_ids: How many queues move if the consumers that join have these ids; None: unknown.
     """
 
     change: Change
     before: Allocation
     after: Allocation
+    with_ids: Callable[[Sequence[str]], int] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def moves_range(self) -> tuple[int, int] | None:
+        """Fewest and most moves over `SEEDS` sets of ids of the consumers that join.
+
+        The ids of processes that do not run yet are invented, and where they sort among the others
+        decides what a strategy moves. None: nobody joins, the ids are the caller's own, or there
+        are over `MOST_QUEUES_DRAWN` queues.
+        """
+        template = self.change.client_id_template
+        own = {template, template_of(self.change.language)} != {DEFAULT_TEMPLATE}
+        if self.with_ids is None or not self.change.add_consumers or own:
+            return None
+        if self.after.figures.group.queues > MOST_QUEUES_DRAWN:
+            return None
+        present, count = self.before.client_ids, self.change.add_consumers
+        drawn = [drawn_client_ids(count, present, seed) for seed in range(SEEDS)]
+        moves = [self.moves, *map(self.with_ids, drawn)]
+        return min(moves), max(moves)
 
     @property
     def movement(self) -> Movement:
@@ -158,8 +205,22 @@ class WhatIf:
     def __str__(self) -> str:
         """The table of `what_if_table`."""
         return what_if_table(
-            str(self.change), self.before, self.after, lost_brokers=self.change.lose_broker
+            str(self.change),
+            self.before,
+            self.after,
+            lost_brokers=self.change.lose_broker,
+            moves_range=self.moves_range,
         )
+
+    def __repr__(self) -> str:
+        """One line."""
+        spread = self.moves_range
+        moves = "{} to {}".format(*spread) if spread and len(set(spread)) > 1 else self.moves
+        return f"<WhatIf {self.change}: {moves} queues move, peak {self.after.peak}>"
+
+    def _repr_html_(self) -> str:
+        """The table, for a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def what_if(
@@ -173,6 +234,7 @@ def what_if(
     rebalance_mode: str = CLIENT_REBALANCE,
     invisible_time_s: float = POP_INVISIBLE_S,
     ordered: bool = False,
+    languages: Mapping[str, str] | None = None,
 ) -> WhatIf:
     """Compute what a change would do to a group, by the replay's own pass. No JVM, no Spark.
 
@@ -194,6 +256,8 @@ def what_if(
         invisible_time_s: Seconds that a popped message is nobody else's.
         ordered: The listener is orderly, or FIFO behind a proxy. Orderly members never ask a
             broker, so POP has no effect on them; behind a proxy every client reaches every queue.
+        languages: Of clients by id, e.g. GO: each divides by the rules of its own. Those that it
+            lacks are taken as Java.
 
     Raises:
         UsageError: Wrong input; the message has a line for each mistake.
@@ -207,11 +271,16 @@ def what_if(
     ...                   "rebalance_mode": "BROKER"})
     >>> result.after.pop["orders"].min_clients_per_queue, str(result.after.redelivery)
     (2, '0 to 64 s')
+    >>> result = what_if(["10.0.0.1@1#1", "10.0.0.2@1#1"], {"orders": {"broker-a": 8}},
+    ...                  "CONSISTENT_HASH", {"add_consumers": 1, "language": "GO"})
+    >>> len(result.after.orphaned), len(result.after.shared)
+    (0, 0)
     """
     mistakes: list[str] = []
     group = read_group(
-        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered
-    )
+        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered,
+        languages,
+    )  # fmt: skip
     if not invisible_time_s > 0:
         mistakes.append(f"invisible_time_s = {invisible_time_s!r}: expected more than 0 seconds")
     try:
@@ -221,14 +290,18 @@ def what_if(
     refuse(mistakes)
     assert group is not None
     assert isinstance(change, Change)
-    changed = apply_change(group, change)
     before = _settled(group, Settled({}, frozenset()), initial=True)
     held = Settled(before.holdings, before.frozen_topics, before.taken)
-    after = _settled(changed, held, initial=False)
+
+    def after(joining: Sequence[str] | None = None) -> Allocation:
+        changed = apply_change(group, change, joining)
+        return allocation_of(changed, _settled(changed, held, initial=False), invisible_time_s)
+
     return WhatIf(
         change,
         allocation_of(group, before, invisible_time_s),
-        allocation_of(changed, after, invisible_time_s),
+        after(),
+        lambda joining: after(joining).figures.group.moved,
     )
 
 
@@ -237,7 +310,10 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
     view = group.view()
     previous = previous_owner(before.holdings, set(group.client_ids))
     allocation = group.strategy.as_allocation(previous)
-    strategies = {strategy_key(member): allocation for member in view.members.values()}
+    strategies = {
+        strategy_key(member): _of_client(group.strategy, allocation, member)
+        for member in view.members.values()
+    }
     settled = settle(view, before.holdings, strategies, before.taken)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
@@ -245,3 +321,12 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
         frozen_topics=settled.frozen_topics,
         before=before.holdings, holdings=settled.holdings, taken=settled.taken,
     )  # fmt: skip
+
+
+def _of_client(
+    strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
+) -> AllocationStrategy:
+    """What the member's client makes of the group's strategy; RocketMQ lacks the others."""
+    text = str(strategy)
+    own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
+    return allocation if own == text else parse_strategy(own)

@@ -9,6 +9,7 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.movement import Movement, StepMovement
 from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, changed_owners
+from rebalance_core.protocol.shares import MixedGroup
 
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
@@ -21,7 +22,12 @@ NO_MEANING = "n/a"
 
 
 def what_if_table(
-    change: str, before: Allocation, after: Allocation, *, lost_brokers: Sequence[str] = ()
+    change: str,
+    before: Allocation,
+    after: Allocation,
+    *,
+    lost_brokers: Sequence[str] = (),
+    moves_range: tuple[int, int] | None = None,
 ) -> str:
     """The table; ASCII but for the names, columns aligned.
 
@@ -30,11 +36,14 @@ def what_if_table(
         before: Today.
         after: Once every member has seen the change.
         lost_brokers: Names of brokers that the change takes away.
+        moves_range: Fewest and most moves over other ids of the consumers that join.
     """
     parts = [
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
         _by_topic(after.figures),
         _caveats(after.figures),
+        _over_ids(moves_range),
+        _languages(after.mixed),
         _unread(lost_brokers),
         _sharing(before, after),
         _consumers(before, after),
@@ -101,6 +110,16 @@ def _alike(topics: Iterable[tuple[str, Any]]) -> Iterator[tuple[Any, list[str], 
         yield kind, names[:MOST_ALIKE], f"… {left_out} more alike" if left_out > 0 else ""
 
 
+def _over_ids(moves_range: tuple[int, int] | None) -> str:
+    if moves_range is None:
+        return ""
+    low, high = moves_range
+    return (
+        f"queues moved over 20 other sets of ids: {_range(low, high)} (the ids of consumers that "
+        "join are\ninvented, and where they sort among the others decides what moves)"
+    )
+
+
 def _unread(lost_brokers: Sequence[str]) -> str:
     if not lost_brokers:
         return ""
@@ -115,6 +134,25 @@ def _caveats(figures: StepMovement) -> str:
     if figures.group.caveat is None and (figures.group.amplification or 1) < 1:
         lines.append("moved / fewest below 1: the result is less even than a balanced one")
     return "\n".join(lines[:MOST_ROWS])
+
+
+def _languages(group: MixedGroup | None) -> str:
+    """Whether clients of several languages divide alike, and else by which strategies they do."""
+    if group is None:
+        return ""
+    if group.unsure:
+        names = ", ".join(sorted({str(member.language) for member in group.unsure}))
+        return f"languages: nobody knows which queues a client of {names} takes"
+    both = " and ".join(sorted({str(member.language) for member in group.members}))
+    if not (group.nobody or group.several):
+        return f"languages: {both} leave out no queue and read none twice"
+    lines = [
+        f"languages: {both} do not divide alike: {len(group.nobody)} queues left out, "
+        f"{len(group.several)} read by several"
+    ]
+    if alike := group.alike_by():
+        lines.append(f"languages: {both} divide alike by {', '.join(alike)}")
+    return "\n".join(lines)
 
 
 def _sharing(before: Allocation, after: Allocation) -> str:

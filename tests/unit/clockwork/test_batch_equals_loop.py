@@ -123,6 +123,50 @@ def test_random_groups_with_different_topics_have_the_log_of_the_loop(seed: int)
     assert tally.rows > EXAMPLES
 
 
+OWN: tuple[dict[str, Any], ...] = (
+    {},
+    {"poll_name_server_interval_ms": 5_000, "heartbeat_broker_interval_ms": 5_000},
+    {"poll_name_server_interval_ms": 90_000},
+    {"wait_interval_ms": 5_000, "min_interval_ms": 3_000},
+    {"wait_interval_ms": 60_000, "heartbeat_broker_interval_ms": 100_000},
+)
+"""Intervals of single clients."""
+
+
+def with_own_timers(history: GroupHistory, first: int) -> GroupHistory:
+    """The group with members that have other timers, and brokers that tell at once or nobody."""
+    changed: list[Event] = []
+    for number, event in enumerate(history.events, first):
+        if event.event_type == events.CONSUMER_JOIN:
+            event = replace(event, **OWN[number % len(OWN)])
+        elif event.detail == events.BATCHED:
+            event = replace(event, detail=events.OFF)
+        changed.append(event)
+    pushes = replace(history.settings, consumer_type="PUSH")
+    return replace(history, events=tuple(changed), settings=pushes)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_clients_with_own_timers_and_switched_off_notices_have_the_log_of_the_loop(
+    seed: int, mixed: bool
+) -> None:
+    tally = Tally()
+
+    def check(history: GroupHistory, options: ClockOptions, first: int, client: str) -> None:
+        its = with_own_timers(awake(history, 123, client, "5.3", mixed=mixed), first)
+        compare(its, options, tally)
+
+    quiet = settings(
+        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
+        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    any_groups = groups(traits=("timers",))
+    arguments = given(any_groups, OPTIONS, st.integers(0, 4), CALM_VERSIONS)
+    quiet(hypothesis.seed(seed)(arguments(check)))()
+    assert tally.reasons[REGULAR] > EXAMPLES / 5
+    assert tally.rows > EXAMPLES
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(14_400)
 def test_ten_thousand_random_groups_have_the_log_of_the_loop(seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from tests.unit.replay.histories import history, topic
 
 pytestmark = pytest.mark.unit
 
-V5 = {"subscriptions": ("T",), "client_version": "5.3.3", "broker_version": "5.3.3"}
+V5: dict[str, Any] = {"subscriptions": ("T",), "client_version": "5.3.3", "broker_version": "5.3.3"}
 
 
 def sharing(one: GroupHistory, *others: GroupHistory) -> GroupHistory:

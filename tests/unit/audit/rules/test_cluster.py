@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
 from tests.unit.audit.comparison.group_rows import fact
@@ -59,6 +62,17 @@ def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
         assert len(list(broker_flaps(expired, [start]))) == 1
 
 
+@pytest.mark.parametrize(("until_s", "severity"), [(900, None), (625, "INFO")])
+def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
+    until_s: int, severity: str | None
+) -> None:
+    log = (Stretch(0, until_s * 1000, from_start=True),)
+    covered = Coverage({"b": log}, known=True)
+    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    (found,) = broker_flaps(flaps, (), covered)
+    assert found.severity == severity
+
+
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     restart = [event(0, "DOWN", "STOPPED"), event(60_000, "UP")]
     absence = [event(0, "DOWN", "EXPIRED"), event(121_000, "UP")]
@@ -73,3 +87,13 @@ def test_their_severities() -> None:
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
     assert found["BROKER_FLAPS"] == "WARNING"
+
+
+def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> None:
+    row = {"host": "n", "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": 0, "to_ms": 70_000}
+    row |= {"complete": True, "note": None, "clock_offset_ms": None}
+    dump = {"broker_name": "b", "last_ms": 900_000, "details": {"command": "consumerConnection"}}
+    events = [event(60_000, "DOWN", "EXPIRED")]
+    run, _ = run_cluster_rules([], [dump], events, 6.0, coverage=[row])
+    assert run.down == frozenset()
+    assert run.returned == {"b": 60_000}
