@@ -378,10 +378,10 @@ class ClientTimes(EventTimes):
             shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
             if shared and not life.observed:  # whose own are not known either
                 mate, first = min(shared, key=lambda one: one[1].joined.event_us)
-                before = mate.timers_start[first.index]
+                before, period = mate.timers_start[first.index], self.periods.poll[life.index]
                 late = np.maximum(self.created[life.index] - before, 0)
-                # none ticks for the group before; polls and heartbeats are as far apart
-                started[life.index] = before - (-late // POLL_US) * POLL_US
+                # in step with those of the instance; none ticks before the group is there
+                started[life.index] = before - (-late // period) * period
         return started
 
     @cached_property

@@ -9,6 +9,7 @@ from rebalance_core.engine.mates import joins_of, mates_of
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.routing import routing_of
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.propagate import Groups
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.propagate import BucketGroups
@@ -35,10 +36,11 @@ def test_buckets_have_the_histories_of_a_process(
     mates = mates_of(joins_of(tables["cluster_events"]))
     assert len(mates) == 2
     routing = routing_of(interests(tables), buckets, pattern, mates=mates)
-    groups = BucketGroups(
-        routing.giants, "queue_offsets" in tables, "committed_offsets" in tables, mates,
-        routing.guests,
-    )  # fmt: skip
+    engine = EngineOptions(
+        queue_offsets_given="queue_offsets" in tables,
+        committed_offsets_given="committed_offsets" in tables,
+    )
+    groups = BucketGroups(routing.giants, engine, mates, routing.guests)
     found = [
         history
         for bucket, part in split(routing, tables).items()
