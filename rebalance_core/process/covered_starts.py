@@ -85,8 +85,8 @@ class CoveredStarts:
             mine = np.isin(codes, numbers) if lost else found
             for lost_ms, again_ms in lost:
                 found |= mine & (lost_ms <= at_ms) & (at_ms < again_ms)
-        uncommitted: Bools = starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
-        return found & uncommitted
+        found &= starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
+        return found
 
     def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Until when starts of a group's queues on a broker are sure, and why not later."""
