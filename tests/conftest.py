@@ -35,7 +35,7 @@ LONG = (
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | dict.fromkeys(
-    ("cases", "degraded", "recordings"), "conformance"
+    ("cases", "degraded", "history", "recordings"), "conformance"
 )
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply, and

@@ -249,7 +249,7 @@ def missing_exports(
                 {"broker": broker, "form": form, "store": row["source"]},
                 broker_name=broker,
                 remedy=f"mqadmin rocksDBConfigToJson -b {address}, right before config/*.json is "
-                "copied; collect/collect.sh does it.",
+                "copied; `rebalance collect` does it.",
             )
 
 

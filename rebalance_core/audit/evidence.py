@@ -74,7 +74,7 @@ CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
 RULE_NEEDS = {
     **dict.fromkeys(
         (
-            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "IDLE_MEMBER",
             "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
             "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
@@ -89,12 +89,15 @@ RULE_NEEDS = {
     ),
     **dict.fromkeys(
         (
-            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "TRANSIENT_OWNERSHIP",
+            "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
             "GROUP_CAME_BACK",
         ),
         EVENTS,
     ),
+    # to whom a broker comes back, he connects anew
+    "DUPLICATE_CLIENT_ID": Needs((BROKER, ADMIN), routes=True),
+    "MEMBER_FLAPS": Needs((BROKER,), routes=True),
     "PROXY_GROUP_UNSEEN": Needs((BROKER,), answers=True),
     "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
     "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
@@ -330,10 +333,11 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
         if severity != INFO:
             gap = _client_hole(case, finding) if needs.clients else None
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
-        yield finding if gap is None else _hedged(finding, gap)
+        yield finding if gap is None else hedged(finding, gap)
 
 
-def _hedged(finding: Finding, gap: Gap) -> Finding:
+def hedged(finding: Finding, gap: Gap) -> Finding:
+    """The finding for information, with what is missing to be sure of it."""
     why = gap_text(gap)
     return replace(
         finding,

@@ -32,7 +32,12 @@ from rebalance_core.audit.dumps import (
 )
 from rebalance_core.audit.orphans import Offsets, is_broadcasting
 from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.audit.subscriptions import assigned_members, is_proxied, strategy_is_known
+from rebalance_core.audit.subscriptions import (
+    assigned_members,
+    is_proxied,
+    strategy_is_known,
+    version_of,
+)
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -163,7 +168,7 @@ def silent_members(case: GroupCase) -> set[str]:
     return {
         row["client_id"]
         for row in case.rows("memberships")
-        if not tells_queues(consumer_type, row["version"])
+        if not tells_queues(consumer_type, version_of(row))
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
@@ -29,7 +30,7 @@ from rebalance_core.cli.audit_summary import (
     rehearsal,
     render_audit,
 )
-from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
@@ -49,7 +50,7 @@ from rebalance_core.cli.settings import (
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
@@ -63,12 +64,14 @@ from rebalance_core.process.audited import (
     previous_audit,
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
+from rebalance_core.report.group_table import group_rows
 from rebalance_core.storage.place import is_reached, reason_of
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
 
-TOP_FINDINGS = 12
+TOP_CAUSES = 12
+"""With their consequences they are what the summary names."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 """Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
 
@@ -106,6 +109,17 @@ class AuditRequest:
             "not_before_ms": None if hours is None else self.now_ms - int(hours * HOUR_MS),
             "redact_salt": settings.redact_salt if self.options.redact_clients else None,
         }
+
+    @property
+    def simulation(self) -> SimulationOptions:
+        """What is simulated, and what of it is left out of the output."""
+        asked = self.options
+        return replace(
+            simulation_options(self.settings),
+            group=asked.group,
+            from_ms=asked.from_ms,
+            to_ms=asked.to_ms,
+        )
 
     @property
     def now_ms(self) -> int:
@@ -159,7 +173,8 @@ def check_before_reading(
         InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
-        raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
+        missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+        raise UsageError(f"report.html: {missing_package(missing)}")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
     if options.write_accepted:
@@ -195,6 +210,12 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
         raise InputRefused(
             f"--previous {folder.url}: is the result of {record['job']}, not of audit"
         )
+    only = (record.get("audit") or {}).get("only")
+    if only:
+        given = " ".join(f"{name} {value}" for name, value in only.items())
+        raise InputRefused(
+            f"--previous {folder.url}: is an audit of a part ({given}); name a whole one"
+        )
     return record
 
 
@@ -227,7 +248,7 @@ def _rehearse(
         rows, result = carrier.call(
             services.audit_unwritten,
             inputs,
-            simulation_options(request.settings),
+            request.simulation,
             bad_row_limits(request.settings),
             of="groups",
             warn=warn,
@@ -282,7 +303,7 @@ def _simulate_and_judge(
         services.audit_and_write,
         inputs,
         carrier.output(),
-        simulation_options(request.settings),
+        request.simulation,
         ledger_config(request.settings),
         of="groups",
         findings_per_rule=request.settings.audit.findings_per_rule,
@@ -320,6 +341,7 @@ def _write(
     options, folder, found = request.options, output.folder, audited.result
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
+    verdict = outcome.record() | ({"only": options.only} if options.only else {})
     changes = audited.changes(files)
     (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
     if changes is not None and changes.not_looked_at:
@@ -337,14 +359,14 @@ def _write(
             files=_shown_files(files, request.redaction),
             replayed_groups=sum(ledger.replay_reasons.values()),
             replay_reasons=ledger.replay_reasons,
-            audit=outcome.record(),
+            audit=verdict,
             exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
         )
     )
     return audit_facts(
         options.output,
-        outcome.record(),
-        audited.shown(TOP_FINDINGS, with_info=False),
+        verdict,
+        audited.top(TOP_CAUSES),
         record.rejected,
         record.exit_code,
         record.seconds,
@@ -369,6 +391,7 @@ def _page(
         outcome,
         MEANINGS,
         audited.shown(FINDINGS_ON_PAGE, with_info=True),
+        group_rows(audited.result.verdicts, audited.result.findings, is_system_group),
         worst,
         audited.rows_of_groups(worst),
         audited.shown_changes(changes, request.redaction),
@@ -385,6 +408,9 @@ def _notes(
         f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
         for one in request.expired
     ]
+    if request.options.only:
+        only = " ".join(f"{name} {value}" for name, value in request.options.only.items())
+        notes.append(f"A part of the audit ({only}): what lies outside was left out.")
     if not_seen:
         notes.append(not_seen)
     if truncated:

@@ -271,7 +271,11 @@ class JobOptions:
             else:
                 keywords |= {"metavar": declared.metavar, "action": declared.many or "store"}
                 keywords |= {"nargs": "+"} if declared.many == "extend" else {}
-            target.add_argument(_typed(name, declared), **keywords)
+            typed = _typed(name, declared)
+            if not typed.startswith("-"):  # a word by its place, which may be left out
+                keywords = {"help": text, "metavar": declared.metavar, "nargs": "?"}
+                typed = name
+            target.add_argument(typed, **keywords)
 
     @classmethod
     def read(cls, arguments: argparse.Namespace, argv: tuple[str, ...]) -> Self:

@@ -17,8 +17,10 @@ from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import RowReport, say, warn
+from rebalance_core.cli.terminal import RowReport, joined, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.contracts.paths import bundled
+from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 
@@ -28,6 +30,8 @@ PEAK = "peak_messages_per_second"
 
 def run(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
+    if options.list_scenarios:
+        return _bundled_scenarios()
     settings = settings_of(options)
     if options.queue_rates is not None:
         check_readable("--queue-rates", options.queue_rates, options.input_format)
@@ -75,6 +79,15 @@ def run(options: PlanOptions) -> JobReport:
     rows = {name: table.rows for name, table in result.tables.items()}
     facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, carrier.name)
     return JobReport(render_plan(facts), facts)
+
+
+def _bundled_scenarios() -> JobReport:
+    """The names that `--scenario` takes beside files, and the question that each asks."""
+    names = bundled("scenarios")
+    texts = {one.name: one.description for one in read_scenarios(names)}
+    wide = max(map(len, texts))
+    lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
+    return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
 
 
 def _read(

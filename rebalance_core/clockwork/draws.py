@@ -62,6 +62,7 @@ class Timer(IntEnum):
     IN_WORK = 30
     ONE_MORE = 31
     SLOW_NOTICE = 32
+    NOTICE_BATCH = 33
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -84,6 +85,17 @@ def like_pattern(glob: str) -> str:
     """
     translated = {"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}
     return "".join(translated.get(character, character) for character in glob)
+
+
+def matches(glob: str, name: str) -> bool:
+    """True if a name fits a glob with ``*`` and ``?``, as `like_pattern` reads it.
+
+    >>> matches("GID_*", "GID_pay"), matches("g[1]", "g1")
+    (True, False)
+    """
+    stands_for = {"*": ".*", "?": "."}
+    pattern = "".join(stands_for.get(one, re.escape(one)) for one in glob)
+    return re.fullmatch(pattern, name, re.DOTALL) is not None
 
 
 WORST_GROUPS = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -312,13 +312,19 @@ ReadWritten = Callable[[str, GroupName | None], pa.Table]
 """From the name of a table that a run wrote to its rows: those of a (cluster, group), or all."""
 
 
-def read_written(folder: Location, table: str, rows: pc.Expression | None = None) -> pa.Table:
+def read_written(
+    folder: Location,
+    table: str,
+    rows: pc.Expression | None = None,
+    columns: Iterable[str] | None = None,
+) -> pa.Table:
     """A table with the contract's columns; one that an earlier version did not write is null.
 
     Args:
         folder: of the run.
         table: its name.
         rows: which rows; None: all.
+        columns: which columns; None: all.
 
     Raises:
         FileNotFoundError: the table is not there.
@@ -326,7 +332,10 @@ def read_written(folder: Location, table: str, rows: pc.Expression | None = None
     schema = ALL_TABLES[table].arrow_schema()
     place = place_of(folder) / table
     found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
-    return whole(found.to_table(filter=rows), schema)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
+    there = [name for name in schema.names if name in found.schema.names]
+    return whole(found.to_table(there, filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:

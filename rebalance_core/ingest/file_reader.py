@@ -165,6 +165,7 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
+UP = "up "
 """A mark: a member came, and a broker told the others."""
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -464,8 +465,8 @@ class FileReader:
             self.stats.count_gap(known - at_ms)
 
     def _note_mark(self, fact: Fact) -> None:
-        """What a broker and a client log of one moment."""
-        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG):
+        """What a broker and a client, or a name server, log of one moment."""
+        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             return
         if fact.kind == "notified":
             self.stats.mark(CHANGED, fact.at_ms)
@@ -474,6 +475,8 @@ class FileReader:
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
             self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
+        elif fact.kind in ("broker_booted", "broker_registered"):
+            self.stats.mark(f"{UP}{fact.values['address']}", fact.at_ms)
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

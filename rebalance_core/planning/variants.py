@@ -214,10 +214,17 @@ def unmatched_patterns(variants: Variants, clusters: Mapping[str, ClusterNames])
 
 @dataclass(frozen=True)
 class EditsByHistory:
-    """The edits of every history, as tasks use them; ``ends``: last event of each cluster, ms."""
+    """The edits of every history, as tasks use them.
+
+    Attributes:
+        histories: of the plan.
+        ends: last event of each cluster, ms.
+        queues: how many each topic has, by cluster (`queues_in`), where an edit asks.
+    """
 
     histories: tuple[History, ...]
     ends: Mapping[str, int] = field(repr=False)
+    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
 
     def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
         """False: the rows stay as they are; in a cluster without an event nothing can change."""
@@ -255,5 +262,6 @@ class EditsByHistory:
             cluster=cluster,
             end_ms=end_ms,
             group_row=group_row,
+            queues=self.queues.get(cluster),
             seed=chosen.seed,
         )

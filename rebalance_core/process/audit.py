@@ -26,6 +26,7 @@ from rebalance_core.engine.options import (
     refuse_rejected,
     row_forecast,
 )
+from rebalance_core.engine.routing import Interests, interests_of_named, refuse_unnamed_group
 from rebalance_core.engine.table_writer import TableWriters, ledger_written, read_written
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
@@ -118,7 +119,9 @@ def audit_and_write(
     Args:
         inputs: see there.
         output: a folder (`place_of`), which gets the tables; none of them may be there.
-        options: of the simulation; its engine, and what it leaves out, do not count.
+        options: of the simulation; its engine does not count. Groups that ``group`` does not want
+            are neither judged nor written; what of a group lies outside [from_ms, to_ms) counts
+            where it is judged, and is not written.
         config: see `LedgerConfig`.
         findings_per_rule: of each rule the worst findings are written.
         before_writing: called once few enough rows are bad, before the first table is written.
@@ -128,14 +131,16 @@ def audit_and_write(
             id either, and a refusal no row.
 
     Raises:
-        InputRefused: the input has no event or too many bad rows. Events that name a member who is
-            not there count too, and are known only once the ledger is written.
+        InputRefused: the input has no event, no group that is wanted or too many bad rows. Events
+            that name a member who is not there count too, and are known only once the ledger is
+            written.
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
     checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
     hidden = tuple if rule_options.get("redact_salt") is not None else None
     refuse_bad_rows(checked.counts, config.bad_rows, hidden or checked.complaints)
+    _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
     if before_writing is not None:
         before_writing()
     ready, part = _ready(inputs, checked, options, rule_options), AuditPart()
@@ -167,6 +172,7 @@ def audit_unwritten(
     None: it would refuse the rows.
     """
     checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
+    _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
     part = AuditPart()
     results: list[AuditResult] = []
 
@@ -203,7 +209,14 @@ class _Ready:
 
     def result(self, part: AuditPart) -> AuditResult:
         """What is found of all groups and clusters."""
-        return self.audited.result(part.group_findings.rows())
+        return self.audited.result(part.group_findings.rows(), self.work.options)
+
+
+def _refuse_no_group(options: SimulationOptions, tables: Mapping[str, pa.Table]) -> None:
+    if options.group is not None:
+        named = (interests_of_named(name, rows) for name, rows in tables.items())
+        interests = Interests.merged([one for one in named if one is not None])
+        refuse_unnamed_group(options.group, interests)
 
 
 def _ready(
@@ -214,7 +227,7 @@ def _ready(
 ) -> _Ready:
     tables = {**checked.tables, **inputs.seen.tables}
     audited = audit_clusters(read_cluster_tables(tables), **rule_options)
-    work = AuditPass(audited.groups, engine_options(checked.tables, options))
+    work = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     return _Ready(checked, tables, audited, work)
 
 

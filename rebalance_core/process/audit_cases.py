@@ -146,7 +146,7 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
-            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
+            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES)
             return ClusterTables.of(
                 spans=_range(
                     times.rename_columns(ClusterTables.SCHEMAS["spans"].names), ("cluster",)

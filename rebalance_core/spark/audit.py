@@ -35,6 +35,7 @@ from rebalance_core.engine.routing import (
     Interests,
     Routing,
     interests_of_named,
+    refuse_unnamed_group,
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written
@@ -239,7 +240,7 @@ def routed_audit(
     tasks = options.partitions or task_count(rows, session)
     # a group is judged by all its rows
     routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
-    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options))
+    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     return RoutedAudit(checked, routing, audited, AuditWork(audit_pass, audited.groups.salt))
 
 
@@ -267,7 +268,7 @@ def audit_and_write(
         session: Any session; its default parallelism is asked for.
         inputs: See there.
         output: Path or URI of a folder, which gets the tables; none of them may be there.
-        options: Of the simulation; its engine, and what it leaves out, do not count.
+        options: Of the simulation, as `process.audit.audit_and_write` takes them.
         config: See `LedgerConfig`.
         findings_per_rule: Of each rule the worst findings are written.
         before_writing: Called once few enough rows are bad, before the first table is written.
@@ -286,6 +287,7 @@ def audit_and_write(
     hidden = tuple if rule_options.get("redact_salt") is not None else None
     with closing(checked):
         refuse_bad_rows(counts, limits, hidden or checked.rejections.complaints)
+        refuse_unnamed_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()
         routed = routed_audit(session, checked, options, rule_options)
@@ -293,7 +295,7 @@ def audit_and_write(
             rows = routed.rows(inputs.rejected)
             part = tables.make(rows, routed.work, AuditPart, tuple(LEDGER_TABLES))
             refuse_rejected(counts, part.facts.rejected, limits, hidden)
-            result = routed.audited.result(part.group_findings.rows())
+            result = routed.audited.result(part.group_findings.rows(), options)
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
@@ -316,6 +318,7 @@ def audit_unwritten(
     """
     checked, part = checked_tables(inputs, options, warn), AuditPart()
     with closing(checked):
+        refuse_unnamed_group(options.group, checked.stats(Interests))
         routed = routed_audit(session, checked, options, rule_options)
 
         def simulated() -> Rejections:
@@ -326,4 +329,4 @@ def audit_unwritten(
         forecast = row_forecast(of_history(checked), known, limits, lambda: None, simulated)
     if forecast.refusal is not None:
         return forecast, None
-    return forecast, routed.audited.result(part.group_findings.rows())
+    return forecast, routed.audited.result(part.group_findings.rows(), options)

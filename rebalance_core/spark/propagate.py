@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.checks.row_checks import Rejections
@@ -28,6 +29,7 @@ from rebalance_core.engine.ledger_pass import (
     history_of,
     with_empty_events_if_missing,
 )
+from rebalance_core.engine.mates import INSTANCE, Group, mates_in
 from rebalance_core.engine.options import (
     RowForecast,
     engine_options,
@@ -47,12 +49,14 @@ from rebalance_core.engine.propagation import (
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.sources import cores_of, rows_of
 from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
@@ -70,21 +74,32 @@ class BucketGroups:
     Attributes:
         giants: The parts of divided groups, by bucket.
         engine: They say which input tables there are.
+        mates: By group: others that share client instances with it.
+        guests: By bucket: groups that are there as mates alone.
     """
 
     giants: Mapping[int, Giants]
     engine: EngineOptions
+    mates: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
+    guests: Mapping[int, frozenset[Group]] = field(default_factory=dict)
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[Part]]]:
         """Each group, and which of how many parts of its seeds are to be played here."""
         rows = fan_out(with_empty_events_if_missing(tables))
-        divided = self.giants.get(bucket, {})
-        for number in range(len(rows)):
-            history = history_of(rows.of(number, number + 1), self.engine)
-            name = history.cluster, history.consumer_group
-            yield history, divided.get(name, [WHOLE])
+        divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
+        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
+        numbers = {name: number for number, name in enumerate(names)}
+
+        def history(number: int) -> GroupHistory:
+            return history_of(rows.of(number, number + 1), self.engine)
+
+        for name, number in numbers.items():
+            if name not in guests:
+                its = [numbers[mate] for mate in self.mates.get(name, ()) if mate in numbers]
+                mates = tuple(map(history, its))
+                yield replace(history(number), mates=mates), divided.get(name, [WHOLE])
 
 
 @dataclass(slots=True)
@@ -290,8 +305,19 @@ def _ready(
         released.callback(checked.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=cells)
+        mates = _mates(checked.tables[EVENTS])
+        routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
         routed = routed_rows(checked, routing).persist()
         released.callback(routed.unpersist)
-        groups = BucketGroups(routing.giants, engine_options(checked.tables))
+        engine = engine_options(checked.tables)
+        groups = BucketGroups(routing.giants, engine, mates, routing.guests)
         yield _Ready(checked, groups, routed, tasks, options)
+
+
+def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
+    """`mates_of` rows of cluster_events; what comes to the driver are groups that have some."""
+    joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
+    groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
+    shared = groups.where(sf.size("groups") > 1)
+    found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
+    return mates_in((row["cluster"], row["groups"]) for row in rows_of(found))

@@ -14,6 +14,7 @@ from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
 from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, OrderLock, World
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
+from rebalance_core.protocol.languages import KEPT
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
@@ -75,9 +76,10 @@ def release_after_pass(
     """Put the unlocking of queues that a pass removed on the agenda.
 
     From 5.2 on a busy listener holds it up for as long as ``tryLock`` waits; before, messages in
-    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked.
+    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked, nor are
+    any by a client that keeps its locks.
     """
-    if not client.process.unlocks_on_removal:
+    if not client.process.unlocks_on_removal or client.member.profile.locks == KEPT:
         return
     for queue in sorted(gone - set(record.truncated)):
         number = world.queue_numbers.get(queue)

@@ -63,7 +63,7 @@ class PopAnswers:
         self._process, self._group = runs.process[self._run], runs.group[self._run]
         self._rows = Periods(self._topic, self._process, self._begin, self._end)
         states, state = prepared.membership.states, runs.state[self._run]
-        allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+        allocation = coded.divisions.allocations(states.strategy[state], states.rules[state])
         self._number = coded.divisions.numbers(self._group, allocation)
         self._share = shared.share
         self._find_regimes(shared)

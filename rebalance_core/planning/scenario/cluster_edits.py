@@ -1,6 +1,5 @@
 """Edits of brokers, topics and groups: brokers and rooms lost, queues scaled, another strategy."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,9 +15,9 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
-from rebalance_core.planning.scenario.edit import Edit, GroupEdit, Key, strategy
-from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
-from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, in_steps
+from rebalance_core.planning.scenario.edit import Edit, GroupEdit, Key
+from rebalance_core.planning.scenario.group_life import GroupLife, Settings
+from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
 # lose_broker: brokers without a replica left, and back if they come back.
@@ -284,56 +283,6 @@ class NewTopic(Edit):
             return life.resubscribed(settings, more=[self.name])
 
         life.join_rules.append(with_topic)
-
-
-# switch_strategy: a group allocates by another strategy.
-
-AT_ONCE, ROLLING = "at_once", "rolling"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SwitchStrategy(GroupEdit):
-    """``at_once``: the same members under the other strategy. ``rolling``: a deploy.
-
-    In a deploy ``percent`` of the members restart ``every`` so often under new ids, and until the
-    last one has, members allocate by different strategies. Who joins later has the new one.
-    """
-
-    KIND = "switch_strategy"
-    KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": edit.required(edit.patterns),
-        "strategy": edit.required(strategy),
-        "how": Key(edit.one_of(AT_ONCE, ROLLING), AT_ONCE),
-        "percent": Key(edit.number(0, 100), 10.0),
-        "every": Key(read_duration, EVERY_MS),
-        "down": Key(read_duration, DOWN_MS),
-    }
-
-    strategy: str
-    how: str
-    percent: float
-    every: int
-    down: int
-
-    def on_group(self, life: GroupLife, source: str) -> None:
-        """Switch who is there, and whoever joins later."""
-        members = life.draws(f"{source}/order").shuffled(life.members())
-        if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then")
-        life.join_rules.append(self._switched)
-        if self.how == AT_ONCE:
-            for member in members:
-                life.rejoin(member, self._switched, source)
-            return
-
-        def restart(member: EditedMember) -> None:
-            life.restart(member, source, down_ms=self.down, change=self._switched)
-
-        at_once = math.ceil(len(members) * self.percent / 100)
-        in_steps(life, members, at_once, self.every, restart)
-
-    def _switched(self, settings: Settings) -> Settings:
-        return settings | {"strategy": self.strategy}
 
 
 # switch_request_mode: brokers serve a topic of a group by POP from now on, or by PULL again.

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Self
 
 from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
+from rebalance_core.model.versions import parse_version
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
+from rebalance_core.protocol.languages import parse_language
 from rebalance_core.strategies import parse_strategy
 
 # Moments that hang on a history's end.
@@ -153,6 +155,23 @@ def strategy(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def language(value: Any) -> str:
+    """The language of a client."""
+    try:
+        return parse_language(words(value))
+    except RebalanceError as error:
+        raise ValueError(str(error)) from None
+
+
+def version(value: Any) -> str:
+    """A RocketMQ version."""
+    try:
+        parse_version(words(value))
+    except RebalanceError as error:
+        raise ValueError(str(error)) from None
+    return str(value)
+
+
 # What an edit is: a frozen value of a scenario file that acts on groups, the cluster or both.
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
@@ -207,6 +226,11 @@ class Edit:
     def concerns_cluster(self) -> bool:
         """True if `on_cluster` does something."""
         return type(self).on_cluster is not Edit.on_cluster
+
+    @property
+    def asks_queues(self) -> bool:
+        """It warns by how many queues topics have."""
+        return False
 
     def on_group(self, life: GroupLife, source: str) -> None:
         """Act on a group; called at the edit's instant."""

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, RequestMode
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    JAVA,
+    RequestMode,
+)
 from rebalance_core.model.times import DAY_MS
 from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
 from rebalance_core.planning.what_if.change import (
@@ -18,6 +24,7 @@ from rebalance_core.planning.what_if.change import (
     addresses_of_network,
     host_of,
     read_made_id,
+    template_of,
 )
 from rebalance_core.synthetic.draws import Draws
 
@@ -63,21 +70,30 @@ def restarted(
 
 
 def newcomer(
-    model: ProcessKey, at_ms: int, taken: Collection[ProcessKey], number: int, draws: Draws
+    model: ProcessKey,
+    at_ms: int,
+    taken: Collection[ProcessKey],
+    number: int,
+    draws: Draws,
+    language: str | None = None,
 ) -> ProcessKey:
     """The id and channel of one more process, on a host of its own near that of ``model``.
 
     A new IPv4 address differs in the last number, so it is in the same room as the model by any
-    prefix; other hosts get ``-n<number>`` behind their name.
+    prefix; other hosts get ``-n<number>`` behind their name. The id is like the model's, or as
+    clients of the language make theirs.
     """
     host, at, instance = model[0].partition("@")
     hosts = {host_of(client_id) for client_id, _ in taken}
     address = _free_host(host, hosts, number, draws)
     made = read_made_id(model[0])
     client_id, pid = f"{address}{at}{instance}", _pid(made, draws)
-    if made is not None:
+    if made is not None or language is not None:
         nanos = draws.between(1, 200 * DAY_MS) * NANOS_PER_MS + draws.between(0, 999_999)
+    if made is not None:
         client_id = str(MadeId(address, pid, str(nanos), made.ending))
+    if language is not None:
+        client_id = template_of(language).format(ip=address, pid=pid, nanos=nanos)
     if model[1] is not None and (place := _PROCESS_CHANNEL.fullmatch(model[1])):
         return client_id, f"{place['place']}-n{number}/{pid}"
     return client_id, f"{address}:{draws.between(LOWEST_PORT, HIGHEST_PORT)}"
@@ -131,6 +147,7 @@ JOIN_COLUMNS = (
     "message_model",
     "consume_from_where",
     "rebalance_mode",
+    "language",
 )
 """What a process states of itself when it joins."""
 
@@ -163,6 +180,7 @@ class GroupLife(Timeline):
         *,
         end_ms: int,
         group_row: Mapping[str, Any] | None = None,
+        queues: Mapping[str, int] | None = None,
         seed: str = "0",
     ) -> None:
         super().__init__(RowLog(cluster, entity_of(consumer_group), consumer_group), end_ms)
@@ -171,7 +189,10 @@ class GroupLife(Timeline):
         self.group_topics: Sequence[str] | None = (group_row or {}).get("subscriptions")
         self.group_strategy: str = (group_row or {}).get("strategy") or "AVG"
         self.group_rebalance_mode: str = (group_row or {}).get("rebalance_mode") or CLIENT_REBALANCE
+        self.ordered = bool((group_row or {}).get("ordered"))
         self.topics = frozenset(self.group_topics or ()) | _topics_named(rows)
+        self._queues = queues or {}
+        self._broadcasts = (group_row or {}).get("message_model") == BROADCASTING
         self.join_rules: list[JoinRule] = []
         self.last: EditedMember | None = None
         self._modes: set[str] = set()
@@ -186,6 +207,14 @@ class GroupLife(Timeline):
         """The live members, by id and channel."""
         live = [member for member in self._members if member.state == LIVE]
         return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
+
+    @property
+    def queues(self) -> int | None:
+        """The most queues of one of its topics that members divide; None: it is not known."""
+        if self._broadcasts or self.asks_broker():
+            return None
+        known = self.topics & self._queues.keys()
+        return max((self._queues[topic] for topic in known), default=None)
 
     def draws(self, purpose: str) -> Draws:
         """Random numbers of this group for a purpose; equal for equal purposes."""
@@ -212,12 +241,18 @@ class GroupLife(Timeline):
             return count
         return math.ceil(round((share or 0) * len(self.members()), 6))
 
-    def join_newcomer(self, model: EditedMember, source: str) -> EditedMember:
-        """One more process like ``model`` joins now."""
+    def join_newcomer(
+        self, model: EditedMember, source: str, language: str | None = None
+    ) -> EditedMember:
+        """One more process like ``model`` joins now; with a language it is a client of that."""
         self._made += 1
         draws = self.draws(f"newcomer/{self._made}")
-        key = newcomer(model.key, self.now_ms, self._taken, self._made, draws)
         settings = dict(model.settings)
+        if language == (settings["language"] or JAVA):
+            language = None  # it is like its model
+        key = newcomer(model.key, self.now_ms, self._taken, self._made, draws, language)
+        if language is not None:
+            settings |= {"language": language, "version": None}
         for rule in self.join_rules:
             settings = rule(settings)
         member = EditedMember(key, self.now_ms, settings)
@@ -256,10 +291,40 @@ class GroupLife(Timeline):
             detail: how it is lost; None: it leaves.
             change: makes the new process's settings of the old one's.
         """
-        if member.state == LIVE:
-            self.remove(member, source, detail)
-            member.state = STARTING
-            self.after(down_ms, self._start, member, source, change)
+        self.replace(member, source, down_ms, None, detail, change)
+
+    def replace(
+        self,
+        member: EditedMember,
+        source: str,
+        join_after_ms: int,
+        stays_ms: int | None,
+        detail: str | None = None,
+        change: JoinRule | None = None,
+        new_address: bool = False,
+    ) -> None:
+        """A live member gets a successor, which joins after it has stopped, or first.
+
+        Args:
+            member: who.
+            source: named in the rows.
+            join_after_ms: until the successor joins.
+            stays_ms: how long the member stays from then on; None: it stops now.
+            detail: how it is lost; None: it leaves.
+            change: makes the successor's settings of the old one's.
+            new_address: the successor has another address.
+        """
+        if member.state != LIVE:
+            return
+        if stays_ms is not None:
+            self.after(
+                join_after_ms, self._join_first, member, source, stays_ms, detail, change,
+                new_address,
+            )  # fmt: skip
+            return
+        self.remove(member, source, detail)
+        member.state = STARTING
+        self.after(join_after_ms, self._start, member, source, change, new_address)
 
     def tell(self, member: EditedMember, event_type: str, source: str, **values: Any) -> None:
         """A new row about a live member."""
@@ -333,16 +398,48 @@ class GroupLife(Timeline):
         else:
             self.log.keep(row)
 
-    def _start(self, member: EditedMember, source: str, change: JoinRule | None) -> None:
+    def _start(
+        self, member: EditedMember, source: str, change: JoinRule | None, new_address: bool
+    ) -> None:
         if member.state != STARTING:
             return  # it was to end meanwhile
-        client_id, channel_id = member.key
-        draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
-        member.key = restarted(member.key, member.joined_ms, self.now_ms, self._taken, draws)
+        member.key = self._successor_key(member, new_address)
         member.joined_ms, member.state = self.now_ms, LIVE
         if change is not None:
             member.settings = change(member.settings)
         self._join(member, source)
+
+    def _join_first(
+        self, member: EditedMember, source: str, stays_ms: int, detail: str | None,
+        change: JoinRule | None, new_address: bool,
+    ) -> None:  # fmt: skip
+        """The successor joins; the member is there for some time yet."""
+        if member.state != LIVE:
+            return
+        settings = dict(member.settings) if change is None else change(member.settings)
+        successor = EditedMember(self._successor_key(member, new_address), self.now_ms, settings)
+        self._members.append(successor)
+        self._join(successor, source)
+        self.after(stays_ms, self._take_over, member, successor, source, detail)
+
+    def _take_over(
+        self, member: EditedMember, successor: EditedMember, source: str, detail: str | None
+    ) -> None:
+        """The member stops; what happens to its recorded process happens to the successor."""
+        self.remove(member, source, detail)
+        self._places = {
+            key: successor if place is member else place for key, place in self._places.items()
+        }
+
+    def _successor_key(self, member: EditedMember, new_address: bool) -> ProcessKey:
+        client_id, channel_id = member.key
+        if new_address:
+            self._made += 1
+            # not by time: the same process under every pace
+            draws = self.draws(f"successor/{client_id}/{channel_id}")
+            return newcomer(member.key, self.now_ms, self._taken, self._made, draws)
+        draws = self.draws(f"restart/{client_id}/{channel_id}/{self.now_ms}")
+        return restarted(member.key, member.joined_ms, self.now_ms, self._taken, draws)
 
     def _join(self, member: EditedMember, source: str) -> None:
         self._taken.add(member.key)

@@ -1,11 +1,10 @@
-"""Edits of members: consumers added, removed or restarted, other subscriptions."""
+"""Edits of members: consumers added or removed, other subscriptions."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.edit import GroupEdit, Key
@@ -22,7 +21,8 @@ class AddConsumers(GroupEdit):
     """``count`` more, or that ``share`` of the members there are (1.0 doubles them).
 
     The members take turns as models of settings, room and form of the client id. A group without
-    a member is modelled on its last one.
+    a member is modelled on its last one. With a ``language`` the new ones are clients of it, of
+    a release that nobody states, with ids as it makes them.
     """
 
     KIND = "add_consumers"
@@ -31,11 +31,13 @@ class AddConsumers(GroupEdit):
         "count": Key(edit.whole(1, MOST_CONSUMERS)),
         "share": Key(edit.number(0, 100)),
         "every": Key(read_duration, 0),
+        "language": Key(edit.language),
     }
 
     count: int | None
     share: float | None
     every: int
+    language: str | None
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -56,7 +58,8 @@ class AddConsumers(GroupEdit):
                 "ones hold the same list as their models"
             )
         for i in range(life.how_many(self.count, self.share)):
-            life.after(i * self.every, life.join_newcomer, models[i % len(models)], source)
+            model = models[i % len(models)]
+            life.after(i * self.every, life.join_newcomer, model, source, self.language)
 
 
 # remove_consumers: processes of a group go and do not come back.
@@ -101,58 +104,9 @@ class RemoveConsumers(GroupEdit):
             life.after(i * self.every, life.remove, member, source, edit.LOSS_DETAILS[self.how])
 
 
-# rolling_restart: all members restart, some percent at a time.
-
 DOWN_MS = 10_000
 """From the end of a process to the join of its successor, unless said otherwise."""
 EVERY_MS = MINUTE_MS
-RANDOM, FIRST_FIRST, LAST_FIRST = "random", "first_first", "last_first"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RollingRestart(GroupEdit):
-    """``percent`` of the members restart every ``every``, until each has restarted once.
-
-    In what ``order``: as the seed has it, or by client id as RocketMQ sorts them, which is the
-    order of their shares under AVG, from the first on or from the last.
-
-    Client ids change as the clients make them: same address, new pid and nanotime; those with an
-    instance name come back under the same id on another channel.
-    """
-
-    KIND = "rolling_restart"
-    KEYS: ClassVar[Mapping[str, Key]] = {
-        "group": edit.required(edit.patterns),
-        "percent": Key(edit.number(0, 100), 10.0),
-        "every": Key(read_duration, EVERY_MS),
-        "down": Key(read_duration, DOWN_MS),
-        "how": Key(edit.one_of(*edit.LOSS_DETAILS), "leave"),
-        "order": Key(edit.one_of(RANDOM, FIRST_FIRST, LAST_FIRST), RANDOM),
-    }
-
-    percent: float
-    every: int
-    down: int
-    how: str
-    order: str
-
-    def on_group(self, life: GroupLife, source: str) -> None:
-        """Restart them in their order."""
-        members = self._ordered(life, source)
-        if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then")
-        at_once = math.ceil(len(members) * self.percent / 100)
-
-        def restart(member: EditedMember) -> None:
-            life.restart(member, source, down_ms=self.down, detail=edit.LOSS_DETAILS[self.how])
-
-        in_steps(life, members, at_once, self.every, restart)
-
-    def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
-        if self.order == RANDOM:
-            return life.draws(f"{source}/order").shuffled(life.members())
-        by_id = sorted(life.members(), key=lambda member: java_string_key(member.key[0]))
-        return by_id if self.order == FIRST_FIRST else by_id[::-1]
 
 
 def in_steps(

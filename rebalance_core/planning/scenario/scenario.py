@@ -45,6 +45,7 @@ def group_edits(
     cluster: str,
     end_ms: int,
     group_row: AnyRow | None = None,
+    queues: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> EditedRows:
     """The consumer events of one group under a scenario.
@@ -57,6 +58,7 @@ def group_edits(
         cluster: the cluster.
         end_ms: the cluster's last event (`end_of`), the same for all its groups.
         group_row: the group's row of consumer_groups, for the topics of members that state none.
+        queues: how many each topic of the cluster has (`queues_in`), for warnings.
         seed: of the choices a scenario leaves open.
 
     Returns:
@@ -78,7 +80,15 @@ def group_edits(
     if not edits:
         return EditedRows(tuple(ordered), (), (), ())
     key = f"{seed}/{scenario.name}"
-    life = GroupLife(cluster, consumer_group, ordered, end_ms=end_ms, group_row=group_row, seed=key)
+    life = GroupLife(
+        cluster,
+        consumer_group,
+        ordered,
+        end_ms=end_ms,
+        group_row=group_row,
+        queues=queues,
+        seed=key,
+    )
     for number, edit in edits:
         life.planning(number)
         life.at(edit.at.at(end_ms), edit.on_group, life, scenario.source(number))
@@ -126,6 +136,26 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
     return clusters
 
 
+def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
+    """How many readable queues each topic has at the end, by cluster; rows in any order."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for row in sorted(rows, key=order_of):
+        if row["event_type"] not in events.TOPIC_EVENTS:
+            continue
+        brokers = found.setdefault(row["cluster"], {}).setdefault(row["topic"], {})
+        name = row.get("broker_name")
+        if row["event_type"] == events.TOPIC_CONFIG:
+            brokers[row["broker_name"]] = row["read_queue_nums"]
+        elif name is None:
+            brokers.clear()
+        else:
+            brokers.pop(name, None)
+    return {
+        cluster: {topic: sum(brokers.values()) for topic, brokers in topics.items() if brokers}
+        for cluster, topics in found.items()
+    }
+
+
 def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
     """Says of every pattern that matches nothing in the clusters of its edit, and what is near."""
     for number, edit in enumerate(scenario.edits):
@@ -169,6 +199,7 @@ def edit_history(
         parts.setdefault((row["cluster"], own), []).append(row)
     settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
     warnings = list(unmatched(scenario, names_in(rows)))
+    queues = queues_in(rows)
     edited: list[Row] = []
     for cluster, end_ms in sorted(end_of(rows).items()):
         parts.setdefault((cluster, None), [])
@@ -181,7 +212,7 @@ def edit_history(
             else:
                 done = group_edits(
                     scenario, group, given, cluster=cluster, end_ms=end_ms,
-                    group_row=settings.get((cluster, group)), seed=seed,
+                    group_row=settings.get((cluster, group)), queues=queues.get(cluster), seed=seed,
                 )  # fmt: skip
             edited += done.rows
             warnings += done.warnings

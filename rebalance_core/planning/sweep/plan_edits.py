@@ -18,6 +18,7 @@ from rebalance_core.engine.routing import Interests, interests_of
 from rebalance_core.model import events
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edit import matches
+from rebalance_core.planning.scenario.scenario import queues_in
 from rebalance_core.planning.variants import (
     EditsByHistory,
     Variants,
@@ -293,7 +294,11 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
         InputRefused: As `EditsByHistory.edited`.
     """
     ends = facts.end_ms()
-    edits = EditsByHistory(variants.histories, ends)
+    queues = {}
+    if any(edit.asks_queues for scenario in scenarios_of(variants) for edit in scenario.edits):
+        configs = facts.shared.filter(is_type(facts.shared, events.TOPIC_EVENTS))
+        queues = queues_in(configs.to_pylist())
+    edits = EditsByHistory(variants.histories, ends, queues)
     units = _units(facts.shared, ends)
     rows = HistoryRows(units, edits)
     shared, warnings = [], set[str]()

@@ -1,0 +1,335 @@
+"""Deploys: all members of a group are replaced, some at a time, as hosts are restarted or pods."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from rebalance_core.model.queue import java_string_key
+from rebalance_core.model.times import read_duration
+from rebalance_core.planning.scenario import edit
+from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit, Key
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
+from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, MOST_CONSUMERS
+
+# How many at a time, and when: as a Kubernetes Deployment has it.
+
+Amount = int | str
+"""A number, or a share of the members as text: ``25%``."""
+NOTHING: tuple[Amount, ...] = (0, "0%")
+_PERCENT = re.compile(r"(\d{1,3})%")
+
+
+def amount(value: Any) -> Amount:
+    """A number of members, or a percentage as text."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_CONSUMERS:
+        return value
+    percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    if percent is None or int(percent[1]) > 100:
+        raise ValueError(f'expected a whole number from 0 to {MOST_CONSUMERS:,} or "0%" to "100%"')
+    return f"{int(percent[1])}%"
+
+
+def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]:
+    """How many may be there too many, and how many may be missing, of so many members.
+
+    Percentages of surge are rounded up, those of unavailable down, and if both come to 0, one may
+    be missing (``ResolveFenceposts`` of Kubernetes).
+
+    >>> at_once("25%", "25%", 10), at_once(0, "5%", 10)
+    ((3, 2), (0, 1))
+    """
+
+    def resolved(value: Amount, rounded: Callable[[float], int]) -> int:
+        if isinstance(value, int):
+            return value
+        return rounded(int(value.removesuffix("%")) * members / 100)
+
+    more, fewer = resolved(surge, math.ceil), resolved(unavailable, math.floor)
+    return more, min(fewer, members) if more or fewer else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When one member is replaced: ms after the begin of the deploy.
+
+    Attributes:
+        begin_ms: its successor is started, and unless that joins first, the member stops.
+        join_ms: the successor joins.
+        stays_ms: how long the member stays beside a successor that joins first; None: not at all.
+    """
+
+    begin_ms: int
+    join_ms: int
+    stays_ms: int | None = None
+
+    @property
+    def stop_ms(self) -> int:
+        """When the member stops."""
+        return self.begin_ms if self.stays_ms is None else self.join_ms + self.stays_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a deploy goes on, step by step, if all processes take equally long.
+
+    A step stops ``unavailable`` members and starts as many processes and ``surge`` more. They join
+    after ``down_ms`` and are ready ``ready_ms`` later; then ``surge`` more members stop. The next
+    step begins ``pause_ms`` after that. Without a pause this is what a Deployment does whose pods
+    start equally fast: whenever surge + unavailable are ready, it removes and creates so many.
+    """
+
+    surge: int
+    unavailable: int
+    down_ms: int
+    ready_ms: int = 0
+    pause_ms: int = 0
+
+    def turns(self, members: int) -> tuple[Turn, ...]:
+        """Of each member, in their order."""
+        size, ready_ms = self.surge + self.unavailable, self.down_ms + self.ready_ms
+        turns = []
+        for place in range(members):
+            step, within = divmod(place, size)
+            begin_ms = step * (ready_ms + self.pause_ms)
+            stays_ms = None if within < self.unavailable else self.ready_ms
+            turns.append(Turn(begin_ms, begin_ms + self.down_ms, stays_ms))
+        return tuple(turns)
+
+
+# A deploy: who is replaced, in which order, and how.
+
+RANDOM, FIRST_FIRST, LAST_FIRST = ORDERS = ("random", "first_first", "last_first")
+KEPT, NEW = ADDRESSES = ("kept", "new")
+MEETING_STOPS_MS = 2_000
+"""Members of an orderly group that stop so close to each other may lock queues that the others let
+go, and nobody frees these for a minute (docs/fidelity.md, P4 and P2 of the recorded rollouts)."""
+
+
+def yes_or_no(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deploy(GroupEdit):
+    """Every member is replaced once: ``percent`` of them ``every`` so often, or by a `Pace`.
+
+    That of pods has ``surge`` or ``unavailable``; what is not given of the two is 0. ``down`` is
+    from the end of a process, or the begin of one that joins first, to the join of the new one.
+
+    In what ``order``: as the seed has it, or by client id as RocketMQ sorts them, which is the
+    order of their shares under AVG, from the first on or from the last.
+
+    Client ids change as the clients make them, to another pid and nanotime. The address is ``kept``
+    as that of a host, or ``new`` as that of a pod, which is the default with a pace. Members with
+    an instance name come back under the same id on another channel where it is kept.
+    """
+
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        "group": edit.required(edit.patterns),
+        "percent": Key(edit.number(0, 100), 10.0),
+        "every": Key(read_duration, EVERY_MS),
+        "down": Key(read_duration, DOWN_MS),
+        "surge": Key(amount),
+        "unavailable": Key(amount),
+        "ready_after": Key(read_duration, 0),
+        "pause": Key(read_duration, 0),
+        "order": Key(edit.one_of(*ORDERS), RANDOM),
+        "graceful": Key(yes_or_no, True),
+        "address": Key(edit.one_of(*ADDRESSES)),
+    }
+
+    percent: float
+    every: int
+    down: int
+    surge: Amount | None
+    unavailable: Amount | None
+    ready_after: int
+    pause: int
+    order: str
+    graceful: bool
+    address: str | None
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """By percent, or by surge and unavailable, and then not nothing at all."""
+        given = [name for name in ("surge", "unavailable") if name in values]
+        if not given:
+            of_pace = [name for name in ("ready_after", "pause") if name in values]
+            yield from ((name, "needs surge or unavailable") for name in of_pace)
+            return
+        for name in ("percent", "every"):
+            if name in values:
+                yield name, f"excludes {given[0]}: every step replaces surge + unavailable"
+        if all(values.get(name, 0) in NOTHING for name in ("surge", "unavailable")):
+            other = "unavailable" if given[0] == "surge" else "surge"
+            yield given[0], f"of 0 needs {other} of more than 0: no member would ever be replaced"
+
+    @property
+    def has_pace(self) -> bool:
+        """It goes by surge and unavailable."""
+        return self.surge is not None or self.unavailable is not None
+
+    @property
+    def asks_queues(self) -> bool:
+        """For the processes of a surge."""
+        return self.surge not in (None, *NOTHING)
+
+    @property
+    def detail(self) -> str | None:
+        """How members are lost; None: they leave."""
+        return None if self.graceful else LOSS_DETAILS["crash"]
+
+    def change(self, settings: Settings) -> Settings:
+        """The settings of a successor."""
+        return settings
+
+    def turns(self, members: int) -> tuple[Turn, ...]:
+        """When each of so many members is replaced, in their order."""
+        if self.has_pace:
+            surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
+            pace = Pace(surge, unavailable, self.down, self.ready_after, self.pause)
+            return pace.turns(members)
+        size = math.ceil(members * self.percent / 100)
+        begins = [place // size * self.every for place in range(members)]
+        return tuple(Turn(begin_ms, begin_ms + self.down) for begin_ms in begins)
+
+    def deploy(self, life: GroupLife, source: str) -> None:
+        """Replace the members in their order."""
+        members = self._ordered(life, source)
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+        turns = self.turns(len(members))
+        new_address = self.address == NEW or (self.has_pace and self.address is None)
+        for member, turn in zip(members, turns, strict=True):
+            life.after(
+                turn.begin_ms, life.replace, member, source, turn.join_ms - turn.begin_ms,
+                turn.stays_ms, self.detail, self.change, new_address,
+            )  # fmt: skip
+        ordered = life.ordered and self.detail is None
+        for warning in warnings_of(turns, life.queues, ordered=ordered):
+            life.log.warn(f"{source}: {life.consumer_group}: {warning}")
+
+    def _ordered(self, life: GroupLife, source: str) -> list[EditedMember]:
+        if self.order == RANDOM:
+            return life.draws(f"{source}/order").shuffled(life.members())
+        by_id = sorted(life.members(), key=lambda member: java_string_key(member.key[0]))
+        return by_id if self.order == FIRST_FIRST else by_id[::-1]
+
+
+def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -> Iterator[str]:
+    """What a deploy of a group does not buy, or costs beyond what its pace tells.
+
+    Args:
+        turns: of its members.
+        queues: the most of one of its topics; None: not known.
+        ordered: its members are orderly, and stop gracefully.
+    """
+    if (
+        queues is not None
+        and queues <= len(turns)
+        and any(turn.stays_ms is not None for turn in turns)
+    ):
+        yield (
+            f"the surge pods get nothing: {queues} queues for {len(turns)} members and those "
+            "beyond them; their joins and leaves only move queues"
+        )
+    stops = sorted(turn.stop_ms for turn in turns)
+    between = [later - one for one, later in pairwise(stops)]
+    if ordered and between and min(between) < MEETING_STOPS_MS:
+        yield (
+            f"orderly members stop within {MEETING_STOPS_MS // 1000} s of each other: what one of "
+            "them locks while it stops may have no owner for a minute"
+        )
+
+
+# The deploys there are.
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollingRestart(Deploy):
+    """The same program again, or with ``version`` a client library of that version."""
+
+    KIND = "rolling_restart"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        **Deploy.KEYS,
+        "how": Key(edit.one_of(*LOSS_DETAILS)),
+        "version": Key(edit.version),
+    }
+
+    how: str | None
+    version: str | None
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Also: how they go is said once."""
+        yield from super().contradictions(values)
+        if "how" in values and "graceful" in values:
+            yield "graceful", "excludes how: give one of them"
+
+    @property
+    def detail(self) -> str | None:
+        """As ``how`` has it, or ``graceful``."""
+        return super().detail if self.how is None else LOSS_DETAILS[self.how]
+
+    def change(self, settings: Settings) -> Settings:
+        """The same, of the version."""
+        return settings if self.version is None else settings | {"version": self.version}
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Restart them; who joins later has the version."""
+        if self.version is not None:
+            life.join_rules.append(self.change)
+        self.deploy(life, source)
+
+
+AT_ONCE, ROLLING = "at_once", "rolling"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchStrategy(Deploy):
+    """``at_once``: the same members under the other strategy. ``rolling``: a deploy.
+
+    Until the last one of a deploy has been replaced, members allocate by different strategies. Who
+    joins later has the new one. With ``surge`` or ``unavailable`` it is rolling.
+    """
+
+    KIND = "switch_strategy"
+    KEYS: ClassVar[Mapping[str, Key]] = {
+        **Deploy.KEYS,
+        "strategy": edit.required(edit.strategy),
+        "how": Key(edit.one_of(AT_ONCE, ROLLING)),
+    }
+
+    strategy: str
+    how: str | None
+
+    @classmethod
+    def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Also: at once there is no pace."""
+        yield from super().contradictions(values)
+        if values.get("how") == AT_ONCE:
+            for name in ("surge", "unavailable"):
+                if name in values:
+                    yield name, f'needs how = "{ROLLING}"'
+
+    def on_group(self, life: GroupLife, source: str) -> None:
+        """Switch who is there, and whoever joins later."""
+        life.join_rules.append(self.change)
+        if self.how == ROLLING or self.has_pace:
+            self.deploy(life, source)
+            return
+        members = life.draws(f"{source}/order").shuffled(life.members())
+        if not members:
+            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+        for member in members:
+            life.rejoin(member, self.change, source)
+
+    def change(self, settings: Settings) -> Settings:
+        """The same under the strategy."""
+        return settings | {"strategy": self.strategy}

@@ -1,0 +1,146 @@
+"""Deploys by surge and unavailable, as a Kubernetes Deployment does them."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.planning.scenario.deploys import at_once
+from rebalance_core.planning.scenario.file import parse_scenario
+from rebalance_core.planning.scenario.scenario import edit_history
+from tests.unit.planning.scenario.groups import CLUSTER, END_MS, GROUP, Row, dump, scenario
+
+PODS = 'kind = "rolling_restart"; group = "g"; at = "+10m"; down = "15s"'
+BEGIN_MS = END_MS + 600_000
+
+
+def deployed(
+    text: str, *, members: int = 4, ordered: bool = False, queues: int = 8
+) -> tuple[list[tuple[int, str]], list[Row], tuple[str, ...]]:
+    """(seconds after the begin, JOIN or LEAVE or LOST) of each new row; the rows; warnings."""
+    settings = [{"cluster": CLUSTER, "consumer_group": GROUP, "ordered": ordered}]
+    done = edit_history(scenario(text), dump(members, queues), settings)
+    new = [row for row in done.rows if row["event_ms"] > END_MS]
+    told = sorted(
+        ((row["event_ms"] - BEGIN_MS) // 1000, row["event_type"].removeprefix("CONSUMER_"))
+        for row in new
+    )
+    return told, new, done.warnings
+
+
+def mistakes_of(text: str) -> list[str]:
+    mistakes: list[str] = []
+    edit = text.replace("; ", "\n")
+    parse_scenario(f'name = "s"\ndescription = "d"\n[[edit]]\n{edit}', "s.toml", mistakes)
+    return mistakes
+
+
+@pytest.mark.parametrize(
+    ("surge", "unavailable", "members", "expected"),
+    [
+        ("25%", "25%", 10, (3, 2)),
+        ("25%", "25%", 3, (1, 0)),
+        (1, 0, 12, (1, 0)),
+        (0, "100%", 5, (0, 5)),
+        (0, "10%", 5, (0, 1)),
+        (0, 9, 5, (0, 5)),
+        ("100%", 0, 5, (5, 0)),
+    ],
+)
+def test_percentages_are_rounded_as_kubernetes_does(
+    surge: Any, unavailable: Any, members: int, expected: tuple[int, int]
+) -> None:
+    assert at_once(surge, unavailable, members) == expected
+
+
+def test_with_a_surge_members_join_first() -> None:
+    told, rows, _ = deployed(f'{PODS}; surge = 1; ready_after = "5s"; pause = "10s"', members=2)
+    assert told == [(15, "JOIN"), (20, "LEAVE"), (45, "JOIN"), (50, "LEAVE")]
+    addresses = [row["client_id"].partition("@")[0] for row in rows]
+    assert len(set(addresses)) == 4  # two old ones, two that no process had
+
+
+def test_surge_and_unavailable_together_replace_their_sum() -> None:
+    told, _, _ = deployed(f'{PODS}; surge = "25%"; unavailable = "25%"', members=4)
+    assert told == [
+        (0, "LEAVE"), (15, "JOIN"), (15, "JOIN"), (15, "LEAVE"), (15, "LEAVE"),
+        (30, "JOIN"), (30, "JOIN"), (30, "LEAVE"),
+    ]  # fmt: skip
+
+
+def test_killed_pods_say_nothing() -> None:
+    _, rows, _ = deployed(f"{PODS}; unavailable = 1; graceful = false", members=1)
+    assert [(row["event_type"], row["detail"]) for row in rows] == [
+        ("CONSUMER_LOST", "CLOSED"), ("CONSUMER_JOIN", None),
+    ]  # fmt: skip
+
+
+def test_a_successor_has_the_same_id_at_every_pace() -> None:
+    texts = (f"{PODS}; surge = 1", f'{PODS}; unavailable = 2; pause = "1m"')
+    joined = [
+        {row["client_id"] for row in deployed(text)[1] if row["event_type"] == "CONSUMER_JOIN"}
+        for text in texts
+    ]
+    assert len(joined[0]) == 4
+    assert joined[0] == joined[1]
+
+
+def test_hosts_keep_their_address() -> None:
+    _, rows, _ = deployed(f'{PODS}; unavailable = 1; address = "kept"', members=3)
+    hosts = [row["client_id"].partition("@")[0] for row in rows]
+    assert sorted(set(hosts)) == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+
+
+def test_an_upgrade_joins_as_the_version() -> None:
+    _, rows, _ = deployed(f'{PODS}; surge = 1; version = "5.4.0"', members=2)
+    assert {row["version"] for row in rows if row["event_type"] == "CONSUMER_JOIN"} == {"5.4.0"}
+
+
+def test_a_strategy_is_switched_by_pods() -> None:
+    text = PODS.replace("rolling_restart", "switch_strategy")
+    told, rows, _ = deployed(f'{text}; surge = 1; strategy = "AVG_BY_CIRCLE"', members=2)
+    assert told == [(15, "JOIN"), (15, "LEAVE"), (30, "JOIN"), (30, "LEAVE")]
+    joins = [row["strategy"] for row in rows if row["event_type"] == "CONSUMER_JOIN"]
+    assert joins == ["AVG_BY_CIRCLE"] * 2
+
+
+@pytest.mark.parametrize(("queues", "is_told"), [(2, True), (3, False)])
+def test_surge_pods_that_get_nothing_are_told(queues: int, is_told: bool) -> None:
+    warnings = deployed(f"{PODS}; surge = 1", members=4, queues=queues)[2]
+    assert (
+        any("the surge pods get nothing: 4 queues for 4 members" in w for w in warnings) is is_told
+    )
+    assert not deployed(f"{PODS}; unavailable = 1", members=4, queues=queues)[2]
+
+
+@pytest.mark.parametrize(
+    ("pace", "is_told"),
+    [
+        ("unavailable = 2", True),
+        ("unavailable = 1", False),
+        ("surge = 2", True),
+        ("unavailable = 2; graceful = false", False),
+    ],
+)
+def test_orderly_members_that_stop_together_are_told(pace: str, is_told: bool) -> None:
+    warnings = deployed(f"{PODS}; {pace}", ordered=True)[2]
+    assert any("stop within 2 s of each other" in text for text in warnings) is is_told
+    assert not deployed(f"{PODS}; {pace}", ordered=False)[2]
+
+
+@pytest.mark.parametrize(
+    ("pace", "expected"),
+    [
+        ("surge = 0; unavailable = 0", "no member would ever be replaced"),
+        ('unavailable = "0%"', "no member would ever be replaced"),
+        ('surge = 1; pause = "-5s"', "pause = '-5s'"),
+        ("surge = -1", "surge = -1"),
+        ('unavailable = "120%"', "unavailable = '120%'"),
+        ("surge = 1; percent = 20", "percent excludes surge"),
+        ('pause = "5s"', "pause needs surge or unavailable"),
+        ('how = "crash"; graceful = false', "graceful excludes how"),
+        ('surge = 1; version = "new"', "version = 'new'"),
+    ],
+)
+def test_what_is_no_pace_is_refused(pace: str, expected: str) -> None:
+    (mistake,) = mistakes_of(f"{PODS}; {pace}")
+    assert expected in mistake
