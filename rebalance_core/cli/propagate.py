@@ -181,8 +181,8 @@ def _change(row: Row) -> list[str]:
 def _legend() -> Iterator[str]:
     text = (
         "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long a "
-        "queue that went from one client to another had neither. `without owner`, `with "
-        "several`: queues x seconds, mean of all futures."
+        "queue that went from one client to another was read by neither, the first pull waited "
+        "for. `without owner`, `with several`: queues x seconds, mean of all futures."
     )
     yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 
