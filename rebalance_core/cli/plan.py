@@ -7,6 +7,7 @@ from typing import Any
 from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
+from rebalance_core.cli.plan_search import run_searched
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
     plan_facts,
@@ -36,6 +37,8 @@ def run(options: PlanOptions) -> JobReport:
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     carrier = carrier_of("plan", options, settings, places)
     services, config = _services(carrier), _config(options, settings)
+    if options.searched is not None and not options.dry_run:
+        return run_searched(options, carrier, config, inputs)
     if options.dry_run:
         carrier.check_free()
         tables, _ = _read(carrier, services, options, inputs)

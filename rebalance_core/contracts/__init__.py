@@ -13,7 +13,7 @@ from rebalance_core.contracts.ledger import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
-from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
+from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES, SEARCH_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
@@ -43,6 +43,7 @@ ALL_TABLES: dict[str, Table] = (
     | PRODUCER_INPUT_TABLES
     | PRODUCER_OUTPUT_TABLES
     | PROPAGATION_TABLES
+    | SEARCH_TABLES
 )
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "PRODUCER_OUTPUT_TABLES",
     "PROPAGATION_TABLES",
     "REJECTED",
+    "SEARCH_TABLES",
     "SIMULATED_TABLES",
     "Column",
     "Table",

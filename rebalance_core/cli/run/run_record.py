@@ -300,7 +300,8 @@ def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
 # One run in its output folder: locked, cleared as late as can be, recorded at the end.
 
 BESIDE_TABLES = {
-    "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl")
+    "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl"),
+    "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 
