@@ -23,7 +23,8 @@ WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
 LISTED = 12
 HEADER = (
-    "plan", "over after", "99 %", "read again", "no owner s", "double s", "moves", "members", "cost"
+    "plan", "over after", "99 %", "read again", "no owner s", "double s", "moves", "members",
+    "cost",
 )  # fmt: skip
 
 
@@ -119,9 +120,7 @@ def render(facts: Mapping[str, Any]) -> str:
         lines += wrap(sentence, terminal.WIDTH, break_on_hyphens=False)
     chosen = facts["chosen"]["plan_id"]
     cells = [_cells(row, row["plan_id"] == chosen) for row in facts["listed"]]
-    header, width = HEADER, len(HEADER)
-    if chosen and facts["chosen"]["cost"] is None:
-        width -= 1
+    header, width = HEADER, len(HEADER) - (facts["chosen"]["cost"] is None)
     lines += ["", "The chosen plan (*), the default of Kubernetes, the front"]
     lines += terminal.table(header[:width], [row[:width] for row in cells])
     lines += ["", *terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])]
@@ -138,6 +137,6 @@ def _cells(row: Mapping[str, Any], is_chosen: bool) -> list[str]:
         f"{row['no_owner_queue_seconds']:,.1f}",
         f"{row['double_queue_seconds']:,.1f}",
         f"{row['moves']:,.0f}",
-        f"{row['fewest_members']:,} to {row['peak_members']:,}",
+        f"{row['peak_members']:,}",
         "-" if cost is None else f"{cost:,.2f}",
     ]

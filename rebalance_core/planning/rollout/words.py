@@ -88,7 +88,8 @@ def _figures(row: Mapping[str, Any]) -> str:
         f"is over after {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
         f"{row['finish_s_p99']:,.0f}); {again}, {row['no_owner_queue_seconds']:,.1f} queue-seconds "
         f"have no owner ({row['no_owner_queue_seconds_p99']:,.1f}), {row['moves']:,.0f} moves, "
-        f"{row['fewest_members']} to {row['peak_members']} members{cost}"
+        f"{row['fewest_members']} members in a group at least, {row['peak_members']} in all at "
+        f"most{cost}"
     )
 
 

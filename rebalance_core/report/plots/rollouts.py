@@ -7,6 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from rebalance_core.report.plots import style
 from rebalance_core.report.plots.strategy_points import DOTS, spread
@@ -82,8 +83,9 @@ def _frame(axes: Axes, frame: Any, column: str) -> None:
     axes.set_ylabel(WHAT[column], size=style.SMALL + 0.5)
     axes.grid(color=style.LINE, linewidth=0.4, alpha=0.6)
     axes.tick_params(length=0)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(lambda value, _: "")
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _point(axes: Axes, row: Any, column: str, mark: str | None) -> None:
