@@ -149,6 +149,8 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
 # From many plans and few futures to few plans and many.
 
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
+SHOWN_FUTURES = 80
+"""No figure rests on fewer: of plans that were given up early the rest is played in the end."""
 KEPT_PLANS = 3
 """No fewer are left in any round, beside the default of Kubernetes."""
 SLACK = 0.25
@@ -220,6 +222,7 @@ def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> 
             break
         alive = search.better_half(alive)
         futures = min(2 * futures, len(search.seeds))
+    search.play_to(range(len(rollouts.plans)), min(SHOWN_FUTURES, futures))
     while True:
         ranked = search.ranked(range(len(rollouts.plans)), 0.0)
         if search.figures[ranked[0]][0].futures == futures:
@@ -238,7 +241,7 @@ class _Search:
     rows: dict[int, Row] = field(default_factory=dict)
 
     def play_to(self, plans: Sequence[int], futures: int) -> None:
-        """Play the futures that the plans lack."""
+        """Play the futures that the plans lack; of some there may be more already."""
         groups = range(len(self.rollouts.groups))
         pieces = []
         for plan in plans:
