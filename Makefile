@@ -7,7 +7,7 @@ SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
-DEMO_INPUT ?= demo/join-leave/tables
+DEMO_INPUT ?= rebalance_core/bundled/demo/join-leave/tables
 DEMO_COLLECTION ?= tests/recordings/data/nightly/collection
 SPARKS ?= 3.5 4.0 4.1 4.2 4.3
 VECTORS ?= $(wildcard tests/vectors/*)
@@ -19,7 +19,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
 
-.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks oracle conformance fidelity degraded mutants notebook bench \
+.PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
 
 help: ## Show this list
@@ -56,6 +56,9 @@ test-catalogs: setup ## Publish into Parquet, Delta and Iceberg tables, with the
 test-sparks: setup ## Jobs, lines and Connect on other Sparks: make test-sparks SPARKS="3.5 4.3" (4 GB)
 	$(BIN)/python scripts/test_sparks.py $(SPARKS)
 
+test-wheel: setup ## Install the wheel into fresh environments and run what the tutorial prints
+	$(BIN)/python scripts/test_wheel.py
+
 oracle: setup ## Compare random cases with the released Java classes
 	$(BIN)/python -m pytest -m oracle
 
@@ -67,6 +70,12 @@ fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for
 
 degraded: setup ## Damage recordings at random: is the audit honest? make degraded TRIALS=5000 SEED=1
 	@$(BIN)/python -m tests.degraded --trials $(or $(TRIALS),60) --seed $(or $(SEED),1) --workers 2
+
+calendar: setup ## Fold 30 made nights: is anything gone or new that is not? make calendar NIGHTS=30
+	NIGHTS=$(or $(NIGHTS),30) $(BIN)/python -m pytest tests/history
+
+prometheus: setup ## Let a real Prometheus read the metrics of a history (needs Debian's package)
+	$(BIN)/python scripts/test_prometheus.py
 
 mutants: setup ## Plant 150 small mistakes, one at a time: do the tests notice? (2 hours; resumes)
 	$(BIN)/python -m tests.mutants
@@ -104,6 +113,7 @@ docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/pe
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 	$(BIN)/python -m tests.bench.page > docs/performance.md
 	cp rebalance_core/audit/known_issues.toml docs/known-issues.toml
+	$(BIN)/python scripts/bundle_recording.py
 
 # Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.
 lock:

@@ -21,7 +21,7 @@
 # queues change hands when we do it?*
 #
 # The history is a recording of a real RocketMQ 5.3.3 cluster that comes with this repository
-# (`demo/join-leave`). Set `PLAN_INPUT` and `PLAN_GROUP` to plan for a group of yours: what `rebalance
+# (`rebalance_core/bundled/demo/join-leave`). Set `PLAN_INPUT` and `PLAN_GROUP` to plan for a group of yours: what `rebalance
 # ingest` writes is enough. The text above is about the example; parts 1, 2 and 4 to 6 compute the
 # group that was asked for; parts 3, 7 and 8 are examples whatever it is, and what they print says so.
 
@@ -38,7 +38,7 @@ except NameError:  # a notebook has no __file__; it runs in its own folder
     HERE = Path.cwd()
 TREE = HERE.parent if HERE.name == "notebooks" else HERE
 
-INPUT = os.environ.get("PLAN_INPUT", str(TREE / "demo/join-leave/tables"))
+INPUT = os.environ.get("PLAN_INPUT", str(TREE / "rebalance_core/bundled/demo/join-leave/tables"))
 GROUP = os.environ.get("PLAN_GROUP", "order-service")
 GROWTH = 3.0  # messages in the sale / messages today
 PICTURES = os.environ.get("PLAN_PICTURES")  # a folder: the pictures are written there too
@@ -379,7 +379,7 @@ print(recommendation())
 # %% [markdown]
 # ## 7. The other half, by an example: is `sendLatencyFaultEnable` worth it?
 #
-# Producers decide what consumers have to share. The model (`conf/producers/brown-out.toml`) has four
+# Producers decide what consumers have to share. The model (`rebalance_core/bundled/producers/brown-out.toml`) has four
 # brokers with 8 queues each and 200 producers, one thread each, that send 50 messages a second. For
 # three minutes broker-b is slow: half of its answers take 0.8 s and more. The same producers with
 # RocketMQ's default (off) and with fault tolerance (on), as 4.9.8 and as 5.3.3. A thread that waits
@@ -393,7 +393,7 @@ from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process.producers import simulate_producers
 from rebalance_core.producers.model import variants_of
 
-model = read_model(TREE / "conf/producers/brown-out.toml")
+model = read_model(TREE / "rebalance_core/bundled/producers/brown-out.toml")
 answers = simulate_producers(model)
 outcomes, shares = (answers[n].to_pandas() for n in ("producer_outcomes", "producer_shares"))
 show(draw_producers(outcomes), "producers")
@@ -445,7 +445,7 @@ print(verdict.round(3).to_string(index=False))
 of = verdict.set_index("client")
 off, new, old = of.loc["5.3.3 off"], of.loc["5.3.3 on"], of.loc["4.9.8 on"]
 print(
-    f"EXAMPLE conf/producers/brown-out.toml, not {GROUP}: {len(model.brokers)} brokers,"
+    f"EXAMPLE rebalance_core/bundled/producers/brown-out.toml, not {GROUP}: {len(model.brokers)} brokers,"
     f" {model.producers} producers of one thread.\n"
     f"Switch it on, with clients of 5.1.4 or newer: {new['sent']:.0%} of the messages get through"
     f" instead of {off['sent']:.0%}, {new['failed']:,.0f} fail instead of {off['failed']:,.0f}, the"
@@ -462,7 +462,7 @@ print(
 #
 # A deploy restarts every consumer. Each restart moves queues twice, and until all members have acted
 # some queues have no owner and others have two. `rebalance plan` simulates that over time, in many
-# futures, as nobody knows where everybody's timers will stand. The example (`demo/steady`) is a group
+# futures, as nobody knows where everybody's timers will stand. The example (`rebalance_core/bundled/demo/steady`) is a group
 # at rest: 12 consumers, 32 queues, 100 messages a second in each; a process needs 15 s to restart.
 
 # %%
@@ -473,8 +473,8 @@ from rebalance_core.planning.variants import read_strategies, variants_of as pla
 from rebalance_core.process.plan import planned_histories, run_plan
 
 FUTURES = 50
-steady = read_input_tables(str(TREE / "demo/steady/tables"))
-(restart,) = read_scenarios([TREE / "conf/scenarios/rolling-restart.toml"])
+steady = read_input_tables(str(TREE / "rebalance_core/bundled/demo/steady/tables"))
+(restart,) = read_scenarios([TREE / "rebalance_core/bundled/scenarios/rolling-restart.toml"])
 
 
 def pace(name, percent, every_s, order="random"):
@@ -532,7 +532,7 @@ of = deploys[deploys["strategy"] == "AVG"].set_index("scenario")
 ring = deploys[deploys["strategy"] != "AVG"].set_index("scenario").loc["one a minute"]
 slow, half, whole_group = (of.loc[name] for name in ("one a minute", "half a minute", "all at once"))
 print(
-    f"EXAMPLE demo/steady, not {GROUP}: 12 consumers, 32 queues.\n"
+    f"EXAMPLE rebalance_core/bundled/demo/steady, not {GROUP}: 12 consumers, 32 queues.\n"
     f"DEPLOY: under AVG as many at once as the rest can carry. Two halves, a minute apart, cost"
     f" {half['orphan_queue_seconds']:.0f} queue-seconds without an owner and"
     f" {half['expected_replayed_messages']:,.0f} messages read twice; one by one it is"

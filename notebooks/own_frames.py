@@ -20,7 +20,7 @@
 #
 # `rebalance_core.spark.functions` has the rules as functions of columns, in Python and in SQL. This
 # notebook goes from events to starts with them, over the recording of a real RocketMQ 5.3.3 cluster
-# (`demo/join-leave`), and compares with what `simulate` says of it. What the functions cannot know,
+# (`rebalance_core/bundled/demo/join-leave`), and compares with what `simulate` says of it. What the functions cannot know,
 # and when the jobs are the better choice, is in [docs/spark.md](../docs/spark.md).
 
 # %%
@@ -32,7 +32,7 @@ try:
 except NameError:  # a notebook has no __file__; it runs in its own folder
     HERE = Path.cwd()
 TREE = HERE.parent if HERE.name == "notebooks" else HERE
-INPUT = os.environ.get("OWN_INPUT", str(TREE / "demo/join-leave/tables"))
+INPUT = os.environ.get("OWN_INPUT", str(TREE / "rebalance_core/bundled/demo/join-leave/tables"))
 
 # %%
 from rebalance_core.cli.run.session import open_session

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.client.one_pass import rebalance_pass
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
@@ -28,6 +29,7 @@ __all__ = [
     "compute_pull_from_where",
     "make_strategy",
     "parse_strategy",
+    "rebalance_pass",
     "simulate",
 ]
 

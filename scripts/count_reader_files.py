@@ -18,7 +18,7 @@ from types import FrameType
 
 TREE = Path(__file__).resolve().parents[1]
 PACKAGE = TREE / "rebalance_core"
-EVENTS = TREE / "demo/join-leave/tables"
+EVENTS = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 COLLECTION = TREE / "tests/recordings/data/nightly/collection"
 QUEUE = "OrderTopic/broker-a/3 --at 1795231740000"
 MOST = {"simulate": 60, "audit": 182, "explain": 25}

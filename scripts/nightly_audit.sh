@@ -12,6 +12,9 @@
 #
 # KEEP_DAYS=35            older results are removed once a newer one is complete
 # TEXTFILES=DIR           node_exporter's textfile folder, which gets rebalance_audit.prom
+# HISTORY=DIR             where the kept results are folded into history, last (docs/operations.md);
+#                         its metrics go to TEXTFILES as rebalance_history.prom
+# FOLD="rebalance history"  the command that folds
 # REBALANCE="rebalance"   the command, e.g. "spark-submit … jobs/audit.py" without the job's name
 #
 # Exit codes are the audit's: 0 passed, 3 findings, anything else: the audit itself failed. 5 also
@@ -51,4 +54,19 @@ if [[ -n ${TEXTFILES:-} ]]; then
 fi
 find "$results" -mindepth 1 -maxdepth 1 -type d -name '20*' -mtime "+${KEEP_DAYS:-35}" \
   ! -path "$result" -exec rm -rf {} +
+
+if [[ -n ${HISTORY:-} ]]; then
+  # The night has its verdict; a history that fails takes nothing from it.
+  read -r -a fold <<< "${FOLD:-rebalance history}"
+  owners=()
+  [[ -f $results/owners.toml ]] && owners=(--owners "$results/owners.toml")
+  if "${fold[@]}" --runs "$results" --output "$HISTORY" --overwrite "${owners[@]}" 9>&-; then
+    if [[ -n ${TEXTFILES:-} ]]; then
+      cp "$HISTORY/metrics.prom" "$TEXTFILES/rebalance_history.prom.new"
+      mv "$TEXTFILES/rebalance_history.prom.new" "$TEXTFILES/rebalance_history.prom"
+    fi
+  else
+    echo "nightly_audit: $HISTORY is as it was, the history ended with $?" >&2
+  fi
+fi
 exit "$code"

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 
 FLEET = "--groups 300 --days 1 --seed 3"
 SMALL_FLEET = "--groups 20 --days 1 --seed 5"
-PLAN = "--scenario conf/scenarios/add-consumers.toml --strategy AVG_BY_CIRCLE --strategy league"
+PLAN = "--scenario add-consumers --strategy AVG_BY_CIRCLE --strategy league"
 QUEUE = "--group order-service --queue OrderTopic/broker-a/3 --at 1795231740000"
 VOLATILE = {"started_at", "seconds", "library_version", "python_version", "arguments", "inputs"}
 NUMBERS = (
@@ -78,7 +78,10 @@ def calls(tree: Path) -> Iterator[tuple[str, str]]:
     yield "plan", f"plan --input STEADY --output OUT/plan {PLAN}"
     yield "plan-dry", f"plan --input STEADY --output OUT/dry {PLAN} --dry-run"
     yield "propagate", "propagate --input STEADY --seeds 2 --output OUT/propagate"
-    yield "producers", "producers --model conf/producers/brown-out.toml --output OUT/producers"
+    yield (
+        "producers",
+        "producers --model brown-out --output OUT/producers",
+    )
     for recording in sorted((tree / "tests/recordings/data").iterdir()):
         collection = f"--collection {recording}/collection --output OUT"
         yield f"ingest-{recording.name}", f"ingest {collection}/ingest-{recording.name}"
@@ -109,7 +112,10 @@ def spark_calls(tree: Path) -> Iterator[tuple[str, str]]:
     yield "spark-audit", f"audit --collection {nightly}/collection {where}-audit"
     yield "spark-plan", f"plan --input STEADY {PLAN} {where}-plan"
     yield "spark-propagate", f"propagate --input STEADY --seeds 2 {where}-propagate"
-    yield "spark-producers", f"producers --model conf/producers/brown-out.toml {where}-producers"
+    yield (
+        "spark-producers",
+        f"producers --model brown-out {where}-producers",
+    )
 
 
 def neutral(text: str, paths: dict[str, str]) -> str:
@@ -153,7 +159,7 @@ def main() -> int:
     shutil.rmtree(work, ignore_errors=True)
     shutil.rmtree(output, ignore_errors=True)
     places = {"DAY": work / "fleet", "SMALL": work / "small", "OUT": work}
-    places["STEADY"] = tree / "demo/steady/tables"
+    places["STEADY"] = tree / "rebalance_core/bundled/demo/steady/tables"
     paths = {str(work): "OUT", str(tree): "TREE"}
     environment = os.environ | {"PYTHONPATH": str(tree), "COLUMNS": "100"}
     every = [*calls(tree), *(spark_calls(tree) if given.spark else ())]

@@ -35,7 +35,7 @@ LONG = (
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""
 LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | dict.fromkeys(
-    ("cases", "degraded", "recordings"), "conformance"
+    ("cases", "degraded", "history", "recordings"), "conformance"
 )
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply, and
@@ -131,7 +131,7 @@ def bucket(store_of_the_run: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ENDPOINT_URL", store_of_the_run)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-tests")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-tests")
-    monkeypatch.setattr("rebalance_core.cli.run.output_folder.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("rebalance_core.storage.place.SETTLE_SECONDS", 0.0)
     name = f"b{uuid.uuid4().hex}"
     make_bucket(store_of_the_run, name)
     return f"s3a://{name}"

@@ -45,6 +45,7 @@ CONFIG: dict[str, object] = {
     "read_queue_nums": 8,
 }
 MASTER: dict[str, object] = {"event_type": "MASTER_DOWN", "broker_name": "b"}
+NOTICES: dict[str, object] = {"event_type": "NOTICES", "broker_name": "b"}
 MODE: dict[str, object] = {"event_type": "REQUEST_MODE", "topic": "t"}
 EVENTS, GROUPS, OFFSETS, COMMITS = DEFAULTS
 
@@ -71,6 +72,9 @@ GOOD: list[tuple[str, dict[str, object]]] = [
     (OFFSETS, {"min_offset": 2**62, "max_offset": 2**63 - 1}),
     (EVENTS, {"event_ms": YEAR_2000_MS, "sequence": 0}),
     (EVENTS, {"event_ms": YEAR_2201_MS - 1, "sequence": 0}),
+    (EVENTS, NOTICES | {"detail": "BATCHED"}),
+    (EVENTS, {"wait_interval_ms": 100, "heartbeat_broker_interval_ms": 3_600_000}),
+    (GROUPS, {"notified": False, "poll_name_server_interval_ms": 90_000}),
     (GROUPS, {"consume_timestamp_ms": 0}),
     (GROUPS, {"consume_timestamp_ms": 253_402_300_799_000}),  # 99991231235959
 ]
@@ -105,6 +109,10 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, MASTER | {"event_type": "MASTER_UP", "detail": "ACTING"}, "BAD_ENUM", "UP: none"),
     (EVENTS, {"message_model": "clustering"}, "BAD_ENUM", "valid: CLUSTERING, BROADCASTING"),
     (EVENTS, {"consume_from_where": "LAST"}, "BAD_ENUM", "consume_from_where is 'LAST'"),
+    (EVENTS, {"language": "GOLANG"}, "BAD_VALUE", "valid: JAVA, CPP"),
+    (EVENTS, {"language": "java"}, "BAD_VALUE", "did you mean JAVA?"),
+    (EVENTS, {"language": "GO", "version": "two"}, "BAD_VERSION", "expected e.g. 2.1.2"),
+    (EVENTS, {"language": "JAVA", "version": "2.1.2"}, "BAD_VERSION", "not modelled"),
     (EVENTS, {"strategy": "AVERAGE"}, "BAD_STRATEGY", "strategy: "),
     (EVENTS, {"rebalance_mode": "POP"}, "BAD_ENUM", "valid: CLIENT, BROKER"),
     (EVENTS, MODE, "MISSING_VALUE", "detail is empty; REQUEST_MODE needs it"),
@@ -121,6 +129,14 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (GROUPS, {"broker_version": "new"}, "BAD_VERSION", "broker_version: 'new'"),
     (GROUPS, {"pull_threshold_for_queue": 0}, "BAD_THRESHOLD", "is 0; valid: -1 (off), 1"),
     (GROUPS, {"pull_threshold_size_for_topic": -2}, "BAD_THRESHOLD", "is -2"),
+    (EVENTS, NOTICES, "MISSING_VALUE", "detail is empty; NOTICES needs it"),
+    (EVENTS, NOTICES | {"detail": "false"}, "BAD_ENUM", "'false'; valid for NOTICES: ON, BATCHED"),
+    (EVENTS, NOTICES | {"broker_name": None, "detail": "ON"}, "MISSING_VALUE", "NOTICES needs it"),
+    (GROUPS, {"wait_interval_ms": 0}, "BAD_INTERVAL", "is 0; valid: 100 to 3600000 (ms)"),
+    (GROUPS, {"poll_name_server_interval_ms": 30}, "BAD_INTERVAL", "is 30, in seconds?"),
+    (EVENTS, {"min_interval_ms": -5}, "BAD_INTERVAL", "min_interval_ms is -5; valid"),
+    (EVENTS, {"persist_consumer_offset_interval_ms": 5_000_000}, "BAD_INTERVAL", "microseconds?"),
+    (GROUPS, {"heartbeat_broker_interval_ms": "30s"}, "BAD_TYPE", "interval_ms is '30s'"),
     (GROUPS, {"ordered": "perhaps"}, "BAD_TYPE", "ordered is 'perhaps'"),
     (GROUPS, {"consume_timestamp_ms": -1}, "BAD_TIME", "consume_timestamp_ms is -1, before 1970"),
     (GROUPS, {"consume_timestamp_ms": NOW_MS * 1000}, "BAD_TIME", "9999; in microseconds?"),

@@ -13,7 +13,8 @@ from typing import Any
 
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.contracts.ledger import BROKER, QUEUE
-from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, Event
+from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, NOTICE_MODES, ON, Event
+from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, Intervals
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import (
     CHANNEL_EXPIRY_MS,
@@ -24,7 +25,7 @@ from rebalance_core.model.times import (
     SECOND_MS,
 )
 from rebalance_core.model.verdicts import EMPTY
-from rebalance_core.protocol.members import window_ms
+from rebalance_core.protocol.members import notices_of, window_ms
 from rebalance_core.replay.masters import MasterOutage
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -38,7 +39,7 @@ PERSISTENT_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS + REBALANCE_WAIT_MS
 
 @dataclass(frozen=True, slots=True)
 class AuditRun:
-    """What one audit run knows of the whole cluster; small, travels to every task.
+    """One audit run's knowledge of the whole cluster; small, travels to every task.
 
     Attributes:
         start_ms: start of what the collection covers.
@@ -55,6 +56,11 @@ class AuditRun:
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
         returned: brokers that are down by the events and yet go on, and since when they are down.
+        slaves: brokers of which some file tells that they have a slave.
+        notices: by broker how it tells members of changes, in order; those that always do at once
+            are not in it.
+        untold_ms: since when a broker may have been down that started again, and no line tells of
+            its end; None: of each start one does.
     """
 
     start_ms: int
@@ -70,6 +76,9 @@ class AuditRun:
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)
     returned: Mapping[str, int] = field(default_factory=dict)
+    slaves: frozenset[str] = frozenset()
+    notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    untold_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -144,10 +153,43 @@ class GroupCase:
         before = 0
         for row in self.epochs:
             moved = row["epoch"] in latest
-            windows = [_window_ms(cause, in_diffs=moved) for cause in row["causes"]]
+            windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
             own = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
             before = settled[row["epoch"]] = max(own, before)
         return settled
+
+    def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
+        """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
+        expired = cause == CONSUMER_LOST and not in_diffs
+        event = Event(0, 0, cause, detail=EXPIRED if expired else None)
+        told = [mode for modes in self.notices.values() for mode in modes]
+        brokers = max(told, key=NOTICE_MODES.index, default=ON)
+        notified = self.settings.get("notified") is not False
+        return window_ms(event, self.slowest, notices_of(event, brokers, notified=notified))
+
+    @cached_property
+    def notices(self) -> dict[str, tuple[str, ...]]:
+        """By broker with a topic of the group, that ever told members otherwise than at once: how,
+        one after the other.
+        """
+        own = {row["broker_name"] for row in self.rows("topics")}
+        return {name: modes for name, modes in self.run.notices.items() if name in own}
+
+    @cached_property
+    def ordered_events(self) -> list[Row]:
+        """The group's rows of cluster_events, in order."""
+        rows = self.rows("cluster_events")
+        return sorted(rows, key=lambda row: (row["event_ms"], row["sequence"]))
+
+    @cached_property
+    def slowest(self) -> Intervals:
+        """Of every timer the longest interval that a client of the group ever had."""
+        stated = [self.settings, *self.rows("cluster_events")]
+        usual = {name: self.settings.get(name) or getattr(DEFAULT_INTERVALS, name)
+                 for name in INTERVALS}  # fmt: skip
+        return Intervals(
+            *(max([usual[n], *(row.get(n) or 0 for row in stated)]) for n in INTERVALS)
+        )
 
     @cached_property
     def offline(self) -> list[Row]:
@@ -160,14 +202,8 @@ class GroupCase:
         return self.epochs[begun - 1] if begun else None
 
 
-def _window_ms(cause: str, *, in_diffs: bool) -> int:
-    """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
-    expired = cause == CONSUMER_LOST and not in_diffs
-    return window_ms(Event(0, 0, cause, detail=EXPIRED if expired else None))
-
-
 def known_topics(member: Row) -> frozenset[str]:
-    """What a row of memberships is known to subscribe; nothing where that is not known."""
+    """The topics that a row of memberships is known to subscribe; empty where that is not known."""
     return frozenset(member["subscriptions"] or ())
 
 
@@ -178,7 +214,7 @@ __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found on one group, topic, queue or client; a row of ``findings``.
+    """One finding of a rule about a group, topic, queue or client; a row of ``findings``.
 
     Attributes:
         summary: one sentence with the names and numbers that matter.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rebalance_core.audit.comparison import COMPARISON_RULES
+from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
 from rebalance_core.audit.findings import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.outcome import is_open
@@ -86,7 +86,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Looked:
-    """What a run looked at.
+    """The groups and findings that a run looked at.
 
     Attributes:
         clusters: those it audited.
@@ -111,7 +111,7 @@ class Looked:
         findings: Iterable[Row],
         files: Files,
     ) -> Looked:
-        """What a run looked at, by its rows of ``group_verdicts`` and ``findings``."""
+        """Read what a run looked at from its rows of ``group_verdicts`` and ``findings``."""
         return cls(
             clusters,
             incomplete,
@@ -172,7 +172,8 @@ class Earlier:
 def earlier_findings(
     findings: Iterable[Row], files: Files, carried: Iterable[Earlier] = ()
 ) -> list[Earlier]:
-    """What is compared with: open findings above INFO of a run, and those that it carried.
+    """Return a run's open findings above INFO and those that it carried over: the ones to
+    compare with.
 
     Args:
         findings: as that run kept them.

@@ -8,20 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
+from rebalance_core.audit.case import GroupCase, Row, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
-from rebalance_core.audit.difference import (
-    CLASSES,
-    DUPLICATE_ID,
-    FOREIGN,
-    LOCK,
-    STALE,
-    UNEXPLAINED,
-    Difference,
-    Unsettled,
-    classified,
-    lateness,
-)
+from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.dumps import (
     flag,
     fresh,
@@ -43,8 +32,6 @@ from rebalance_core.audit.evidence import (
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     LONGEST_ROUND_MS,
-    NOT_READ,
-    NOT_TOLD,
     ClientObservation,
     Observation,
     QueueObservation,
@@ -52,8 +39,6 @@ from rebalance_core.audit.observations import (
     Untold,
     address_of,
     last_round,
-    not_read,
-    not_told,
     observations,
     progress_dumps,
     proxied_members,
@@ -62,7 +47,6 @@ from rebalance_core.audit.observations import (
     unheld,
     untold,
 )
-from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import (
     all_known,
@@ -70,24 +54,21 @@ from rebalance_core.audit.subscriptions import (
     is_proxied,
     reach,
     reads_static_topic,
+    shares_known,
     strategy_is_known,
 )
-from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import (
     ASSIGNED,
-    COMPARISON_FAILED,
     DIFFERS,
     EQUAL,
-    ERROR,
     INCOMPLETE,
-    INFO,
+    LANGUAGE,
     LOG_ENDED,
     NO_DUMP,
     NOT_COVERED,
     OFFLINE,
-    REASONS,
     SHARED,
     STALE_DUMP,
     STATIC_TOPIC,
@@ -96,7 +77,6 @@ from rebalance_core.model.verdicts import (
     SYSTEM,
     UNKNOWN,
     UNSTABLE,
-    WARNING,
 )
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
@@ -105,7 +85,7 @@ from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """What came of comparing one group.
+    """The result of comparing one group.
 
     Attributes:
         verdict: one of `model.verdicts.VERDICTS`.
@@ -181,6 +161,8 @@ def _unpredictable(case: GroupCase) -> str | None:
         return STRATEGY
     if not all_known(case.members):
         return SUBSCRIPTION
+    if not shares_known(case.members):
+        return LANGUAGE
     return INCOMPLETE if _depends_on_missing(case) else None
 
 
@@ -192,7 +174,10 @@ def _compared(
         return ComparisonResult(UNKNOWN, reason)
     members = case.rows("memberships")
     observed = [
-        one for one in observed if all_known(row for row in members if holds(row, one.at_ms))
+        one
+        for one in observed
+        if all_known(there := [row for row in members if holds(row, one.at_ms)])
+        and shares_known(there)
     ]
     run = case.run
     if not observed:
@@ -356,16 +341,17 @@ def _unasked(case: GroupCase) -> set[str]:
 
 
 def _depends_on_missing(case: GroupCase) -> bool:
-    return bool(_brokers(case) & case.run.missing)
+    return bool(known_brokers(case) & case.run.missing)
 
 
 def _logged_until(case: GroupCase) -> int | None:
     """Until when a difference proves something: later its cause may be in no log; None: always."""
-    ends = [ms for broker, ms in case.run.log_ends.items() if broker in _brokers(case)]
+    ends = [ms for broker, ms in case.run.log_ends.items() if broker in known_brokers(case)]
     return min(ends) + LOG_SILENT_MS if ends else None
 
 
-def _brokers(case: GroupCase) -> set[str]:
+def known_brokers(case: GroupCase) -> set[str]:
+    """Brokers that the group's queues, topics or dumps name."""
     owned = {row["broker_name"] for row in case.owned}
     return owned | {row["broker_name"] for row in case.rows("topics")} | shown_brokers(case)
 
@@ -430,171 +416,3 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
         if queue in wrong and queue in shared:
             note = "it is pulled, not popped" if queue in one.held else "it is popped, not pulled"
         yield Difference(queue, owners, holder, one.client_id, one.at_ms, one.source, note=note)
-
-
-# Findings of the comparison: one for each class and topic that differs, one if it is UNKNOWN.
-
-_SEEN_BY = (
-    "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership; pop_reach against "
-    "POP_QUEUE and, of gRPC clients, observed_members"
-)
-_DIFFERS = {
-    STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
-    LOCK: (
-        WARNING,
-        "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
-    ),
-    DUPLICATE_ID: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
-    FOREIGN: (ERROR, "Set one strategy for all members; name it in consumer_groups.jsonl."),
-    UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
-}
-
-OLDER_VIEW = (
-    "Restart the members one after the other: they divide the topic as before the last change; "
-    "then dump the owners again."
-)
-LATE_REMEDY = (
-    "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
-    "(STARVED_TIMERS) of the members named."
-)
-
-COMPARISON_RULES: dict[str, Rule] = {
-    why: Rule(
-        f"OWNERSHIP_DIFFERS_{why}",
-        severity,
-        f"Live ownership is not the predicted one: {CLASSES[why]}.",
-        _SEEN_BY,
-        remedy,
-    )
-    for why, (severity, remedy) in _DIFFERS.items()
-} | {
-    UNSTABLE: Rule(
-        "GROUP_UNSTABLE",
-        INFO,
-        "The group changed while it was dumped, or had not settled: what differs proves nothing.",
-        "epochs and diffs around the moments of the dumps; propagation, where it is given",
-        "Nothing; dump again if it matters.",
-    ),
-    UNKNOWN: Rule(
-        "OWNERSHIP_UNKNOWN",
-        INFO,
-        "Predicted and live ownership cannot be compared; what is missing of the collection is "
-        "COLLECTION_INCOMPLETE.",
-        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
-        "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
-    ),
-    "UNHELD": NOT_READ,
-    "UNTOLD": NOT_TOLD,
-}
-
-
-def comparison_findings(
-    case: GroupCase, result: ComparisonResult
-) -> Iterator[tuple[Rule, Finding]]:
-    """The findings of one group's comparison, each with its rule."""
-    group = case.consumer_group
-    if result.verdict == UNSTABLE:
-        late = None if result.unsettled is None else lateness(case, result.unsettled)
-        yield (
-            COMPARISON_RULES[UNSTABLE],
-            Finding(
-                f"{group} changed while it was dumped ({result.reason})."
-                f"{'' if late is None else late.words}",
-                {"change": result.reason, "looks": result.observations}
-                | ({} if late is None else late.evidence),
-                last_ms=result.dumped_ms,
-                remedy=LATE_REMEDY if late is not None and late.late else None,
-            ),
-        )
-    if result.verdict == UNKNOWN:
-        lacking = f" ({result.lacking})" if result.lacking else ""
-        yield (
-            COMPARISON_RULES[UNKNOWN],
-            Finding(
-                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}{lacking}.",
-                {"reason": result.reason},
-                last_ms=result.dumped_ms,
-                remedy=settling(case, result),
-            ),
-        )
-    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
-    if result.untold is not None:
-        yield NOT_TOLD, not_told(case, result.untold)
-    grouped: dict[tuple[str, str], list[Difference]] = {}
-    for one in result.differences:
-        grouped.setdefault((one.why, one.queue.topic), []).append(one)
-    offsets = Offsets(case)
-    for (why, topic), differences in sorted(grouped.items()):
-        yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
-
-
-_SETTLED_BY = {
-    NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
-    OWNERS_NOT_TOLD: "Dump consumerStatus -g {group} while its members answer; clients that tell "
-    "nobody which queues they hold have it in their own logs alone.",
-    ASSIGNED: "Nothing: the applications know which queues they assigned.",
-    STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
-    INCOMPLETE: "Copy the broker.log of {brokers}.",
-    LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
-    STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
-    "parameters in consumer_groups.jsonl.",
-    SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
-    STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
-    SYSTEM: "Nothing: it is not audited.",
-    COMPARISON_FAILED: "Report the finding RULE_FAILED.",
-}
-
-
-def settling(case: GroupCase, result: ComparisonResult) -> str | None:
-    """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
-    if result.verdict != UNKNOWN:
-        return None
-    if result.settled_by:
-        return result.settled_by
-    missing = sorted(_brokers(case) & case.run.missing)
-    ends = {b: ms for b, ms in case.run.log_ends.items() if b in _brokers(case)}
-    return _SETTLED_BY[result.reason].format(
-        group=case.consumer_group,
-        brokers=listed(missing) or "each broker",
-        ended=min(ends, key=lambda broker: ends[broker], default="each broker"),
-    )
-
-
-def _difference(
-    topic: str, differences: list[Difference], result: ComparisonResult, offsets: Offsets
-) -> Finding:
-    behind = offsets.behind({one.queue for one in differences if one.unheld})
-    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
-    first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
-    healed = last < result.last_round_ms
-    one = differences[0]
-    explained = all(each.cause for each in differences)
-    holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
-    unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
-    left = f"; nobody holds {unheld}, {messages(behind)} behind" if unheld else ""
-    returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
-    predicted = listed(sorted(one.predicted)) or "no owner"
-    note = f" ({one.note})" if one.note else ""
-    ending = "; a later round of dumps agrees again" if healed else ""
-    ending += f"; {one.cause} explains it for now" if explained else ""
-    return Finding(
-        f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
-        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
-        f"{note}{left}{ending}.",
-        {
-            "queues": queue_names(queues),
-            "predicted": predicted,
-            "live": holder,
-            "why": one.note or CLASSES[one.why],
-            "source": one.source,
-        }
-        | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
-        | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
-        | ({"reason": "unknown"} if returned else {}),
-        severity=INFO if healed or explained else None,
-        topic=topic,
-        client_id=one.asked,
-        first_ms=first,
-        last_ms=last,
-        remedy=OLDER_VIEW if one.view else None,
-    )

@@ -211,7 +211,7 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
 def missing_exports(
     by_kind: Mapping[str, list[Row]], dumps: Iterable[Row], run: AuditRun
 ) -> Iterator[Finding]:
-    """What brokers keep in RocksDB and nobody exported, or long ago."""
+    """Find the stores that brokers keep in RocksDB and nobody exported, or only long ago."""
     progress = max(
         (row["last_ms"] for row in dumps if row["details"]["command"] == PROGRESS), default=0
     )
@@ -249,7 +249,7 @@ def missing_exports(
                 {"broker": broker, "form": form, "store": row["source"]},
                 broker_name=broker,
                 remedy=f"mqadmin rocksDBConfigToJson -b {address}, right before config/*.json is "
-                "copied; collect/collect.sh does it.",
+                "copied; `rebalance collect` does it.",
             )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
@@ -17,6 +18,8 @@ LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
+FAR_MS = 1 << 62
+"""After the end of all logs."""
 NAME_SERVERS = "the name servers"
 """The host of a gap in their logs."""
 
@@ -59,12 +62,16 @@ class Coverage:
         clients: the stretches of the logs of clients, by folder.
         name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
             None: none was collected.
+        clock_off: the clock of a broker is off and its times are not corrected.
+        client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
     clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     name_servers_ms: int | None = 0
+    clock_off: bool = False
+    client_clock_unknown: bool = False
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
@@ -102,8 +109,15 @@ class Coverage:
             return Gap(LOG_ENDED, broker, stretches[-1].to_ms, None)
         return None
 
+    def hole(self, broker: str, from_ms: int, to_ms: int) -> Gap | None:
+        """As `gap`; a log that ends before ``to_ms`` lacks what comes then, however soon."""
+        end_ms = self.ends(broker)
+        ended = self.known and 0 < end_ms < to_ms
+        late = Gap(LOG_ENDED, broker, end_ms, None) if ended else None
+        return self.gap(broker, from_ms, to_ms, down=True) or late
+
     def name_server_gap(self, from_ms: int) -> Gap | None:
-        """That no name server's log tells of that time; None: one does."""
+        """Say that no name server's log covers that time; None: one does."""
         begin = self.name_servers_ms
         if not self.known or (begin is not None and begin <= from_ms):
             return None
@@ -131,7 +145,21 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         for broker, hosts in folders.items()
     }
     clients = {host: tuple(_joined(of)) for host, of in _logs(rows, "client_log").items()}
-    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows))
+    clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
+    off, unknown = OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
+    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows), off, unknown)
+
+
+RIGHT, OFF, NOT_COMPARED = "right", "off", "not compared"
+_CLOCKS = ("broker_log", "client_log")
+
+
+def _clock(row: Row) -> str:
+    """How right the times of a log are, after what ingest corrected."""
+    behind = row["clock_offset_ms"]
+    if behind is None:
+        return RIGHT if row["from_ms"] is None else NOT_COMPARED
+    return OFF if is_zone(behind) else RIGHT
 
 
 def _name_servers_ms(rows: Iterable[Row]) -> int | None:

@@ -40,7 +40,7 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """What the simulation says of it.
+    """The simulated latencies' verdict on queues that have not settled.
 
     Attributes:
         words: for the summary; begins with a space.
@@ -139,7 +139,7 @@ class Allocations:
 
 
 class Explanations:
-    """What explains the observations of one time; answers of a whole topic are kept.
+    """Explain the observations of one time; answers for a whole topic are kept.
 
     Args:
         case: the group.
@@ -176,6 +176,20 @@ class Explanations:
             if 0 <= age_ms <= PERSISTENT_MS and BROKER_UP in epoch["causes"]:
                 return f"{BROKER_UP} {age_ms // 1000} s before"
         return ""
+
+    def not_yet_taken(self, one: Difference) -> bool:
+        """True if a broker returned and a client lacks a queue that only its return made its own.
+
+        A client's answer alone does not show who else held the topic, as `older_view` asks.
+        """
+        if one.live is not None or one.asked is None or not self.broker_returned:
+            return False
+        up_ms = max(
+            epoch["from_ms"]
+            for epoch in self._case.epochs
+            if epoch["from_ms"] <= self._at_ms and BROKER_UP in epoch["causes"]
+        )
+        return one.asked not in self._prediction.owners(one.queue, up_ms - 1)
 
     def other_list(self, queue: MessageQueue, holder: str | None) -> str:
         """The broker whose list of members explains this holder; None: the queue has no owner."""
@@ -419,6 +433,8 @@ def _reasons(
         before = prediction.earlier(one.queue, one.live, one.at_ms)
         if before is not None:
             yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
+    if explanations.not_yet_taken(one):
+        yield STALE, "as before the broker's return"
     note = explanations.other_list(one.queue, one.live)
     if note:
         yield STALE, note

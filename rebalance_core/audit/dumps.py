@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
+from rebalance_core.model.group_settings import NODE
 from rebalance_core.model.queue import (
     POP_RETRY_MARKS,
     MessageQueue,
@@ -18,7 +20,7 @@ from rebalance_core.model.queue import (
 )
 from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
-from rebalance_core.protocol.members import GO, library_of
+from rebalance_core.protocol.members import ALI_ONS, GO, library_of
 
 # Which brokers have the group's configuration at the end.
 
@@ -200,7 +202,9 @@ def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, lis
 def broker_answers(case: GroupCase) -> list[Row]:
     """Members as brokers list them, and empty lists: rows whose client_id is None.
 
-    Without those of outputs that are cut off: who does not stand there may be a member.
+    Without those of outputs that are cut off: who does not stand there may be a member. An output
+    without a word says that nobody is there only where nothing shows members at that time: the
+    command may have failed.
     """
     cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
     rows = [
@@ -208,8 +212,35 @@ def broker_answers(case: GroupCase) -> list[Row]:
         for row in case.rows("observed_members")
         if row["asked_broker"] is not None and not (cut and file_of(row["source"]) in cut)
     ]
-    return rows + [_nobody(fact, fact["broker_name"]) for fact in case.facts("GROUP_AT_BROKER")
-                   if fact["broker_name"] and _is_empty(fact)]  # fmt: skip
+    denied = {file_of(fact["source"]) for fact in case.facts("NOT_ONLINE")}
+    return rows + [
+        _nobody(fact, fact["broker_name"])
+        for fact in case.facts("GROUP_AT_BROKER")
+        if fact["broker_name"]
+        and _is_empty(fact)
+        and (file_of(fact["source"]) in denied or not _has_members(case, rows, fact["first_ms"]))
+    ]
+
+
+def _has_members(case: GroupCase, listed: Iterable[Row], at_ms: int) -> bool:
+    """True if a broker's list of that round, or the ledger, has members at a time.
+
+    Those behind proxies brokers do not list.
+    """
+    if any(abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS for row in listed):
+        return True
+    behind = {
+        row["client_id"]
+        for row in proxy_answers(case)
+        if abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS
+    }
+    return any(
+        row["from_ms"] <= at_ms
+        and (row["to_ms"] is None or at_ms < row["to_ms"])
+        and not is_proxied(row)
+        and row["client_id"] not in behind
+        for row in case.rows("memberships")
+    )
 
 
 def proxy_answers(case: GroupCase) -> list[Row]:
@@ -248,6 +279,13 @@ def libraries(case: GroupCase) -> dict[str, str]:
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
     ]
     return {client_id: library for client_id, library in named if library is not None}
+
+
+def languages(case: GroupCase) -> dict[str, str]:
+    """The language of each client that a broker's list or its row of memberships tells, by id."""
+    listed = {one: NODE if its == ALI_ONS else its for one, its in libraries(case).items()}
+    rows = (row for row in case.rows("memberships") if row.get("language") is not None)
+    return listed | {row["client_id"]: row["language"] for row in rows}
 
 
 def letting_go(case: GroupCase) -> set[str]:
@@ -308,7 +346,7 @@ class UnseenReading:
 
 
 def unseen_reading(case: GroupCase) -> UnseenReading | None:
-    """What of the group is read by nobody known; None: nothing, or members are known."""
+    """Tell which queues of the group are read by nobody known; None: none, or members are known."""
     if case.rows("memberships") or case.rows("observed_members"):
         return None
     if is_system_group(case.consumer_group) or any(

@@ -74,7 +74,7 @@ CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
 RULE_NEEDS = {
     **dict.fromkeys(
         (
-            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "DUPLICATE_CLIENT_ID", "IDLE_MEMBER",
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "IDLE_MEMBER",
             "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
             "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
@@ -89,12 +89,15 @@ RULE_NEEDS = {
     ),
     **dict.fromkeys(
         (
-            "HALF_OPEN_DUPLICATE", "MEMBER_FLAPS", "TRANSIENT_OWNERSHIP",
+            "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
             "GROUP_CAME_BACK",
         ),
         EVENTS,
     ),
+    # to whom a broker comes back, he connects anew
+    "DUPLICATE_CLIENT_ID": Needs((BROKER, ADMIN), routes=True),
+    "MEMBER_FLAPS": Needs((BROKER,), routes=True),
     "PROXY_GROUP_UNSEEN": Needs((BROKER,), answers=True),
     "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
     "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
@@ -160,7 +163,7 @@ def newest_dump_ms(case: GroupCase) -> int | None:
 
 
 def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
-    """What is missing of the evidence that a finding needs; None: nothing.
+    """Name the evidence that a finding needs and that is missing; None: nothing is.
 
     Args:
         case: the group.
@@ -330,10 +333,11 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
         if severity != INFO:
             gap = _client_hole(case, finding) if needs.clients else None
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
-        yield finding if gap is None else _hedged(finding, gap)
+        yield finding if gap is None else hedged(finding, gap)
 
 
-def _hedged(finding: Finding, gap: Gap) -> Finding:
+def hedged(finding: Finding, gap: Gap) -> Finding:
+    """The finding for information, with what is missing to be sure of it."""
     why = gap_text(gap)
     return replace(
         finding,
@@ -388,7 +392,8 @@ _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clien
 
 
 def not_looked_at(rows: Iterable[Row]) -> str:
-    """What the files of one cluster do not tell of, in one sentence; empty: that is not known.
+    """Say in one sentence what the files of one cluster do not cover; empty where that is
+    not known.
 
     >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
     >>> row |= {"from_ms": 0, "to_ms": 60_000}

@@ -8,13 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
-from rebalance_core.audit.comparison import (
-    COMPARISON_RULES,
-    ComparisonResult,
-    compare,
-    comparison_findings,
-    settling,
-)
+from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
     COVERAGE_UNKNOWN,
@@ -24,7 +19,7 @@ from rebalance_core.audit.completeness import (
     no_coverage,
 )
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
-from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.audit.dumps import is_system_group, queue_of
 from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
     Acceptance,
@@ -34,6 +29,7 @@ from rebalance_core.audit.known_issues import (
     of_java_clients,
     with_known,
 )
+from rebalance_core.audit.orphans import Offsets, backlog, orphans
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import RULES
 from rebalance_core.audit.rules.cluster import (
@@ -46,6 +42,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
+    untold_outage,
 )
 from rebalance_core.audit.rules.no_broker_address import RULE as NO_BROKER_ADDRESS
 from rebalance_core.audit.rules.no_broker_address import no_broker_address
@@ -53,7 +50,7 @@ from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
 from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
-from rebalance_core.model.events import BROKER_EVENTS
+from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.verdicts import (
     COMPARISON_FAILED,
     ERROR,
@@ -102,6 +99,8 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     Of a system group ingest's findings alone.
     """
     result, findings = _compared(case)
+    standing, failed = _standing(case)
+    findings += failed
     known = strategy_is_known(case)
     for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case) if known or not rule.by_owners else []
@@ -110,7 +109,7 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     rows += [dict(row) for row in case.rows("findings")]
     return {
         "findings": [accept(row, accepted) for row in rows],
-        "group_verdicts": [_verdict_row(case, result)],
+        "group_verdicts": [_verdict_row(case, result) | standing],
     }
 
 
@@ -127,20 +126,22 @@ def run_cluster_rules(
     Args:
         facts: observed facts of `collection.CLUSTER_KINDS`.
         dumps: DUMP facts, or the newest by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of cluster_events.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
+            cluster_events.
         stale_hours: what is older at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
         coverage: what the files can tell of.
     """
-    facts, given = list(facts), list(broker_events)
+    facts, told = list(facts), list(broker_events)
+    given = [row for row in told if row["event_type"] != NOTICES]
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
-    down = down_brokers(events) if name_servers_tell(coverage, newest) else frozenset[str]()
+    gone = down_brokers(events)
+    down = gone if name_servers_tell(coverage, newest) else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
-    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts)]
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
@@ -151,25 +152,50 @@ def run_cluster_rules(
         if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
-    signs = {broker: covered.ends(broker) for broker in down}
+    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
+    signs = {broker: covered.ends(broker) for broker in gone}
     for row in dumps:
-        if row["broker_name"] in down and row["details"]["command"] == "consumerConnection":
+        if row["broker_name"] in gone and row["details"]["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
-    run = replace(run, masters=masters, coverage=covered, returned=going_on(events, signs))
+    named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    slaves = frozenset(named | masters.keys())
+    returned = going_on(events, signs)
+    run = replace(
+        run,
+        masters=masters,
+        coverage=covered,
+        returned=returned,
+        slaves=slaves,
+        untold_ms=untold_outage(given, facts),
+        notices=_notices(told),
+    )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
 
 
-def missing_of_groups(unknown: Mapping[str, tuple[int, list[str]]], compared: int) -> list[Row]:
+def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """By broker how it told members of changes, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
+        if row["event_type"] == NOTICES:
+            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"])
+    return found
+
+
+def missing_of_groups(
+    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, told: bool = True
+) -> list[Row]:
     """Findings for groups of which something is missing that others have.
 
     Args:
         unknown: by reason (`missing_reason`) how many groups, and the first names.
-        compared: groups that were compared; with none the whole kind of dump is missing, which is
-            a finding already.
+        compared: groups that were compared; with none the whole kind of dump is missing, and that
+            is a finding of its own.
+        told: that something of the cluster is missing is a finding already.
     """
+    compared = compared or not told
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
         for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
@@ -249,7 +275,35 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
         "settled_by": settling(case, result),
+        "dumps": len(case.facts("DUMP")),
     }
+
+
+def _standing(case: GroupCase) -> tuple[Row, Findings]:
+    """The columns of ``group_verdicts`` that say how the group stands at the end."""
+    last = case.last_epoch
+    standing: Row = dict.fromkeys(("queues", "behind", "moved", "changed_ms"))
+    try:
+        standing["behind"] = _behind(case)
+        if last is not None:
+            moved = (row["moved"] for row in case.rows("group_metrics") if row["topic"] is None)
+            standing |= {"queues": last["queues"], "moved": sum(moved)}
+            standing["changed_ms"] = last["from_ms"]
+        return standing, []
+    except Exception as error:  # as below
+        return standing, [_failed("The group's row", case, error)]
+
+
+def _behind(case: GroupCase) -> int | None:
+    """Messages after the newest commits known, and those of queues that nobody reads or ever read.
+
+    None: no commit is known.
+    """
+    if not case.rows("committed_offsets") and not case.facts("QUEUE_PROGRESS"):
+        return None
+    behind, offsets = backlog(case), Offsets(case)
+    left = {queue_of(row) for row in orphans(case)} - behind.keys() - offsets.commits.keys()
+    return sum(behind.values()) + sum(map(offsets.lag, left))
 
 
 # The rules of one group, wherever its rows are.
@@ -288,12 +342,12 @@ BROKER_EVENT_COLUMNS = ("cluster", "event_ms", "sequence", "event_type", "broker
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """What is to be known of one cluster; grows with brokers, not with groups.
+    """The facts about one cluster that rules read; grows with brokers, not with groups.
 
     Attributes:
         facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
         dumps: the newest dump by command and broker.
-        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
         coverage: what its files can tell of.
     """
 
@@ -337,7 +391,7 @@ def cluster_rows(
 
 @dataclass(frozen=True)
 class ClusterFindings:
-    """What is known and found of the clusters as such.
+    """Facts and findings about the clusters as such.
 
     Attributes:
         runs: by cluster, what the judge of its groups has to know.
@@ -369,7 +423,10 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            found = missing_of_groups(_by_reason(missing), compared)
+            told = compared > 0 or cluster in self.incomplete
+            if not told:
+                missing = [row for row in missing if row["reason"] != NO_DUMP or not row["dumps"]]
+            found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
         if redact_salt is None:

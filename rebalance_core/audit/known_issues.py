@@ -17,16 +17,12 @@ from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import LANGUAGE_CODES
 from rebalance_core.protocol.members import library_of
 
 # One known defect: its thread, which findings it may explain, and in whose versions it is.
 
 LIST_NAME = "known_issues.toml"
-LANGUAGES = (
-    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP",
-    "OMS", "RUST", "NODE_JS",
-)  # fmt: skip
-"""LanguageCode."""
 THREAD = re.compile(r"[\w.-]+/[\w.-]+#[1-9][0-9]*")
 Numbers = tuple[int, ...]
 
@@ -182,7 +178,7 @@ def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) 
     if not table["rules"]:
         mistakes.append("rules names no finding")
     mistakes += [
-        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGES
+        f"{one!r} is no LanguageCode" for one in table["languages"] if one not in LANGUAGE_CODES
     ]
     if rule_ids is not None:
         mistakes += [f"there is no rule {one}" for one in table["rules"] if one not in rule_ids]
@@ -315,7 +311,9 @@ def _holds(row: Row, concerned: Concerned, issue: KnownIssue) -> bool:
 
 WHERE = ("consumer_group", "topic", "broker_name", "client_id")
 """Fields that say which findings of the rule are meant; globs."""
-KEYS = ("rule_id", *WHERE, "reason", "expires")
+KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
+SNOOZED_UNTIL = "snoozed until "
+"""How ``accepted`` begins for an entry with ``snooze_until``."""
 FIRST_ACCEPTANCE_DAYS = 30
 """How long what ``--write-accepted`` writes is accepted."""
 
@@ -328,6 +326,16 @@ class Acceptance:
     globs: tuple[tuple[str, str], ...]
     reason: str
     expires: date
+    ticket: str = ""
+    snoozed: bool = False
+    """``expires`` was written as ``snooze_until``: it is to be mended by then, not accepted."""
+
+    @property
+    def text(self) -> str:
+        """The column ``accepted`` of what it covers."""
+        ticket = f" ({self.ticket})" if self.ticket else ""
+        until = f"{SNOOZED_UNTIL}{self.expires}: " if self.snoozed else ""
+        return f"{until}{self.reason}{ticket}"
 
     def covers(self, finding: Mapping[str, Any]) -> bool:
         """True for a row of ``findings`` that this entry means."""
@@ -338,7 +346,7 @@ class Acceptance:
 
 def accept(finding: dict[str, Any], accepted: Iterable[Acceptance]) -> dict[str, Any]:
     """The finding with the reason for which it is accepted, if it is."""
-    reason = next((one.reason for one in accepted if one.covers(finding)), None)
+    reason = next((one.text for one in accepted if one.covers(finding)), None)
     return finding | {"accepted": reason}
 
 
@@ -378,8 +386,11 @@ def read_accepted(
         mistakes += [f"{line}: {mistake}" for mistake in wrong]
         if not wrong:
             globs = tuple((name, entry[name]) for name in WHERE if name in entry)
+            snoozed = "snooze_until" in entry
+            until = entry["snooze_until" if snoozed else "expires"]
+            ticket = entry.get("ticket", "")
             acceptances.append(
-                Acceptance(entry["rule_id"], globs, entry["reason"], entry["expires"])
+                Acceptance(entry["rule_id"], globs, entry["reason"], until, ticket, snoozed)
             )
     if mistakes:
         raise UsageError("\n".join(mistakes))
@@ -403,9 +414,15 @@ def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str
             yield f"{name} = {entry[name]!r}: expected a name or a glob"
     if not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
         yield "reason is missing: why is it accepted?"
-    expires = entry.get("expires")
-    if not isinstance(expires, date) or isinstance(expires, datetime):
-        yield f"expires = {expires!r}: expected a day, e.g. 2027-03-31"
+    if "ticket" in entry and (not isinstance(entry["ticket"], str) or not entry["ticket"].strip()):
+        yield f"ticket = {entry['ticket']!r}: expected the name of a ticket"
+    if "expires" in entry and "snooze_until" in entry:
+        yield "expires and snooze_until: give one of them"
+        return
+    name = "snooze_until" if "snooze_until" in entry else "expires"
+    until = entry.get(name)
+    if not isinstance(until, date) or isinstance(until, datetime):
+        yield f"{name} = {until!r}: expected a day, e.g. 2027-03-31"
 
 
 def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:

@@ -32,7 +32,12 @@ from rebalance_core.audit.dumps import (
 )
 from rebalance_core.audit.orphans import Offsets, is_broadcasting
 from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.audit.subscriptions import assigned_members, is_proxied, strategy_is_known
+from rebalance_core.audit.subscriptions import (
+    assigned_members,
+    is_proxied,
+    strategy_is_known,
+    version_of,
+)
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -103,7 +108,7 @@ def _order(observation: Observation) -> tuple[Any, ...]:
 
 
 def last_round(observed: list[Observation]) -> list[Observation]:
-    """Those of the last round of dumps: back to the dump that shows something the later ones show.
+    """Return the last round of dumps: back to the dump that shows something the later ones show.
 
     A dump is taken as a whole: whom it alone shows may have gone since, and is not asked again.
     """
@@ -127,7 +132,7 @@ def _asked(observation: Observation) -> str | MessageQueue:
 
 
 def address_of(client_id: str) -> str:
-    """What ``consumerProgress`` shows of a client id."""
+    """Return a client id as ``consumerProgress`` shows it."""
     return client_id.partition("@")[0]
 
 
@@ -163,7 +168,7 @@ def silent_members(case: GroupCase) -> set[str]:
     return {
         row["client_id"]
         for row in case.rows("memberships")
-        if not tells_queues(consumer_type, row["version"])
+        if not tells_queues(consumer_type, version_of(row))
     }
 
 

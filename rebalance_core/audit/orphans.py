@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics, listed
 from rebalance_core.audit.dumps import number, queue_of
-from rebalance_core.audit.subscriptions import strategy_is_known
+from rebalance_core.audit.subscriptions import stated_strategies, strategy_is_known
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
@@ -320,8 +320,10 @@ def reason(case: GroupCase, topic: str) -> str | None:
     """Why the members' allocation leaves queues without an owner, where the members show it."""
     members = case.members
     ids = [row["client_id"] for row in members]
-    if len({row["strategy"] for row in members}) > 1:
+    if len({*map(stated_strategies(case), members)}) > 1:
         return "members use different strategies"
+    if len({row["strategy"] for row in members}) > 1:
+        return "clients of different languages do not divide alike"
     known = [row for row in members if row["subscriptions"] is not None]
     if len(subscribers(case, topic)) < len(known):
         return "a member that counts does not subscribe the topic"

@@ -10,6 +10,8 @@ from typing import Any, Self
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.dumps import is_system_group
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.verdicts import (
     ERROR,
     FAILED,
@@ -73,6 +75,16 @@ def count_findings(findings: Iterable[Row]) -> list[Count]:
     return sorted((Count(*kind, times) for kind, times in counted.items()), key=astuple)
 
 
+def count_causes(findings: Iterable[Row]) -> dict[str, int]:
+    """How many causes the open findings have, by the gravest severity of what follows from each."""
+    rows = [row for row in findings if row["accepted"] is None]
+    lists = by_cause((row["fingerprint"], row["caused_by"]) for row in rows)
+    gravest = Counter(
+        max((rows[at]["severity"] for at in one), key=SEVERITIES.index) for one in lists
+    )
+    return {severity: gravest[severity] for severity in WORST_FIRST if gravest[severity]}
+
+
 def is_open(finding: Row) -> bool:
     """True for a finding above INFO that is not accepted."""
     return finding["accepted"] is None and finding["severity"] != INFO
@@ -131,7 +143,7 @@ def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class AuditOutcome:
-    """What came of an audit run, or of one of its clusters.
+    """The outcome of an audit run, or of one of its clusters.
 
     Attributes:
         cluster: names of the clusters.
@@ -139,7 +151,8 @@ class AuditOutcome:
             collection is incomplete.
         start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
         counts: findings by rule, severity and acceptance.
-        groups: groups by verdict of the comparison.
+        groups: groups by verdict of the comparison, RocketMQ's own left out.
+        causes: what is open by its gravest severity: a finding with what follows from it is one.
         clusters: each cluster by itself; empty in that of one.
     """
 
@@ -151,6 +164,7 @@ class AuditOutcome:
     end_ms: int
     counts: Sequence[Count]
     groups: Mapping[str, int]
+    causes: Mapping[str, int] = field(default_factory=dict)
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> dict[str, Any]:
@@ -168,6 +182,7 @@ class AuditOutcome:
             "end_ms": self.end_ms,
             "groups": dict(sorted(self.groups.items())),
             "findings": dict(sorted(findings.items())),
+            "causes": dict(self.causes),
         }
         if self.clusters:
             record["clusters"] = {one.cluster: one.record() for one in self.clusters}
@@ -208,8 +223,10 @@ def _outcome(
     fail_on: str,
     clusters: Sequence[AuditOutcome] = (),
 ) -> AuditOutcome:
+    findings = list(findings)
     counts = count_findings(findings)
     verdict, fails = verdict_of(counts, fail_on)
+    judged = [row["verdict"] for row in verdicts if not is_system_group(row["consumer_group"])]
     return AuditOutcome(
         cluster=cluster,
         verdict=verdict,
@@ -218,7 +235,8 @@ def _outcome(
         start_ms=min((run.start_ms for run in runs), default=0),
         end_ms=max((run.end_ms for run in runs), default=0),
         counts=counts,
-        groups=dict(sorted(Counter(row["verdict"] for row in verdicts).items())),
+        groups=dict(sorted(Counter(judged).items())),
+        causes=count_causes(findings),
         clusters=clusters,
     )
 

@@ -119,7 +119,9 @@ class Prediction:
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
 
     def unknown(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Those that the group never had by the ledger: no file told that they exist."""
+        """Return the members that the group never had by the ledger: no file told that they
+        exist.
+        """
         known = self._of_queue.keys() | self._reach_of_queue.keys()
         whole = {queue[:2] for queue in known if queue.queue_id == WHOLE_BROKER}
         return {one for one in queues if one not in known and one[:2] not in whole}

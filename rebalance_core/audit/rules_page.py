@@ -1,6 +1,7 @@
 """``docs/audit-rules.md``, generated: ``python -m rebalance_core.audit.rules_page``."""
 
 from rebalance_core.audit.case import BROKER, PERSISTENT_MS, QUEUE, Rule
+from rebalance_core.audit.causes import LINKS, Link
 from rebalance_core.audit.evidence import ADMIN, ITSELF, RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.audit.known_issues import KnownIssue, known_issues
@@ -92,6 +93,17 @@ def rules_page() -> str:
         "`CID_DefaultHeartBeatSyncerTopic`) are not judged: two proxies of a host share a client "
         "id there, and are no twins.",
         "",
+        "## One cause, several findings",
+        "",
+        "`caused_by` of `findings` is the fingerprint of the finding that one follows from; page "
+        "and summary show it below that one and count causes. A cause is named only where both "
+        "have the subject in common, held at one time, and the evidence says so; where several "
+        "fit, none is.",
+        "",
+        "| cause | what follows from it | in common |",
+        "|---|---|---|",
+        *map(_link, LINKS),
+        "",
         "## Rules",
         "",
         "Who should own what is not known in a group that is UNKNOWN for its `STRATEGY`. These "
@@ -130,6 +142,11 @@ def rules_page() -> str:
         *(f"| {what} | {why} | {dump} |" for what, why, dump in NOT_SEEN),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _link(link: Link) -> str:
+    same = ", ".join(name.removeprefix("consumer_") for name in link.same)
+    return f"| `{link.cause}` | `{link.consequence}` | {same} |"
 
 
 def _about(what: str) -> str:

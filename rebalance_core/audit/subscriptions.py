@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
-from rebalance_core.model.events import REQUEST_MODE, UNSUBSCRIBE
+from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import (
+    BROADCASTING,
     PROXY_REBALANCE,
     PULL_MODE,
     PUSH,
@@ -17,6 +18,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.protocol.languages import is_java, profile_of, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # Topics whose queues members share, and how each member gets its messages.
@@ -38,7 +40,9 @@ class Readers:
 
     @property
     def sharers(self) -> tuple[str, ...]:
-        """Those that may take messages of a queue which others take messages of, too."""
+        """Return the members that may take messages of a queue from which others take
+        messages, too.
+        """
         return self.poppers + self.proxied
 
 
@@ -91,8 +95,13 @@ def asks(case: GroupCase, member: Row) -> bool:
         case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
     )
     return asks_broker(
-        member["rebalance_mode"], kind, member["message_model"], ordered, member["version"]
+        member["rebalance_mode"], kind, member["message_model"], ordered, version_of(member)
     )
+
+
+def version_of(member: Row) -> str:
+    """The RocketMQ version whose rules the client of a row of memberships follows."""
+    return rules_version(member.get("language"), str(member["version"]))
 
 
 def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
@@ -133,7 +142,29 @@ def reach(case: GroupCase) -> list[Row]:
     return [row for row in case.rows("pop_reach") if row["to_ms"] is None]
 
 
-# Whether it is known how the members of a group divide its queues.
+# Whether it is known how the members of a group divide its queues, and by what.
+
+
+def stated_strategies(case: GroupCase) -> Callable[[Row], str]:
+    """From a row of memberships the strategy that its member is set to, as Java calls it.
+
+    That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
+    whatever C++ members of a group are said to divide by.
+    """
+    joins = [row for row in case.rows("cluster_events") if row["event_type"] == CONSUMER_JOIN]
+    own = {row["client_id"]: row["strategy"] for row in sorted(joins, key=_moment)}
+    of_group = case.settings.get("strategy") or GroupSettings().strategy
+
+    def stated(member: Row) -> str:
+        if is_java(member.get("language")):
+            return str(member["strategy"])
+        return str(own.get(member["client_id"]) or of_group).removeprefix("GO_")
+
+    return stated
+
+
+def _moment(event: Row) -> tuple[int, int]:
+    return event["event_ms"], event["sequence"]
 
 
 def strategy_is_known(case: GroupCase) -> bool:
@@ -148,6 +179,16 @@ def strategy_is_known(case: GroupCase) -> bool:
 def reads_static_topic(case: GroupCase) -> bool:
     """True if clients divide logical queues of a topic, of which the ledger has nothing."""
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.rows("findings"))
+
+
+def shares_known(members: Iterable[Row]) -> bool:
+    """False if one of these rows is of a client of which nobody knows which queues it takes."""
+    return all(
+        is_proxied(row)
+        or row["message_model"] == BROADCASTING
+        or profile_of(row.get("language"), str(row["version"])).share_known
+        for row in members
+    )
 
 
 # What each process stated to subscribe, and what it unsubscribed at runtime.

@@ -263,17 +263,6 @@ def joined_issues(first: pa.ListArray, second: pa.ListArray) -> pa.ListArray:
     ).cast(arrow_type(ISSUES_TYPE))
 
 
-def without_issues(rows: int) -> pa.ListArray:
-    """No issue for each of ``rows`` rows."""
-    return issues_array(rows, ())
-
-
-def issue_counts(rejected: pa.Table | pa.RecordBatch) -> dict[str, int]:
-    """How often each code occurs in rows of ``rejected``; a row may have several."""
-    codes = pc.struct_field(pc.list_flatten(rejected["issues"]), "code")
-    return {one["values"]: one["counts"] for one in pc.value_counts(codes).to_pylist()}
-
-
 MOST_NAMES = 20
 """Columns that a message names."""
 
@@ -360,25 +349,17 @@ def _printable(name: str) -> str:
 
 
 def _plain_types(rows: pa.Table) -> pa.Table:
-    """The rows with types that Spark has: no dictionaries, views or unsigned integers."""
+    """The rows with types that have one form: no dictionaries, views or halves of floats."""
     fields = [pa.field(field.name, plain_type(field.type)) for field in rows.schema]
     return rows.cast(pa.schema(fields))
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type of Spark's type for values of ``kind``."""
+    """The plain type for values of ``kind``."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
-    if pa.types.is_uint8(kind):
-        return pa.int16()
-    if pa.types.is_uint16(kind):
-        return pa.int32()
-    if pa.types.is_uint32(kind):
-        return pa.int64()
-    if pa.types.is_uint64(kind):
-        return pa.decimal128(20, 0)
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
+from os import fspath
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
@@ -86,18 +87,19 @@ def unknown_names(table: Table, names: Iterable[str], technical: Iterable[str]) 
     return sorted(set(names) - set(table.column_names) - set(technical))
 
 
-def data_files(location: str) -> list[str]:
+def data_files(location: Location) -> list[str]:
     """Paths, or URLs in a store, of the data files under a location, sorted; see `local_files`.
+
+    A `Place` is no pattern, whatever signs are in its name.
 
     Raises:
         InputRefused: nothing is there, or it may not be read.
         StoreFailed: the store does not answer.
         UsageError: the location is not reached without Spark.
     """
-    return local_files(location) if is_local(location) else [*map(str, _stored_files(location))]
-
-
-def _stored_files(location: str) -> list[Place]:
+    text = location if isinstance(location, Place) else fspath(location)
+    if isinstance(text, str) and is_local(text):
+        return local_files(text)
     place = place_of(location)
     try:
         found = place.files() or ([place] if place.exists() else [])
@@ -106,17 +108,21 @@ def _stored_files(location: str) -> list[Place]:
     if not found:
         raise InputRefused(f"{location} does not exist")
     below = len(place.url) + 1
-    return [file for file in found if not any(map(hidden, file.url[below:].split("/")))]
+    return [str(file) for file in found if not any(map(hidden, file.url[below:].split("/")))]
 
 
-def tables_at(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The path or URL of every table that lies right in the folder; see `local_tables`.
+def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
+    """The place of every table that lies right in the folder; see `local_tables`.
+
+    A `Place` is of a job of ours, which wrote each table into a folder of its name.
 
     Raises:
         InputRefused: a table is there twice, or the folder may not be read.
         StoreFailed: the store does not answer.
     """
-    if is_local(folder):
+    if isinstance(folder, Place):
+        return {name: folder / name for name in names}
+    if is_local(folder := fspath(folder)):
         return local_tables(folder, names)
     files = data_files(folder)
     found = {name: entries_of(files, folder, name) for name in names}
@@ -198,20 +204,20 @@ def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def read_table(
-    table: Table, path: str, input_format: str | None = None
+    table: Table, path: Location, input_format: str | None = None
 ) -> tuple[pa.Table, list[str]]:
     """The table's rows as `conform` returns them, and its unknown columns, sorted.
 
     Args:
         table: the contract.
-        path: a file, a folder of part files or a pattern.
+        path: a file, a folder of part files or a pattern; a `Place` is never one.
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 
     Raises:
         InputRefused: nothing is there, columns are missing or a file cannot be read.
         UsageError: the format is unknown.
     """
-    files = data_files(path)
+    files, path = data_files(path), str(path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:
         return conformed_schema(table).empty_table(), []
@@ -220,15 +226,7 @@ def read_table(
     return (_json if kind == "json" else _csv)(table, path, files)
 
 
-def stored_table(table: Table, folder: Place) -> tuple[pa.Table, list[str]]:
-    """As `read_table`, of the folder that a job wrote the table into, wherever that is."""
-    files = [file for file in folder.files() if not hidden(file.name)]
-    if not files:
-        return conformed_schema(table).empty_table(), []
-    return _parquet(table, folder.url, files)
-
-
-def _parquet(table: Table, path: str, files: Sequence[Location]) -> tuple[pa.Table, list[str]]:
+def _parquet(table: Table, path: str, files: Sequence[str]) -> tuple[pa.Table, list[str]]:
     read = ParquetTable.of(path, files)
     return conform(table, read.whole(files)), unknown_names(table, read.names, TECHNICAL)
 
@@ -300,7 +298,7 @@ class InputTables:
 
 
 def read_input_tables(
-    folder: str | None = None,
+    folder: Location | None = None,
     *,
     paths: Mapping[str, str] = _NOTHING,
     input_format: str | None = None,
@@ -321,30 +319,16 @@ def read_input_tables(
             columns, a file cannot be read.
         UsageError: the format is unknown.
     """
-    locations = tables_at(str(folder), INPUT_TABLES) if folder is not None else {}
-    locations |= {name: str(path) for name, path in paths.items()}
+    found = {} if folder is None else tables_at(folder, INPUT_TABLES)
+    locations: dict[str, Location] = {**found, **paths}
     for table in INPUT_TABLES.values():
         if table.required and table.name not in locations:
-            files = () if folder is None else data_files(str(folder))
-            raise InputRefused(not_found(table, folder, files))
+            files = () if folder is None else data_files(folder)
+            raise InputRefused(not_found(table, None if folder is None else str(folder), files))
     read = {n: read_table(INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
     return InputTables(
         tables={name: rows for name, (rows, _) in read.items()},
-        paths=locations,
-        unknown_columns={name: unknown for name, (_, unknown) in read.items() if unknown},
-    )
-
-
-def stored_input_tables(folder: Place) -> InputTables:
-    """The tables that a job wrote into a folder, wherever that is, as `read_input_tables` does.
-
-    Raises:
-        InputRefused: a table lacks columns, or a file cannot be read.
-    """
-    read = {name: stored_table(table, folder / name) for name, table in INPUT_TABLES.items()}
-    return InputTables(
-        tables={name: rows for name, (rows, _) in read.items()},
-        paths={name: str(folder / name) for name in read},
+        paths={name: str(path) for name, path in locations.items()},
         unknown_columns={name: unknown for name, (_, unknown) in read.items() if unknown},
     )
 

@@ -5,8 +5,8 @@ A row of many columns costs microseconds on its way from the JVM to Python, most
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 from zlib import crc32
 
 import numpy as np
@@ -23,6 +23,12 @@ def pack(rows: pa.Table) -> bytes:
     return packed
 
 
+def one_row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
+    """One row of these values."""
+    arrays = [pa.array([v], f.type) for v, f in zip(values, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def unpack(packed: bytes | pa.Buffer) -> pa.Table:
     """The rows of `pack`."""
     return pa.ipc.open_stream(packed).read_all()
@@ -34,6 +40,25 @@ class PackedTables:
     Arrow pickles whole buffers, which are many times as large as the rows of a slice or of a small
     aggregate.
     """
+
+    SCHEMAS: ClassVar[Mapping[str, pa.Schema]]
+    """Of each field."""
+
+    @classmethod
+    def of(cls, **tables: pa.Table) -> Self:
+        """With these tables; the others are empty."""
+        return cls(
+            **{
+                name: tables[name].cast(schema) if name in tables else schema.empty_table()
+                for name, schema in cls.SCHEMAS.items()
+            }
+        )
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> dict[str, pa.Table]:
+        """The rows of all parts, by field."""
+        all_of = [cls.of(), *parts]
+        return {name: pa.concat_tables(getattr(p, name) for p in all_of) for name in cls.SCHEMAS}
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = vars(self)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -106,7 +105,7 @@ class ParquetTable:
 
 
 def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
-    """All rows of local files in pieces; a small file is one.
+    """All rows of files in pieces; a small file is one.
 
     Args:
         path: What the table is called.
@@ -117,7 +116,7 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
     """
     found = []
     for file in map(place_of, files):
-        size = Path(file.path).stat().st_size
+        size = file.size()
         if size <= _WHOLE_BYTES:
             found.append(Piece(file, size))
             continue

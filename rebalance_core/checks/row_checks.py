@@ -5,8 +5,10 @@ compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +20,7 @@ from rebalance_core.checks.conform import (
     conform,
     issues_array,
     joined_issues,
+    unknown_columns,
     with_text,
 )
 from rebalance_core.checks.digest import column_hashes, hash_sum
@@ -58,7 +61,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
-    shared = keyed[_is_shared(codes)]
+    shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
     several = rows.take(shared)
     groups = _codes([several.column(name) for name in table.key])
     names = [name for name in table.column_names if name != "source"]
@@ -112,21 +115,10 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
     return np.concatenate(indices).astype(np.int64) + 1, len(encoded.chunk(0).dictionary) + 1
 
 
-def _is_shared(codes: np.ndarray) -> np.ndarray:
-    """Which rows have a code that another has too."""
-    shared: np.ndarray = codes if not len(codes) else np.bincount(codes)[codes] > 1
-    return shared.astype(bool)
-
-
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Which rows belong to a group with more than one content."""
-    if not len(groups):
-        return np.zeros(0, bool)
-    least = np.full(groups.max() + 1, np.iinfo(np.int64).max)
-    most = np.full(groups.max() + 1, -1)
-    np.minimum.at(least, groups, contents)
-    np.maximum.at(most, groups, contents)
-    differ: np.ndarray = (least != most)[groups]
+    """Which rows belong to a group with more than one content; both are numbers from 0 on."""
+    count = int(contents.max(initial=0)) + 1
+    differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
 
 
@@ -192,14 +184,32 @@ class Checked:
     rejected: pa.Table
     counts: Mapping[str, RowCounts]
 
+    @cached_property
+    def rejections(self) -> Rejections:
+        """What is wrong with the rejected rows."""
+        return Rejections.of(self.rejected)
 
-def check_tables(inputs: InputTables, *, max_queue_nums: int = MAX_QUEUE_NUMS) -> Checked:
+    def complaints(self) -> list[Complaint]:
+        """What a refusal tells of them."""
+        return self.rejections.complaints()
+
+
+def check_tables(
+    inputs: InputTables,
+    *,
+    max_queue_nums: int = MAX_QUEUE_NUMS,
+    warn: Callable[[str], object] | None = None,
+) -> Checked:
     """Check every table there is; see `check_table`.
 
     Args:
         inputs: as read or made by hand.
         max_queue_nums: the most queues that a topic may have on a broker.
+        warn: gets a text for each table with unknown columns, which are not read.
     """
+    if warn is not None:
+        for name, columns in inputs.unknown_columns.items():
+            warn(unknown_columns(name, columns))
     return _checked(
         check_table(name, rows, max_queue_nums=max_queue_nums)
         for name, rows in inputs.tables.items()
@@ -279,21 +289,63 @@ def _rejected(table: Table, rows: pa.Table, issues: pa.Array, bad: np.ndarray) -
     return pa.table(columns, schema=REJECTED.arrow_schema())
 
 
-def complaints(rejected: pa.Table) -> list[Complaint]:
-    """The issues of rows of ``rejected``, by table and code, the most frequent first.
+# What is wrong with rejected rows.
 
-    The row that a complaint shows is the first by file, line and message.
+
+@dataclass(slots=True)
+class Rejections:
+    """How often each issue code occurs in rows of ``rejected``, and the first row that has it.
+
+    The first is that by file, line and message, whatever the order of the rows; what is counted of
+    parts of them can be merged.
     """
-    times: dict[tuple[str, str], int] = {}
-    first: dict[tuple[str, str], _Place] = {}
-    for row in rejected.to_pylist():
-        for issue in row["issues"]:
-            group = (row["table_name"], issue["code"])
-            place = _place(row["source"], issue["message"])
-            times[group] = times.get(group, 0) + 1
-            first[group] = min(first.get(group, place), place)
-    order = sorted(times, key=lambda group: (group[0], -times[group], group[1]))
-    return [Complaint(*group, times[group], *first[group][-2:]) for group in order]
+
+    _found: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
+        """Those of some rows."""
+        made = cls()
+        for rows in rejected:
+            made.add(rows)
+        return made
+
+    def add(self, rejected: pa.Table | pa.RecordBatch) -> None:
+        """Count some rows."""
+        for row in rejected.select(["table_name", "source", "issues"]).to_pylist():
+            for issue in row["issues"]:
+                code = row["table_name"], issue["code"]
+                self._add(code, 1, _place(row["source"], issue["message"]))
+
+    def merge(self, other: Self) -> None:
+        """Add what was counted of other rows."""
+        for code, (times, first) in other._found.items():
+            self._add(code, times, first)
+
+    def of_tables(self, names: Collection[str]) -> Self:
+        """Those of some tables."""
+        return type(self)({group: one for group, one in self._found.items() if group[0] in names})
+
+    def times(self, code: str) -> int:
+        """How often a code occurs, in rows of any table."""
+        return self.codes.get(code, 0)
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """How often each code occurs, by its name; a row may have several."""
+        counts: dict[str, int] = {}
+        for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
+            counts[code] = counts.get(code, 0) + times
+        return counts
+
+    def complaints(self) -> list[Complaint]:
+        """The codes by table, the most frequent first."""
+        found = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
+        return [Complaint(*one) for one in sorted(found, key=lambda one: (one[0], -one[2], one[1]))]
+
+    def _add(self, code: tuple[str, str], times: int, first: _Place) -> None:
+        before = self._found.get(code, (0, first))
+        self._found[code] = before[0] + times, min(before[1], first)
 
 
 _Place = tuple[bool, str, int, str, str]

@@ -16,8 +16,16 @@ from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import parse_request_mode
+from rebalance_core.model.group_settings import (
+    INTERVALS,
+    JAVA,
+    LANGUAGES,
+    LONGEST_INTERVAL_MS,
+    SHORTEST_INTERVAL_MS,
+    parse_request_mode,
+)
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import parse_language, parse_release
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -36,10 +44,12 @@ ISSUE_CODES = {
     "BAD_STRATEGY": "the strategy text does not parse",
     "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
     "BAD_VERSION": "the version does not parse or is not modelled",
+    "BAD_VALUE": "a text is none of those that there are",
     "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
     "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
     "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
     "BAD_LATENCY": "a latency is negative",
+    "BAD_INTERVAL": "a client's interval is 0 or no number of milliseconds that makes sense",
     "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
     "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
     "UNKNOWN_BROKER": "no event of the cluster names the broker (found by `producers`)",
@@ -50,7 +60,9 @@ ISSUE_CODES = {
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 
-_BROKER_NEEDED = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG)
+_BROKER_NEEDED = (
+    *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
+)  # fmt: skip
 _TOPIC_NEEDED = (
     events.SUBSCRIBE,
     events.UNSUBSCRIBE,
@@ -63,7 +75,7 @@ NEEDED = {
     "topic": _TOPIC_NEEDED,
     "broker_name": _BROKER_NEEDED,
     "read_queue_nums": (events.TOPIC_CONFIG,),
-    "detail": (events.REQUEST_MODE,),
+    "detail": (events.REQUEST_MODE, events.NOTICES),
 }
 """Columns of cluster_events that some event types need."""
 
@@ -74,6 +86,7 @@ DETAILS = {
     events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
     events.TOPIC_CONFIG: (events.OBSERVED,),
     events.MASTER_DOWN: events.MASTER_MODES,
+    events.NOTICES: events.NOTICE_MODES,
 }
 """What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
 
@@ -87,8 +100,11 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
     "version": ("BAD_VERSION", parse_version),
     "client_version": ("BAD_VERSION", parse_version),
     "broker_version": ("BAD_VERSION", parse_version),
+    "language": ("BAD_VALUE", parse_language),
 }
 """Code and parser of columns whose texts have a grammar."""
+OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
+"""Members of these have versions of their own (`protocol.languages`)."""
 MAX_NAME_BYTES = 4096
 """Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (`Validators`)."""
 NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
@@ -226,10 +242,24 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
             wrong = pc.or_(pc.equal(value, 0), pc.less(value, -1))
             valid = "; valid: -1 (off), 1 and more"
             yield _found(rows, wrong, "BAD_THRESHOLD", f"{name} is ", f"${name}", valid)
+        if name in INTERVALS:
+            yield from _bad_intervals(rows, name)
     if "min_offset" in table.column_names:
         wrong = pc.greater(rows.column("min_offset"), rows.column("max_offset"))
         parts = ("min_offset ", "$min_offset", " is above max_offset ", "$max_offset")
         yield _found(rows, wrong, "BAD_OFFSET", *parts)
+
+
+def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Found]:
+    value = rows.column(name)
+    valid = f"; valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
+    short = pc.and_(pc.greater(value, 0), pc.less(value, SHORTEST_INTERVAL_MS))
+    for wrong, why in (
+        (pc.less_equal(value, 0), ""),
+        (short, ", in seconds?"),
+        (pc.greater(value, LONGEST_INTERVAL_MS), ", in microseconds?"),
+    ):
+        yield _found(rows, wrong, "BAD_INTERVAL", f"{name} is ", f"${name}", why + valid)
 
 
 def _bad_events(rows: pa.RecordBatch) -> Iterator[Found]:
@@ -264,7 +294,14 @@ def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
     for name in table.column_names:
         if name in PARSED:
             code, parse = PARSED[name]
-            yield _unparsed(rows.column(name), code, f"{name}: ", parse)
+            texts = rows.column(name)
+            if name == "version" and "language" in table.column_names:
+                others = _is_in(rows.column("language"), OTHER_LANGUAGES)
+                others, none = pc.fill_null(others, False), pa.scalar(None, pa.string())
+                releases = pc.if_else(others, texts, none)
+                yield _unparsed(releases, code, f"{name}: ", parse_release)
+                texts = pc.if_else(others, none, texts)
+            yield _unparsed(texts, code, f"{name}: ", parse)
 
 
 def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:

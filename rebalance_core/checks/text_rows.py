@@ -134,16 +134,10 @@ def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
     try:
         return lines.cast(pa.string()), pa.repeat(True, len(lines))
     except pa.ArrowInvalid:
-        texts = [line.decode("utf-8", "replace") for line in lines.to_pylist()]
-        return pa.array(texts), pa.array(map(_is_utf8, lines.to_pylist()), pa.bool_())
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        given = lines.to_pylist()
+        texts = [line.decode("utf-8", "replace") for line in given]
+        same = [text.encode() == line for text, line in zip(texts, given, strict=True)]
+        return pa.array(texts), pa.array(same)
 
 
 # Text files that may be packed, and what to say of a damaged one.

@@ -8,11 +8,12 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
@@ -29,15 +30,15 @@ from rebalance_core.cli.audit_summary import (
     rehearsal,
     render_audit,
 )
-from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
-from rebalance_core.cli.run.output_folder import OutputFolder, folder_here
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run, table_records
+from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -49,7 +50,7 @@ from rebalance_core.cli.settings import (
 from rebalance_core.cli.terminal import say, warn
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.engine.options import RowForecast
+from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
@@ -63,9 +64,14 @@ from rebalance_core.process.audited import (
     previous_audit,
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
+from rebalance_core.report.group_table import group_rows
 from rebalance_core.storage.place import is_reached, reason_of
 
-TOP_FINDINGS = 12
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
+
+TOP_CAUSES = 12
+"""With their consequences they are what the summary names."""
 NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 """Incomplete is never green: what is not there is no longer to be expected, or to be collected."""
 
@@ -105,6 +111,17 @@ class AuditRequest:
         }
 
     @property
+    def simulation(self) -> SimulationOptions:
+        """What is simulated, and what of it is left out of the output."""
+        asked = self.options
+        return replace(
+            simulation_options(self.settings),
+            group=asked.group,
+            from_ms=asked.from_ms,
+            to_ms=asked.to_ms,
+        )
+
+    @property
     def now_ms(self) -> int:
         """`now` as epoch ms UTC."""
         return int(self.now.timestamp() * 1000)
@@ -126,50 +143,19 @@ def run(options: AuditOptions) -> JobReport:
     request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     inputs = [options.collection, options.input]
     carrier = carrier_of("audit", options, settings, inputs, [options.previous])
-    services = _services(carrier)
+    services = carrier.services()
     if options.dry_run:
         carrier.check_free()
         rows, counts = _rehearse(request, carrier, services)
         files = len(collection.files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with carrier.running(WRITTEN) as output:
-        ingested, files_read = _ingest(request, carrier, services, output)
+        ingested, files_read = _ingest(request, carrier, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)
-        previous = _previous(request, carrier, services)
-        read = carrier.call(services.reader_of, carrier.output())
-        audited = Audited(written.result, read, previous)
+        previous = _previous(request, carrier)
+        audited = Audited(written.result, carrier.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
-
-
-def _services(carrier: Carrier) -> SimpleNamespace:
-    """The functions that do the work in the run's place; on Spark the session goes first."""
-    if carrier.name == SPARK:
-        from rebalance_core.spark import audit
-        from rebalance_core.spark.ingest import ingest_and_write
-        from rebalance_core.spark.sources import read_written, reader_of
-
-        inputs: Any = audit
-        service: Any = audit
-    else:
-        # the same functions for the other place of a run: their tables have another type
-        from rebalance_core.engine.table_writer import (  # type: ignore[assignment]
-            read_written,
-            reader_of,
-        )
-        from rebalance_core.process import audit as service
-        from rebalance_core.process import audit_cases as inputs
-        from rebalance_core.process.ingest import ingest_and_write  # type: ignore[assignment]
-    return SimpleNamespace(
-        ingest_and_write=ingest_and_write,
-        read_ingested=inputs.read_ingested,
-        read_inputs=inputs.read_inputs,
-        unwritten_inputs=inputs.unwritten_inputs,
-        audit_and_write=service.audit_and_write,
-        audit_unwritten=service.audit_unwritten,
-        read_written=read_written,
-        reader_of=reader_of,
-    )
 
 
 # Checks, before anything is read.
@@ -187,7 +173,8 @@ def check_before_reading(
         InputRefused: `--previous` is not the result of an audit.
     """
     if find_spec("jinja2") is None:
-        raise UsageError("report.html needs jinja2: pip install 'rebalance-core[report]'")
+        missing = ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+        raise UsageError(f"report.html: {missing_package(missing)}")
     if options.write_accepted and Path(options.write_accepted).exists():
         raise OutputExists(f"--write-accepted {options.write_accepted}: is there already")
     if options.write_accepted:
@@ -212,7 +199,7 @@ def check_before_reading(
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 
-def _audit_record(folder: OutputFolder) -> dict[str, Any]:
+def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """The record of an audit run that `--previous` names.
 
     Raises:
@@ -221,7 +208,13 @@ def _audit_record(folder: OutputFolder) -> dict[str, Any]:
     record = read_run(folder)
     if record["job"] != "audit":
         raise InputRefused(
-            f"--previous {folder.location}: is the result of {record['job']}, not of audit"
+            f"--previous {folder.url}: is the result of {record['job']}, not of audit"
+        )
+    only = (record.get("audit") or {}).get("only")
+    if only:
+        given = " ".join(f"{name} {value}" for name, value in only.items())
+        raise InputRefused(
+            f"--previous {folder.url}: is an audit of a part ({given}); name a whole one"
         )
     return record
 
@@ -235,14 +228,14 @@ def _collection(options: AuditOptions) -> Collection | None:
     return None
 
 
-# The run: ingest if need be, simulate, judge every group. `services` are those of the place.
+# The run: ingest if need be, simulate, judge every group.
 
 
 def _rehearse(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
+    request: AuditRequest, carrier: Carrier, services: ModuleType
 ) -> tuple[RowForecast, list[Count] | None]:
     """What a run would make of its rows, and what it would find; None: it would refuse them."""
-    _previous(request, carrier, services)
+    _previous(request, carrier)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
         if request.collection is None:
@@ -255,7 +248,7 @@ def _rehearse(
         rows, result = carrier.call(
             services.audit_unwritten,
             inputs,
-            simulation_options(request.settings),
+            request.simulation,
             bad_row_limits(request.settings),
             of="groups",
             warn=warn,
@@ -264,13 +257,13 @@ def _rehearse(
     return rows, None if result is None else result.counts()
 
 
-def _inputs(request: AuditRequest, carrier: Carrier, services: SimpleNamespace) -> Any:
+def _inputs(request: AuditRequest, carrier: Carrier, services: ModuleType) -> Any:
     """The tables of an earlier ingest."""
     return carrier.call(services.read_inputs, carrier.location(request.options.input or ""))
 
 
 def _ingest(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace, output: OutputRun
+    request: AuditRequest, carrier: Carrier, output: OutputRun
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Where the tables of a collection lie now, and how each file was understood."""
     collection = request.collection
@@ -280,7 +273,7 @@ def _ingest(
     private = (PRIVATE,) if request.options.redact_clients else ()
     place = carrier.output(*private, INGESTED)
     done = carrier.call(
-        services.ingest_and_write,
+        carrier.services("ingest").ingest_and_write,
         collection,
         place,
         request.assumed,
@@ -293,18 +286,16 @@ def _ingest(
 def _simulate_and_judge(
     request: AuditRequest,
     carrier: Carrier,
-    services: SimpleNamespace,
+    services: ModuleType,
     output: OutputRun,
     ingested: Any,
 ) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating and judging every group")
-    rejected = None
     if ingested is None:
         inputs = _inputs(request, carrier, services)
     else:
         inputs = carrier.call(services.read_ingested, ingested)
-        rejected = carrier.call(services.read_written, ingested, "rejected")
     if request.options.propagation is not None:
         propagation = carrier.location(request.options.propagation)
         inputs = carrier.call(inputs.with_propagation, propagation)
@@ -312,11 +303,10 @@ def _simulate_and_judge(
         services.audit_and_write,
         inputs,
         carrier.output(),
-        simulation_options(request.settings),
+        request.simulation,
         ledger_config(request.settings),
         of="groups",
         findings_per_rule=request.settings.audit.findings_per_rule,
-        more_rejected=rejected,
         before_writing=output.clear if ingested is None else None,
         warn=warn,
         **request.judging,
@@ -324,17 +314,15 @@ def _simulate_and_judge(
     return written
 
 
-def _previous(
-    request: AuditRequest, carrier: Carrier, services: SimpleNamespace
-) -> PreviousAudit | None:
+def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     """The audit that `--previous` names: its tables, its record, and what it had not looked at."""
     location = request.options.previous
     if location is None:
         return None
     folder = carrier.folder(location)
-    read = carrier.call(services.reader_of, carrier.location(location))
+    read = carrier.reader(carrier.location(location))
     record = _audit_record(folder)
-    carried = folder.read_text(CARRIED) or ""
+    carried = (folder / CARRIED).read_text() or ""
     return previous_audit(read, record["audit"], record.get("files") or [], carried)
 
 
@@ -353,31 +341,32 @@ def _write(
     options, folder, found = request.options, output.folder, audited.result
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
+    verdict = outcome.record() | ({"only": options.only} if options.only else {})
     changes = audited.changes(files)
-    folder.replace_text(PAGE, _page(request, audited, outcome, changes, ledger.rejected))
+    (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
     if changes is not None and changes.not_looked_at:
-        folder.replace_text(CARRIED, carried_lines(changes, request.redaction))
-    folder.replace_text(METRICS, render_metrics(outcome.clusters, request.now_ms))
-    folder.delete(PRIVATE)
+        (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
+    (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
+    (folder / PRIVATE).delete()
     _write_accepted(request, audited)
     place = options.collection or options.input or ""
     record = output.finish(
         Outcome(
-            outputs=table_records(ledger.tables),
+            outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
             rejected=ledger.rejected,
             files=_shown_files(files, request.redaction),
             replayed_groups=sum(ledger.replay_reasons.values()),
             replay_reasons=ledger.replay_reasons,
-            audit=outcome.record(),
+            audit=verdict,
             exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
         )
     )
     return audit_facts(
         options.output,
-        outcome.record(),
-        audited.shown(TOP_FINDINGS, with_info=False),
+        verdict,
+        audited.top(TOP_CAUSES),
         record.rejected,
         record.exit_code,
         record.seconds,
@@ -402,6 +391,7 @@ def _page(
         outcome,
         MEANINGS,
         audited.shown(FINDINGS_ON_PAGE, with_info=True),
+        group_rows(audited.result.verdicts, audited.result.findings, is_system_group),
         worst,
         audited.rows_of_groups(worst),
         audited.shown_changes(changes, request.redaction),
@@ -418,6 +408,9 @@ def _notes(
         f"The acceptance of {one.rule_id} ({one.reason}) expired on {one.expires}."
         for one in request.expired
     ]
+    if request.options.only:
+        only = " ".join(f"{name} {value}" for name, value in request.options.only.items())
+        notes.append(f"A part of the audit ({only}): what lies outside was left out.")
     if not_seen:
         notes.append(not_seen)
     if truncated:

@@ -14,8 +14,18 @@ from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.run_record import BESIDE_TABLES
 from rebalance_core.cli.settings import Settings
-from rebalance_core.cli.terminal import DRY_RUN, RowReport, by_code, joined, result_facts, took, utc
+from rebalance_core.cli.terminal import (
+    DRY_RUN,
+    RowReport,
+    by_code,
+    counted,
+    joined,
+    result_facts,
+    took,
+    utc,
+)
 from rebalance_core.contracts import AUDITED_TABLES
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_FIRST
 
@@ -27,6 +37,7 @@ PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
 stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
 WIDTH = 100
+Finding = Mapping[str, Any]
 
 
 def audit_facts(
@@ -46,7 +57,7 @@ def audit_facts(
     Args:
         output: where findings and page are.
         verdict: as `_run.json` has it.
-        top: the gravest findings.
+        top: the gravest findings, each followed by what it caused.
         rejected: how often each issue code occurs in the table `rejected`.
         exit_code: of the job.
         seconds: how long the run took.
@@ -77,11 +88,11 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         f"({took(facts)})",
         "",
         "groups    " + (_counts(facts["groups"]) or "none"),
-        "findings  " + (_counts(_severities(facts["findings"])) or "none"),
+        "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
     ]
     several = len(facts["clusters"]) > 1
     for name, one in facts["clusters"].items() if several else ():
-        counts = [_counts(one["groups"]), _counts(_severities(one["findings"]))]
+        counts = [_counts(one["groups"]), _counts(_severities(one["findings"]), one["causes"])]
         lines.append(f"cluster   {name}: {one['verdict']}; {'; '.join(filter(None, counts))}")
     if facts["changes"] is not None:
         states = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
@@ -90,8 +101,9 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         lines += wrap(facts["not_looked_at"], WIDTH, subsequent_indent=" " * 10)
     if facts["rejected"]:
         lines.append("not read  " + not_read(facts["rejected"]))
-    for (severity, rule_id), findings in groupby(facts["top_findings"], _rule):
-        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(findings), several)]
+    items = _items(facts["top_findings"])
+    for (severity, rule_id), of_rule in groupby(items, lambda item: _rule(item[0])):
+        lines += ["", f"  {severity:<8} {rule_id}", *_findings(list(of_rule), several)]
     shown = len(facts["top_findings"])
     grave = sum(
         n for counts in facts["findings"].values() for kind, n in counts.items() if kind != INFO
@@ -101,32 +113,53 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     return joined(lines)
 
 
+def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings by what caused them, the cause first."""
+    lists = by_cause((one["fingerprint"], one["caused_by"]) for one in findings)
+    return [[findings[at] for at in one] for one in lists]
+
+
 def not_read(rejected: Mapping[str, int]) -> str:
     """What of the input is no part of the audit, and where to look it up."""
     return f"{by_code(rejected)}; files and lines are in the table rejected"
 
 
-def _rule(finding: Mapping[str, Any]) -> tuple[str, str]:
+def _rule(finding: Finding) -> tuple[str, str]:
     return finding["severity"], finding["rule_id"]
 
 
-def _findings(findings: Sequence[Mapping[str, Any]], several: bool) -> list[str]:
+def _findings(items: Sequence[Sequence[Finding]], several: bool) -> list[str]:
     """The findings of one rule; what to do stands once where they all say the same.
+
+    What follows from one is named below it.
 
     ``several``: clusters were audited, so each finding names its own.
     """
     lines = []
-    for index, finding in enumerate(findings):
+    for index, (finding, *consequences) in enumerate(items):
         about = finding["consumer_group"] or finding["broker_name"] or finding["topic"] or "cluster"
         about = f"{finding['cluster']} {about}" if several else about
         accepted = f" (accepted: {finding['accepted']})" if finding["accepted"] else ""
         lines += _wrapped(f"{about}{accepted}: ", finding["summary"])
         if KNOWN in finding["evidence"]:
             lines += _wrapped("known: ", finding["evidence"][KNOWN])
-        following = findings[index + 1 : index + 2]
-        if not following or following[0]["remedy"] != finding["remedy"]:
+        if consequences:
+            lines += _wrapped("with it: ", _named(finding, consequences))
+        following = items[index + 1 : index + 2]
+        if not following or following[0][0]["remedy"] != finding["remedy"]:
             lines += _wrapped("-> ", finding["remedy"])
     return lines
+
+
+def _named(cause: Finding, consequences: Sequence[Finding]) -> str:
+    """The rules of the consequences, with the topics, and with groups other than the cause's."""
+    by_rule: dict[str, list[str]] = {}
+    for one in consequences:
+        group = one["consumer_group"] if one["consumer_group"] != cause["consumer_group"] else None
+        about = " ".join(filter(None, (group, one["topic"])))
+        by_rule.setdefault(one["rule_id"], []).append(about)
+    texts = (f"{rule} {', '.join(filter(None, about))}".strip() for rule, about in by_rule.items())
+    return "; ".join(texts)
 
 
 def _wrapped(head: str, text: str) -> list[str]:
@@ -142,8 +175,16 @@ def _severities(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return totals
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) -> str:
+    """The counts in words; ``causes``: how many causes some have, where that is fewer."""
+    return ", ".join(
+        f"{count:,} {name}{_causes((causes or {}).get(name, 0), count)}"
+        for name, count in counts.items()
+    )
+
+
+def _causes(causes: int, findings: int) -> str:
+    return f" ({counted(causes, 'cause')})" if 0 < causes < findings else ""
 
 
 # A dry run: the whole audit but for its output, so that it ends as the run would.

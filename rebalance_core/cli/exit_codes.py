@@ -15,7 +15,7 @@ _EXTRAS = {
     "grpc_status": "connect",
     "google": "connect",
     "pyspark": "spark",
-    "jinja2": "report",
+    "jinja2": "process",
     "matplotlib": "plots",
 }
 """The extra of `pyproject.toml` that brings it."""
@@ -25,7 +25,7 @@ def missing_package(error: BaseException) -> str | None:
     """What to install; None if the error is another one.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
-    "numpy is not installed here: pip install 'rebalance-core[process]'"
+    "numpy is not installed here: pip install 'WHEEL[process]' (the .whl file), or numpy by itself"
     """
     if not isinstance(error, ModuleNotFoundError):
         return None
@@ -33,7 +33,8 @@ def missing_package(error: BaseException) -> str | None:
     extra = _EXTRAS.get(package)
     if extra is None:
         return None
-    return f"{package} is not installed here: pip install 'rebalance-core[{extra}]'"
+    wheel = f"pip install 'WHEEL[{extra}]' (the .whl file)"
+    return f"{package} is not installed here: {wheel}, or {package} by itself"
 
 
 # How a job ends, for cron, Airflow and a shell.

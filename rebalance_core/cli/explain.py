@@ -11,6 +11,7 @@ from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
+from rebalance_core.explain.client_pass import client_pass
 from rebalance_core.explain.explainer import Explainer, queue_text
 from rebalance_core.explain.view import GroupRows, refuse_unknown
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
@@ -114,7 +115,9 @@ class LedgerFolder:
         shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
         memberships = self.rows("memberships", of_group & covers)
         if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
-            refuse_unknown(memberships)  # it may hold the queue, which has no row then
+            refuse_unknown(
+                memberships, queue, memberships
+            )  # it may hold the queue, which has no row then
             raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
         of_these = (ds.field("epoch") <= epoch) & (ds.field("epoch") >= first)
@@ -131,6 +134,68 @@ class LedgerFolder:
             if (self._place / "queue_states").is_folder()
             else None,
         )
+
+    def groups_of(
+        self, client_id: str, group: str | None, cluster: str | None
+    ) -> list[tuple[str, str]]:
+        """The (cluster, group) that the client was ever a member of.
+
+        Raises:
+            UsageError: there is none.
+        """
+        import pyarrow.dataset as ds
+
+        names = ("cluster", "consumer_group", "client_id")
+        rows = self.rows("memberships", ds.field("client_id") == client_id, *names)
+        found = {
+            (row["cluster"], row["consumer_group"])
+            for row in rows
+            if group in (None, row["consumer_group"]) and cluster in (None, row["cluster"])
+        }
+        if not found:
+            known = {row["client_id"] for row in self.rows("memberships", None, *names)}
+            raise UsageError(
+                f"--client {client_id}: the ledger has no such member"
+                f"{did_you_mean(client_id, known)} ({len(known):,} clients)"
+            )
+        return sorted(found)
+
+    def was_member(self, cluster: str, group: str, client_id: str, at_ms: int) -> bool:
+        """True if the client was in the group at that time."""
+        import pyarrow.dataset as ds
+
+        here = _of_group(cluster, group) & (ds.field("client_id") == client_id)
+        here = here & (ds.field("from_ms") <= at_ms)
+        ends = ds.field("to_ms").is_null() | (ds.field("to_ms") > at_ms)
+        return bool(self.rows("memberships", here & ends, "client_id"))
+
+    def of_client(
+        self, cluster: str, group: str, client_id: str, at_ms: int
+    ) -> tuple[GroupRows, list[Row]]:
+        """What there is about a group around the epoch of that instant, and the client's loads."""
+        import pyarrow.dataset as ds
+
+        here = _of_group(cluster, group)
+        epochs = sorted(self.rows("epochs", here), key=lambda row: row["epoch"])
+        epoch = _epoch_at(epochs, at_ms, group)
+        covers = here & (ds.field("from_epoch") <= epoch)
+        covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
+        own = here & (ds.field("client_id") == client_id)
+        at = ds.field("epoch") == epoch
+        rows = GroupRows(
+            epochs=epochs,
+            ownership=self.rows("ownership", covers),
+            memberships=self.rows("memberships", covers),
+            diffs=self.rows("diffs", here & at),
+            pull_starts=self.rows("pull_starts", own & at),
+            pop_reach=self._if_there("pop_reach", covers),
+            pop_metrics=self._if_there("pop_metrics", here),
+            group_metrics=self._if_there("group_metrics", here & at),
+            queue_states=self.rows("queue_states", covers)
+            if (self._place / "queue_states").is_folder()
+            else None,
+        )
+        return rows, self.rows("consumer_load", own)
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
         """What the findings of an audit say against an explanation; none in a ledger of `simulate`.
@@ -196,6 +261,12 @@ class LedgerFolder:
         )
 
 
+def _of_group(cluster: str, group: str) -> "ds.Expression":
+    import pyarrow.dataset as ds
+
+    return (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+
+
 def _is_strategy(assumed: str) -> bool:
     """True if what was assumed is the strategy or its parameters, and no other setting."""
     return assumed == "strategy" or assumed.startswith("parameters of ")
@@ -222,6 +293,10 @@ def run(options: ExplainOptions) -> JobReport:
     if options.run_on == SPARK:
         warn("explain reads the rows of one group; it runs in this process wherever others run")
     ledger = LedgerFolder(options.ledger)
+    if options.client is not None:
+        return _run_client(ledger, options, options.client)
+    assert options.group is not None
+    assert options.queue is not None
     cluster = ledger.cluster_of(options.group, options.cluster)
     rows = ledger.around(cluster, options.group, options.queue, options.at_ms)
     try:
@@ -238,6 +313,21 @@ def run(options: ExplainOptions) -> JobReport:
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}
         return JobReport(joined([text]), facts)
     return JobReport(render_explanation(explanation), explain_facts(explanation))
+
+
+def _run_client(ledger: LedgerFolder, options: ExplainOptions, client_id: str) -> JobReport:
+    """The pass of one client, in each of its groups."""
+    groups = ledger.groups_of(client_id, options.group, options.cluster)
+    passes = [
+        client_pass(*ledger.of_client(*group, client_id, options.at_ms), client_id, options.at_ms)
+        for group in groups
+        if len(groups) == 1 or ledger.was_member(*group, client_id, options.at_ms)
+    ]
+    if not passes:
+        raise UsageError(f"--client {client_id} is no member of any group at {utc(options.at_ms)}")
+    text = joined([line for one in passes for line in (*one.lines(), "")][:-1])
+    facts = {"job": "explain", "status": "OK", "exit_code": 0, "client_id": client_id}
+    return JobReport(text, facts | {"passes": [one.facts() for one in passes]})
 
 
 def explain_facts(explanation: Explanation) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rebalance_core.explain.answer import (
     Taker,
 )
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.model.times import utc_ms
+from rebalance_core.model.times import SECOND_MS, utc_ms
 from rebalance_core.protocol.start_offset import STORED
 
 LONGEST_LIST = 40
@@ -82,6 +82,12 @@ def _event(explanation: Explanation) -> Iterator[str]:
     ids = f", {event.distinct_members} different ids" if repeated else ""
     yield f"  {event.status}, {event.members} members{ids}"
     yield f"  {_settling(explanation, event)}"
+    if event.untold_ms is not None:
+        yield (
+            "  brokers do not tell members of it at once (notifyConsumerIdsChangedEnable=false, "
+            "batches, or a long minInterval): each sees it within "
+            f"{event.untold_ms / SECOND_MS:g} s"
+        )
     if explanation.holders_before is None:
         yield "  there is no epoch before"
         return

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import ModuleType
 from typing import Any
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.run_record import Origin, Outcome, TableRecord, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
@@ -34,28 +32,19 @@ def run(options: GenerateOptions) -> JobReport:
         return _dry_run(options, plan)
     with carrier.running(INPUT_TABLES) as output:
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        services = _services(carrier)
+        services = carrier.services()
         written = carrier.call(
             services.generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
-        outputs = table_records(written.tables)
-        record = output.finish(Outcome(outputs, _origin(plan, outputs), seed=plan.seed))
+        record = output.finish(
+            Outcome(written.tables, _origin(plan, written.tables), seed=plan.seed)
+        )
     rows = {name: table.rows for name, table in written.tables.items()}
-    facts = _facts(options.output, plan, rows, written.events, record.seconds, carrier.name)
+    facts = _facts(options.output, plan, rows, written.facts, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import generate as on_spark
-
-        return on_spark
-    from rebalance_core.process import generate
-
-    return generate
-
-
-def _origin(plan: FleetPlan, outputs: Mapping[str, TableRecord]) -> Origin:
+def _origin(plan: FleetPlan, outputs: Mapping[str, TableWritten]) -> Origin:
     digests = {name: table.digest for name, table in outputs.items()}
     clusters = [cluster_name(number) for number in range(plan.clusters)]
     return Origin(digests, clusters, plan.start_ms, plan.end_ms)

@@ -3,23 +3,20 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, Outcome, table_records
+from rebalance_core.cli.run.run_record import Origin, Outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.process.ingest import IngestWritten
 
 WORST_FILES = 5
 
@@ -37,7 +34,7 @@ def run(options: IngestOptions) -> JobReport:
     with carrier.running(INGESTED_TABLES) as output:
         terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
         written = carrier.call(
-            _services(carrier).ingest_and_write,
+            carrier.services().ingest_and_write,
             collection,
             carrier.output(),
             assumed,
@@ -48,41 +45,24 @@ def run(options: IngestOptions) -> JobReport:
         lines = sum(file["lines"] for file in files)
         record = output.finish(
             Outcome(
-                outputs=table_records(written.tables),
-                origin=_origin(carrier, collection, written.tables),
+                outputs=written.tables,
+                origin=_origin(collection, written),
                 inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
-                rejected=with_lines(written.rejected, files),
+                rejected=with_lines(written.counts.rejections.codes, files),
                 files=files,
             )
         )
     rows = {name: table.rows for name, table in written.tables.items()}
-    found = _found(record.files, rows, record.rejected, written.findings)
+    found = _found(record.files, rows, record.rejected, written.counts.findings)
     facts = terminal.result_facts("ingest", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import ingest as on_spark
-
-        return on_spark
-    from rebalance_core.process import ingest
-
-    return ingest
-
-
-def _origin(carrier: Carrier, collection: Collection, tables: Mapping[str, TableWritten]) -> Origin:
+def _origin(collection: Collection, written: IngestWritten) -> Origin:
     """What was read is what is written: its rows, and when they were."""
-    if carrier.name == SPARK:
-        from rebalance_core.spark.sources import event_span as span_on_spark
-
-        span = carrier.call(span_on_spark, carrier.output())
-    else:
-        from rebalance_core.engine.table_writer import event_span
-
-        span = carrier.call(event_span, carrier.output())
-    digests = {name: table.digest for name, table in tables.items() if table.rows}
-    return Origin(digests, (collection.settings.cluster,), *span)
+    digests = {name: table.digest for name, table in written.tables.items() if table.rows}
+    first, last = written.counts.event_ms or (None, None)
+    return Origin(digests, (collection.settings.cluster,), first, last)
 
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
@@ -136,7 +116,7 @@ def _found(
         ],
         "rejected_rows": rows.get("rejected", 0),
         "rejected": dict(rejected),
-        "findings": dict(findings),
+        "findings": dict(sorted(findings.items())),
         "rows": dict(rows),
     }
 

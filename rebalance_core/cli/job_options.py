@@ -40,10 +40,6 @@ LAST_FUTURE = 2**62
 FIRST_SEED = "number of the first seed; default 0"
 
 
-def _input_or_database() -> Any:
-    return option("DIR", "a folder holding the tables by name; this or --input-tables is required")
-
-
 def _input_tables() -> Any:
     return option(
         "DB",
@@ -58,16 +54,6 @@ def _where() -> Any:
     )
 
 
-def _check_input(values: dict[str, Any], mistakes: list[str]) -> None:
-    """There is one input: a folder, or a database."""
-    given = [name for name in ("input", "input_tables") if values[name] is not None]
-    if not given:
-        mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
-    elif len(given) > 1:
-        mistakes.append("--input and --input-tables exclude each other")
-    _check_where(values, mistakes)
-
-
 def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
     if values["where"] is not None and values["input_tables"] is None:
         mistakes.append("--where chooses rows of --input-tables DB, which is not given")
@@ -77,6 +63,29 @@ def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
 
 def _input_format() -> Any:
     return option("FORMAT", FORMAT, read=file_format)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedOptions(RowOptions):
+    """The options of a job that reads a recorded history: a folder, or a database."""
+
+    input: str | None = option(
+        "DIR", "a folder holding the tables by name; this or --input-tables is required"
+    )
+    input_format: str | None = _input_format()
+    input_tables: str | None = _input_tables()
+    where: str | None = _where()
+    output: str = option("DIR", OUTPUT, required=True)
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input."""
+        given = [name for name in ("input", "input_tables") if values[name] is not None]
+        if not given:
+            mistakes.insert(0, "--input DIR is missing, or --input-tables DB")
+        elif len(given) > 1:
+            mistakes.append("--input and --input-tables exclude each other")
+        _check_where(values, mistakes)
 
 
 def _day_at_most(text: str) -> int:
@@ -107,6 +116,23 @@ def _group() -> Any:
     return option(
         "PATTERN", "only these groups: exact, or with *; default: all", read=group_pattern
     )
+
+
+def _from_ms() -> Any:
+    return option(
+        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
+        name="--from", read=instant,
+    )  # fmt: skip
+
+
+def _to_ms() -> Any:
+    return option("TIME", "only rows before then; default: all", name="--to", read=instant)
+
+
+def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
+    start, end = values["from_ms"], values["to_ms"]
+    if start is not None and end is not None and end <= start:
+        mistakes.append(f"--to {end} is not after --from {start}")
 
 
 # simulate
@@ -147,13 +173,8 @@ class SimulateOptions(RowOptions):
         "TEXT", "a strategy for all; default: every group's own", read=strategy_text
     )
     group: str | None = _group()
-    from_ms: int | None = option(
-        "TIME", "only rows from then on; epoch milliseconds or RFC 3339; default: all",
-        name="--from", read=instant,
-    )  # fmt: skip
-    to_ms: int | None = option(
-        "TIME", "only rows before then; default: all", name="--to", read=instant
-    )
+    from_ms: int | None = _from_ms()
+    to_ms: int | None = _to_ms()
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
@@ -171,12 +192,6 @@ class SimulateOptions(RowOptions):
             mistakes.insert(0, text)
         _check_where(values, mistakes)
         _refuse_empty_time(values, mistakes)
-
-
-def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
-    start, end = values["from_ms"], values["to_ms"]
-    if start is not None and end is not None and end <= start:
-        mistakes.append(f"--to {end} is not after --from {start}")
 
 
 # generate
@@ -260,7 +275,7 @@ def _propagated(text: str) -> str:
 class AuditOptions(RowOptions):
     """The options of `audit`."""
 
-    DECIDING: ClassVar = ("redact_clients",)
+    DECIDING: ClassVar = ("redact_clients", "group", "from_ms", "to_ms")
 
     collection: str | None = option(
         "DIR", f"{COLLECTION}; this or --input is required", read=mounted_folder
@@ -289,11 +304,26 @@ class AuditOptions(RowOptions):
         "output of `rebalance propagate`: how late a group that had not settled is; default: none",
         read=_propagated,
     )
+    group: str | None = _group()
+    from_ms: int | None = _from_ms()
+    to_ms: int | None = _to_ms()
     redact_clients: bool = flag("no client id or address in the output; default: they are shown")
+
+    @property
+    def only(self) -> dict[str, Any]:
+        """What the output is restricted to, by option; empty: to nothing."""
+        given = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
+        return {name: value for name, value in given.items() if value is not None}
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and that no acceptances are overwritten."""
+        parts = [values[name] for name in ("group", "from_ms", "to_ms")]
+        if values["previous"] and any(part is not None for part in parts):
+            mistakes.append(
+                "--previous compares whole audits; leave it out with --group, --from and --to"
+            )
+        _refuse_empty_time(values, mistakes)
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("name either --collection DIR or --input DIR")
@@ -310,24 +340,21 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(RowOptions):
+class PlanOptions(RecordedOptions):
     """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to,
     ``searched`` what the file of ``--search`` says.
     """
 
     DECIDING: ClassVar = ("variants", "group", "searched")
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
+    output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
         "FILE",
-        "what changes, as in conf/scenarios; the baseline, without a change, is always there; "
-        "default: it alone",
+        "what changes: a file, or the name of a bundled one; the baseline, without a change, is "
+        "always there; default: it alone",
         many="extend",
     )
+    list_scenarios: bool = flag("print the bundled scenarios and end; default: plan")
     strategy: tuple[str, ...] = option(
         "TEXT",
         "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
@@ -336,8 +363,8 @@ class PlanOptions(RowOptions):
     )
     search: str | None = option(
         "FILE",
-        "search the rollout that costs least, as in conf/rollouts: TOML with change, groups, "
-        "[budgets]; default: none",
+        "search the rollout that costs least: TOML with change, groups, [budgets], or the name of "
+        "a bundled one; default: none",
     )
     fail_on: str | None = option(
         "budget", "exit 3 where no plan keeps the budgets of --search; default: exit 0",
@@ -361,7 +388,10 @@ class PlanOptions(RowOptions):
         from rebalance_core.planning.scenario.file import read_scenarios
         from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
 
-        _check_input(values, mistakes)
+        if not values["list_scenarios"]:
+            super().complete(values, mistakes)
+            if not values["output"]:
+                mistakes.append("--output DIR is missing")
         wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
         wrong_seed = any(m.startswith("--seed ") for m in mistakes)
         if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
@@ -425,7 +455,7 @@ def _late(text: str) -> tuple[float, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PropagateOptions(RowOptions):
+class PropagateOptions(RecordedOptions):
     """The options of `propagate`; None where the settings decide."""
 
     DECIDING: ClassVar = (
@@ -440,11 +470,6 @@ class PropagateOptions(RowOptions):
         "concurrent_heartbeat",
     )
 
-    input: str | None = _input_or_database()
-    input_format: str | None = _input_format()
-    input_tables: str | None = _input_tables()
-    where: str | None = _where()
-    output: str = option("DIR", OUTPUT, required=True)
     group: str | None = _group()
     seeds: int = option(
         "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
@@ -492,7 +517,7 @@ class PropagateOptions(RowOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Check that there is one input, and that the time of the totals is one."""
-        _check_input(values, mistakes)
+        super().complete(values, mistakes)
         _refuse_empty_time(values, mistakes)
 
 
@@ -515,7 +540,9 @@ class ProducersOptions(RowOptions):
     DECIDING: ClassVar = ("model", "versions")
 
     model_file: str | None = option(
-        "FILE", "brokers and producers to simulate, TOML; this or --input is required",
+        "FILE",
+        "brokers and producers to simulate: TOML, or the name of a bundled one; this or --input is "
+        "required",
         name="--model",
     )  # fmt: skip
     input: str | None = option(
@@ -587,6 +614,22 @@ class PublishOptions(JobOptions):
             mistakes.append("publish writes tables of Spark's catalogs; leave out --run-on process")
 
 
+# history
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistoryOptions(JobOptions):
+    """The options of `history`."""
+
+    runs: str = option(
+        "DIR", "the folder that the outputs of `audit` are in; required", required=True
+    )
+    output: str = option("DIR", OUTPUT, required=True)
+    owners: str | None = option(
+        "FILE", "which team is told of which groups; default: none is named"
+    )
+
+
 # explain
 
 
@@ -627,12 +670,15 @@ class ExplainOptions(JobOptions):
     ledger: str = option(
         "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
     )
-    group: str = option("G", "the consumer group; required", required=True)
-    queue: MessageQueue = option(  # noqa: RUF009  # a field, made once
+    group: str | None = option("G", "the consumer group; required but for --client")
+    queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required",
-        required=True, read=_queue,
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+        read=_queue,
     )  # fmt: skip
+    client: str | None = option(
+        "C", "instead of a queue: the pass of this client, step by step, in each of its groups"
+    )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
         read=instant,
@@ -640,3 +686,64 @@ class ExplainOptions(JobOptions):
     cluster: str | None = option(
         "C", "needed if several clusters have a group of that name; default: the only one"
     )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that a queue or a client is named, and a queue's group."""
+        wrong_queue = any(m.startswith("--queue") for m in mistakes)
+        if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
+            mistakes.append("name either --queue T/BROKER/ID or --client C")
+        if values["group"] is None and values["client"] is None:
+            mistakes.append("--group is missing: the consumer group")
+
+
+# demo, collect
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(JobOptions):
+    """The options of `demo`."""
+
+    MEANINGLESS: ClassVar = ("break_lock", "master", "run_on")
+
+    folder: str = option(
+        "DIR", "where the recording and its audit go; default rebalance-demo",
+        default="rebalance-demo", name="folder",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectOptions(JobOptions):
+    """The options of `collect`: those of the script that does the work."""
+
+    MEANINGLESS: ClassVar = ("config", "set", "overwrite", "break_lock", "master", "run_on")
+
+    init: bool = flag("write a commented collection.toml into --output and end; default: collect")
+    sources: str | None = option(
+        "FILE", "machines and folders, one a line (docs/ingest.md); required without --init"
+    )
+    cluster: str = option(
+        "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
+    )
+    output: str = option("DIR", "the collection, a fresh folder; default: here", default=".")
+    namesrv: str | None = option(
+        "ADDRESSES", "name servers for the questions; default: NAMESRV_ADDR of the environment"
+    )
+    admin_time_zone: str | None = option(
+        "ZONE", "zone that the admin commands print times in; default: this machine's"
+    )
+    threads: int = option(
+        "N", "questions to the cluster at one time; default 4",
+        default=4, read=whole(1, 99, "from 1 to 99"),
+    )  # fmt: skip
+    days: int | None = option(
+        "N", "only logs written in the last N days; default: all",
+        read=whole(1, 10_000, "from 1 to 10,000"),
+    )  # fmt: skip
+    no_admin: bool = flag("copy files only; default: ask the cluster, too")
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Say what collecting needs."""
+        if not values["init"] and values["sources"] is None:
+            mistakes.append("--sources FILE is missing, or --init for a first collection.toml")

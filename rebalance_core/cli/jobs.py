@@ -5,7 +5,7 @@ need pyspark, which takes seconds to import and need not be installed to ask for
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import fill
@@ -29,21 +29,21 @@ class JobReport:
 
 @dataclass(frozen=True)
 class Job:
-    """One job: its options, two examples of its command line, and the function that runs it."""
+    """One job: its options, and two examples of its command line."""
 
     name: str
-    summary: str
     options: type[JobOptions]
+    summary: str
     examples: tuple[str, ...]
-    run: Callable[[Any], JobReport]
+
+    def run(self, given: JobOptions) -> JobReport:
+        """Run it; only now its module is imported."""
+        report: JobReport = import_module(f"rebalance_core.cli.{self.name}").run(given)
+        return report
 
 
 def _job(name: str, options: type[JobOptions], summary: str, *examples: str) -> tuple[str, Job]:
-    def run(given: JobOptions) -> JobReport:
-        report: JobReport = import_module(f"rebalance_core.cli.{name}").run(given)
-        return report
-
-    return name, Job(name, summary, options, examples, run)
+    return name, Job(name, options, summary, examples)
 
 
 JOBS: dict[str, Job] = dict(
@@ -80,7 +80,7 @@ JOBS: dict[str, Job] = dict(
             "plan",
             job_options.PlanOptions,
             "what if: scenarios and strategies over the same history, movement beside balance",
-            "--input tables --scenario conf/scenarios/add-consumers.toml --output out/plan",
+            "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
@@ -88,7 +88,7 @@ JOBS: dict[str, Job] = dict(
             job_options.ProducersOptions,
             "which queues producers write to while brokers are slow or gone, with and without "
             "fault tolerance",
-            "--model conf/producers/outage.toml --output out/producers",
+            "--model outage --output out/producers",
             "--input tables --client-version 4.9 --output out/producers",
         ),
         _job(
@@ -100,6 +100,21 @@ JOBS: dict[str, Job] = dict(
             "--input tables --output out/spread --seeds 100 --group 'order-*' --lost-notices 0.1",
         ),
         _job(
+            "demo",
+            job_options.DemoOptions,
+            "write a recorded cluster into a folder, audit it, and say what it found and what next",
+            "",
+            "out/demo",
+        ),
+        _job(
+            "collect",
+            job_options.CollectOptions,
+            "copy logs and stores of a cluster's machines and ask it about every group and topic: "
+            "what `ingest` and `audit` read",
+            "--init --cluster DefaultCluster --output collected",
+            "--sources sources.txt --cluster DefaultCluster --output collected --days 2",
+        ),
+        _job(
             "publish",
             job_options.PublishOptions,
             "the tables of a finished run into a catalog, with the run's id and period; a repeated "
@@ -108,11 +123,19 @@ JOBS: dict[str, Job] = dict(
             "--run s3://bucket/night --to lake.rebalance --prefix ledger_",
         ),
         _job(
+            "history",
+            job_options.HistoryOptions,
+            "nightly audits put together: what is new, gone, not looked at, and what keeps coming "
+            "back",
+            "--runs out/nights --output out/history",
+            "--runs out/nights --output out/history --owners owners.toml",
+        ),
+        _job(
             "explain",
             job_options.ExplainOptions,
-            "why a queue is with this client at this time: lists, formula, offset rule; no Spark",
+            "why a queue is with this client at this time, or a client's pass by steps; no Spark",
             "--ledger out/ledger --group orders --queue orders/broker-a/3 --at 1795231740000",
-            "--ledger out/ledger --group orders --queue orders/broker-a/3 "
+            "--ledger out/ledger --client 10.0.0.2@20078#2063471432709 "
             "--at 2026-11-21T03:29:00Z --json",
         ),
     )

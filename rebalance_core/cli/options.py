@@ -271,7 +271,11 @@ class JobOptions:
             else:
                 keywords |= {"metavar": told.metavar, "action": told.many or "store"}
                 keywords |= {"nargs": "+"} if told.many == "extend" else {}
-            target.add_argument(_typed(name, told), **keywords)
+            typed = _typed(name, told)
+            if not typed.startswith("-"):  # a word by its place, which may be left out
+                keywords = {"help": text, "metavar": told.metavar, "nargs": "?"}
+                typed = name
+            target.add_argument(typed, **keywords)
 
     @classmethod
     def read(cls, arguments: argparse.Namespace, argv: tuple[str, ...]) -> Self:

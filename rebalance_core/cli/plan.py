@@ -6,7 +6,6 @@ from typing import Any
 
 from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.plan_search import run_searched
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
@@ -19,8 +18,10 @@ from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
-from rebalance_core.cli.terminal import RowReport, say, warn
+from rebalance_core.cli.terminal import RowReport, joined, say, warn
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
+from rebalance_core.contracts.paths import bundled
+from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 
@@ -30,15 +31,17 @@ PEAK = "peak_messages_per_second"
 
 def run(options: PlanOptions) -> JobReport:
     """Run the job; the report for stdout."""
+    if options.list_scenarios:
+        return _bundled_scenarios()
     settings = settings_of(options)
     if options.queue_rates is not None:
         check_readable("--queue-rates", options.queue_rates, options.input_format)
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     carrier = carrier_of("plan", options, settings, places)
-    services, config = _services(carrier), _config(options, settings)
     if options.searched is not None and not options.dry_run:
-        return run_searched(options, carrier, config, inputs)
+        return run_searched(options, carrier, _config(options, settings), inputs)
+    services, config = carrier.services(), _config(options, settings)
     if options.dry_run:
         carrier.check_free()
         tables, _ = _read(carrier, services, options, inputs)
@@ -81,14 +84,13 @@ def run(options: PlanOptions) -> JobReport:
     return JobReport(render_plan(facts), facts)
 
 
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import plan
-
-        return plan
-    from rebalance_core.process import plan as in_process
-
-    return in_process
+def _bundled_scenarios() -> JobReport:
+    """The names that `--scenario` takes beside files, and the question that each asks."""
+    names = bundled("scenarios")
+    texts = {one.name: one.description for one in read_scenarios(names)}
+    wide = max(map(len, texts))
+    lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
+    return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
 
 
 def _read(

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from functools import partial
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.run_record import BESIDE_TABLES, outcome_of
 from rebalance_core.cli.terminal import say, warn
@@ -18,6 +16,7 @@ from rebalance_core.contracts import REJECTED, SEARCH_TABLES
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
 from rebalance_core.planning.rollout.words import listed, recommendation, texts_of
 from rebalance_core.planning.sweep.plan_options import PlanConfig
+from rebalance_core.process.rollouts import SEARCHED, WARNINGS
 
 WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
@@ -32,7 +31,7 @@ def run_searched(
     options: PlanOptions, carrier: Carrier, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
     """Search, write what was found, and say it; exit 3 where a budget is missed and that fails."""
-    services = _services(carrier)
+    services = carrier.services("rollouts")
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
 
@@ -50,9 +49,9 @@ def run_searched(
             before_writing=begin,
             warn=warn,
         )
-        for warning in result.warnings:
+        for warning in result.facts[WARNINGS]:
             warn(warning)
-        searched: Searched = result.searched
+        searched: Searched = result.facts[SEARCHED]
         for name, text in (texts_of(searched) | _picture(searched)).items():
             output.folder.replace_text(name, text)
         record = output.finish(outcome_of(result, records))
@@ -64,16 +63,6 @@ def run_searched(
         "plan", options.output, found, record.seconds, carrier.name, exit_code=code
     )
     return JobReport(render(facts), facts, code)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import rollouts
-
-        return rollouts
-    from rebalance_core.process import rollouts as in_process
-
-    return in_process
 
 
 def _picture(searched: Searched) -> dict[str, str]:

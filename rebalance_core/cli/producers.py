@@ -49,7 +49,7 @@ def run(options: ProducersOptions) -> JobReport:
     inputs, model = results_inputs(options), options.model
     large = model is not None and model.producers > PRODUCERS_IN_PROCESS
     carrier = carrier_of("producers", options, settings, inputs.values(), large=large)
-    services, limits = _services(carrier), bad_row_limits(settings)
+    services, limits = carrier.services(), bad_row_limits(settings)
     assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
     # tasks tell of columns that are none while they read
     told: dict[str, Any] = {"warn": warn} if carrier.name == SPARK else {}
@@ -87,23 +87,13 @@ def run(options: ProducersOptions) -> JobReport:
         record = output.finish(outcome_of(written, records, seed=seed))
     found = {
         "model": None if model is None else model.name,
-        "outcomes": written.answers[PRODUCER_OUTCOMES.name].to_pylist(),
-        "shares": written.answers[PRODUCER_SHARES.name].to_pylist(),
+        "outcomes": written.facts[PRODUCER_OUTCOMES.name].to_pylist(),
+        "shares": written.facts[PRODUCER_SHARES.name].to_pylist(),
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
     facts = result_facts("producers", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import producers as on_spark
-
-        return on_spark
-    from rebalance_core.process import producers
-
-    return producers
 
 
 def results_inputs(options: ProducersOptions) -> dict[str, str]:

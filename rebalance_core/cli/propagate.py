@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PropagateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
@@ -19,8 +16,8 @@ from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
+from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.engine.table_writer import PropagationForecast
 from rebalance_core.model import events
 
 WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
@@ -31,13 +28,13 @@ def run(options: PropagateOptions) -> JobReport:
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
-    services = _services(carrier)
+    services = carrier.services()
     told, limits = _propagation_options(options, settings), bad_row_limits(settings)
     if options.dry_run:
         carrier.check_free()
         tables = carrier.input_tables(inputs)
-        forecast = carrier.call(services.propagation_forecast, tables, told, limits, terminal.warn)
-        return _dry_run(options, inputs, forecast)
+        found = carrier.call(services.propagation_forecast, tables, told, limits, terminal.warn)
+        return _dry_run(options, inputs, *found)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
         names = ", ".join(record.table for record in records)
@@ -67,16 +64,6 @@ def run(options: PropagateOptions) -> JobReport:
     return JobReport(_render(facts), facts)
 
 
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import propagate as on_spark
-
-        return on_spark
-    from rebalance_core.process import propagate
-
-    return propagate
-
-
 def _propagation_options(options: PropagateOptions, settings: Settings) -> PropagationOptions:
     late_share, late_ms = options.late_name_server
     return PropagationOptions(
@@ -101,25 +88,25 @@ def _propagation_options(options: PropagateOptions, settings: Settings) -> Propa
 
 
 def _dry_run(
-    options: PropagateOptions, inputs: dict[str, str], forecast: PropagationForecast
+    options: PropagateOptions, inputs: dict[str, str], rows: RowForecast, work: Mapping[str, Any]
 ) -> JobReport:
     """How the rows would let a run end, and how much it would simulate; nothing is written."""
-    report = RowReport(forecast.rows)
+    report = RowReport(rows)
     facts: dict[str, Any] = {
         "job": "propagate",
         "dry_run": True,
         **report.facts(),
         "inputs": inputs,
-        **forecast.facts,
+        **work,
         "seeds": options.seeds,
         "output": options.output,
         "tables": list(WRITTEN),
     }
     place = options.input or options.input_tables or ""
-    shown = inputs or dict.fromkeys(forecast.rows.counts, place)
+    shown = inputs or dict.fromkeys(rows.counts, place)
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
-    if forecast.facts:
-        changes, groups = forecast.facts["changes"], forecast.facts["groups"]
+    if work:
+        changes, groups = work["changes"], work["groups"]
         lines += ["", f"{options.seeds:,} futures of {changes:,} changes in {groups:,} groups"]
     lines += terminal.output_lines(options.output, WRITTEN)
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)

@@ -2,10 +2,12 @@
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import resources
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.cli.options import JobOptions
@@ -17,155 +19,95 @@ from rebalance_core.synthetic.fleet import RANGES
 if TYPE_CHECKING:
     from rebalance_core.ingest.collection_settings import Assumptions
 
-# Every key of a configuration file, once: its type, its range and what is valid in words.
+# Every key of a configuration file, once: a field of its section, with its type, its range and what
+# is valid in words.
 
 
 @dataclass(frozen=True)
 class SettingKey:
-    """One key. `path` is dotted as in `--set`; an `optional` key may be missing everywhere."""
+    """What a field says of its key beside the type; NaN is in no range."""
 
-    path: str
-    type: type[bool] | type[int] | type[float] | type[str]
     valid: str
-    low: float | None = None
-    high: float | None = None
+    low: float = -inf
+    high: float = inf
     one_of: tuple[str, ...] = ()
-    optional: bool = False
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: Any, kind: Any) -> bool:
         """True if `value`, as TOML gives it, is of the type and in the range."""
-        if self.type is bool or isinstance(value, bool):
-            return self.type is bool and isinstance(value, bool)
-        if self.type is float:
-            fits = isinstance(value, int | float)
-        else:
-            fits = isinstance(value, self.type)
-        if not fits or (self.one_of and value not in self.one_of):
-            return False
-        # Written so that NaN fails.
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        if kind is bool or isinstance(value, bool):
+            return kind is bool and isinstance(value, bool)
+        if kind is str:
+            return isinstance(value, str) and (not self.one_of or value in self.one_of)
+        fits = isinstance(value, int) or (kind is float and isinstance(value, float))
+        return fits and self.low <= value <= self.high
 
 
-CONSUME_FROM_WHERE = (
-    "CONSUME_FROM_LAST_OFFSET",
-    "CONSUME_FROM_FIRST_OFFSET",
-    "CONSUME_FROM_TIMESTAMP",
-)
-
-SETTING_KEYS = {
-    key.path: key
-    for key in (
-        SettingKey("include_retry_topics", bool, "true or false"),
-        SettingKey(
-            "on_bad_rows",
-            str,
-            "one of quarantine, fail",
-            one_of=("quarantine", "fail"),
-        ),
-        SettingKey("max_bad_share", float, "a number from 0 to 1", low=0, high=1),
-        SettingKey(
-            "limits.max_queue_nums",
-            int,
-            "a whole number from 1 to 2147483647",
-            low=1,
-            high=2**31 - 1,
-        ),
-        SettingKey("limits.process_bytes", int, "a whole number of bytes from 0 up", low=0),
-        *(
-            SettingKey(
-                f"generate.{name}",
-                int,
-                f"a whole number from {RANGES[name][0]} to {RANGES[name][1]}",
-                low=RANGES[name][0],
-                high=RANGES[name][1],
-            )
-            for name in ("start_ms", "groups_per_cluster", "offset_hours")
-        ),
-        SettingKey(
-            "spark.shuffle_partitions", int, "a whole number from 1 up", low=1, optional=True
-        ),
-        SettingKey("assume.strategy", str, "a strategy text, e.g. AVG"),
-        SettingKey(
-            "assume.consume_from_where",
-            str,
-            "one of " + ", ".join(CONSUME_FROM_WHERE),
-            one_of=CONSUME_FROM_WHERE,
-        ),
-        SettingKey("assume.client_version", str, "a RocketMQ version, e.g. 5.3"),
-        SettingKey("assume.broker_version", str, "a RocketMQ version, e.g. 5.3"),
-        SettingKey("assume.time_zone", str, "a time zone, e.g. Asia/Shanghai"),
-        SettingKey("audit.stale_after_hours", float, "a number of hours above 0", low=0.01),
-        SettingKey(
-            "audit.max_age_hours", float, "a number of hours above 0", low=0.01, optional=True
-        ),
-        SettingKey("audit.findings_per_rule", int, "a whole number from 1 up", low=1),
-        SettingKey("audit.timelines", int, "a whole number from 0 to 100", low=0, high=100),
-        SettingKey("audit.redact_salt", str, "any text; keep it secret"),
-        SettingKey("plan.ownership_groups", int, "a whole number from 0 up", low=0),
-        SettingKey("plan.futures", int, "a whole number from 0 up", low=0),
-        SettingKey("summary.worst_groups", int, "a whole number from 0 up", low=0),
-    )
-}
+def _key(valid: str, low: float = -inf, high: float = inf, **default: Any) -> Any:
+    return field(metadata={"key": SettingKey(valid, low, high)}, **default)
 
 
-# Settings: the package's defaults, then each --config file in order, then --set, then options.
-#
-# Every mistake of every place is found before anything runs and named in one error.
+def _one_of(*words: str) -> Any:
+    return field(metadata={"key": SettingKey("one of " + ", ".join(words), one_of=words)})
 
-SECTIONS = {path.partition(".")[0] for path in SETTING_KEYS if "." in path}
+
+def _of_fleet(name: str) -> Any:
+    low, high = RANGES[name]
+    return _key(f"a whole number from {low} to {high}", low, high)
 
 
 @dataclass(frozen=True)
 class Limits:
     """Where a value is absurd rather than large, and where an input is too large for a process."""
 
-    max_queue_nums: int
-    process_bytes: int
+    max_queue_nums: int = _key("a whole number from 1 to 2147483647", 1, 2**31 - 1)
+    process_bytes: int = _key("a whole number of bytes from 0 up", 0)
 
 
 @dataclass(frozen=True)
 class GenerateSettings:
     """What of a synthetic fleet is seldom chosen; see `FleetPlan`."""
 
-    start_ms: int
-    groups_per_cluster: int
-    offset_hours: int
+    start_ms: int = _of_fleet("start_ms")
+    groups_per_cluster: int = _of_fleet("groups_per_cluster")
+    offset_hours: int = _of_fleet("offset_hours")
 
 
 @dataclass(frozen=True)
 class SparkSettings:
     """What a run asks of Spark; None leaves it to Spark's own configuration."""
 
-    shuffle_partitions: int | None = None
+    shuffle_partitions: int | None = _key("a whole number from 1 up", 1, default=None)
 
 
 @dataclass(frozen=True)
 class SummarySettings:
     """What the summary shows."""
 
-    worst_groups: int
+    worst_groups: int = _key("a whole number from 0 up", 0)
 
 
 @dataclass(frozen=True)
 class AssumeSettings:
     """What `ingest` takes where no file of a collection says it."""
 
-    strategy: str
-    consume_from_where: str
-    client_version: str
-    broker_version: str
-    time_zone: str
+    strategy: str = _key("a strategy text, e.g. AVG")
+    consume_from_where: str = _one_of(
+        "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
+    )
+    client_version: str = _key("a RocketMQ version, e.g. 5.3")
+    broker_version: str = _key("a RocketMQ version, e.g. 5.3")
+    time_zone: str = _key("a time zone, e.g. Asia/Shanghai")
 
 
 @dataclass(frozen=True)
 class AuditSettings:
     """How `audit` judges; ``max_age_hours`` None: the collection may be of any age."""
 
-    stale_after_hours: float
-    findings_per_rule: int
-    timelines: int
-    redact_salt: str
-    max_age_hours: float | None = None
+    stale_after_hours: float = _key("a number of hours above 0", 0.01)
+    findings_per_rule: int = _key("a whole number from 1 up", 1)
+    timelines: int = _key("a whole number from 0 to 100", 0, 100)
+    redact_salt: str = _key("any text; keep it secret")
+    max_age_hours: float | None = _key("a number of hours above 0", 0.01, default=None)
 
 
 @dataclass(frozen=True)
@@ -175,17 +117,17 @@ class PlanSettings:
     The same groups are simulated over time, each in so many futures.
     """
 
-    ownership_groups: int
-    futures: int
+    ownership_groups: int = _key("a whole number from 0 up", 0)
+    futures: int = _key("a whole number from 0 up", 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The resolved settings of one run."""
 
-    include_retry_topics: bool
-    on_bad_rows: str
-    max_bad_share: float
+    include_retry_topics: bool = _key("true or false")
+    on_bad_rows: str = _one_of("quarantine", "fail")
+    max_bad_share: float = _key("a number from 0 to 1", 0, 1)
     limits: Limits
     generate: GenerateSettings
     spark: SparkSettings
@@ -199,12 +141,28 @@ class Settings:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Where values came from, by dotted key."""
+SECTIONS: dict[str, Any] = {
+    one.name: one.type for one in fields(Settings) if is_dataclass(one.type)
+}
+SETTING_KEYS = {
+    f"{prefix}{one.name}": one
+    for prefix, section in (
+        ("", Settings),
+        *((f"{name}.", kind) for name, kind in SECTIONS.items()),
+    )
+    for one in fields(section)
+    if "key" in one.metadata
+}
+"""The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
 
-    name: str
-    values: Mapping[str, Any]
+
+# Settings: the package's defaults, then each --config file in order, then --set, then options.
+#
+# Every mistake of every place is found before anything runs and named in one error.
+
+
+_Source = tuple[str, Mapping[str, Any]]
+"""Where values came from, and they by dotted key."""
 
 
 def settings_of(options: JobOptions) -> "Settings":
@@ -230,49 +188,40 @@ def resolve_settings(
     """
     mistakes: list[str] = []
     defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
-    sources = [_Source("defaults.toml", dict(_flatten(tomllib.loads(defaults))))]
+    sources: list[_Source] = [("defaults.toml", dict(flatten(tomllib.loads(defaults))))]
     sources += [_read_file(path, mistakes) for path in config]
     sources += [_read_assignment(text, mistakes) for text in assignments]
     for key, value in (options or {}).items():
         if value is not None:
             read = _toml_value(value) if isinstance(value, str) else value
-            sources.append(_Source("--" + key.replace("_", "-"), {key: read}))
+            sources.append(("--" + key.replace("_", "-"), {key: read}))
     for source in sources:
-        mistakes += _mistakes(source)
+        mistakes += _mistakes(*source)
     if mistakes:
         raise UsageError("\n".join(mistakes))
     merged: dict[str, Any] = {}
-    for source in sources:
-        merged |= source.values
+    for _, values in sources:
+        merged |= values
     return _build(merged)
 
 
 def _build(values: Mapping[str, Any]) -> Settings:
-    def section(name: str) -> dict[str, Any]:
-        prefix = name + "."
-        return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}
-
-    return Settings(
-        include_retry_topics=values["include_retry_topics"],
-        on_bad_rows=values["on_bad_rows"],
-        max_bad_share=float(values["max_bad_share"]),
-        limits=Limits(**section("limits")),
-        generate=GenerateSettings(**section("generate")),
-        spark=SparkSettings(**section("spark")),
-        assume=AssumeSettings(**section("assume")),
-        audit=AuditSettings(**section("audit")),
-        plan=PlanSettings(**section("plan")),
-        summary=SummarySettings(**section("summary")),
-    )
+    given: dict[str, Any] = {}
+    for path, value in values.items():
+        section, _, name = path.rpartition(".")
+        (given.setdefault(section, {}) if section else given)[name] = value
+    sections = {name: kind(**given.get(name, {})) for name, kind in SECTIONS.items()}
+    return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
 
 
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a configuration by dotted path."""
     for name, value in table.items():
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
             # An unknown section is one mistake, not one for each of its keys.
             if path in SECTIONS:
-                yield from _flatten(value, path + ".")
+                yield from flatten(value, path + ".")
             else:
                 yield path, value
         else:
@@ -281,20 +230,20 @@ def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 def _read_file(path: str, mistakes: list[str]) -> _Source:
     try:
-        return _Source(path, dict(_flatten(tomllib.loads(Path(path).read_text("utf-8-sig")))))
+        return path, dict(flatten(tomllib.loads(Path(path).read_text("utf-8-sig"))))
     except OSError as error:
         mistakes.append(f"--config {path}: {error.strerror or error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         mistakes.append(f"--config {path}: not TOML: {error}")
-    return _Source(path, {})
+    return path, {}
 
 
 def _read_assignment(text: str, mistakes: list[str]) -> _Source:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         mistakes.append(f"--set {text}: expected KEY=VALUE, e.g. summary.worst_groups=10")
-        return _Source("--set", {})
-    return _Source("--set", {key.strip(): _toml_value(value.strip())})
+        return "--set", {}
+    return "--set", {key.strip(): _toml_value(value.strip())}
 
 
 def _toml_value(text: str) -> Any:
@@ -305,18 +254,24 @@ def _toml_value(text: str) -> Any:
         return text
 
 
-def _mistakes(source: _Source) -> Iterator[str]:
-    for path, value in source.values.items():
+def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
+    for path, value in values.items():
         key = SETTING_KEYS.get(path)
         if key is None and path in SECTIONS:
-            yield f"{source.name}: {path} = {value!r}: is a section, not a key"
+            yield f"{source}: {path} = {value!r}: is a section, not a key"
         elif key is None:
             known = list(SETTING_KEYS)
             hint = did_you_mean(path, [*known, *SECTIONS])
-            yield f"{source.name}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
-        elif not key.accepts(value):
-            hint = did_you_mean(str(value), key.one_of)
-            yield f"{source.name}: {path} = {value!r}: expected {key.valid}{hint}"
+            yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
+        elif not key.metadata["key"].accepts(value, _plain(key.type)):
+            told: SettingKey = key.metadata["key"]
+            hint = did_you_mean(str(value), told.one_of)
+            yield f"{source}: {path} = {value!r}: expected {told.valid}{hint}"
+
+
+def _plain(kind: Any) -> Any:
+    """The type without None."""
+    return next((one for one in get_args(kind) if one is not NoneType), kind)
 
 
 # The section ``[assume]`` of the settings: what ingest takes for granted where no file says it.

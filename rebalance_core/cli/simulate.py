@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import settings as of_settings
@@ -11,10 +10,15 @@ from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
-from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
+from rebalance_core.cli.settings import (
+    Settings,
+    bad_row_limits,
+    flatten,
+    ledger_config,
+    settings_of,
+)
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
@@ -28,7 +32,7 @@ def run(options: SimulateOptions) -> JobReport:
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
     carrier = carrier_of("simulate", options, settings, inputs.values() or [options.input])
-    services = _services(carrier)
+    services = carrier.services("ledger" if carrier.name == SPARK else None)
     if options.dry_run:
         carrier.check_free()
         forecast = carrier.call(
@@ -63,16 +67,6 @@ def run(options: SimulateOptions) -> JobReport:
         options.output, written.facts, written.rejected, rows, record.seconds, carrier.name
     )
     return JobReport(render_summary(facts), facts)
-
-
-def _services(carrier: Carrier) -> ModuleType:
-    if carrier.name == SPARK:
-        from rebalance_core.spark import ledger
-
-        return ledger
-    from rebalance_core.process import simulate
-
-    return simulate
 
 
 def _simulation_options(options: SimulateOptions, settings: Settings) -> SimulationOptions:
@@ -126,18 +120,8 @@ def _dry_run(
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
     lines += terminal.output_lines(options.output, tuple(LEDGER_TABLES))
     lines += ["", f"engine  {options.engine}", "", "settings"]
-    lines += [f"  {key} = {value}" for key, value in _flat(settings.as_dict())]
+    lines += [f"  {key} = {value}" for key, value in flatten(settings.as_dict())]
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat: list[tuple[str, Any]] = []
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat += _flat(value, f"{prefix}{key}.")
-        else:
-            flat.append((prefix + key, value))
-    return flat
 
 
 # The summary, for the engineer on call and for a program: one dict, two forms.

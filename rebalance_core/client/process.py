@@ -23,7 +23,7 @@ class BrokerUnreachableError(RebalanceError):
 
 @dataclass(frozen=True, slots=True)
 class QueueAnswers:
-    """What the broker of one queue answers.
+    """The answers of one queue's broker.
 
     ``committed`` None: QUERY_NOT_FOUND. ``max_offset`` and ``by_timestamp`` None: the look-up
     fails. ``query_failure``: raised by the committed-offset query instead of an answer.
@@ -135,7 +135,10 @@ class OffsetStore(Protocol):
         """Forgets the offset in memory."""
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """What persistAll does to the memory: entries of queues not in use are erased, unsent."""
+        """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
+
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """Return the offsets in memory."""
 
 
 class RemoteOffsetStore:
@@ -175,6 +178,10 @@ class RemoteOffsetStore:
     def remove(self, queue: MessageQueue) -> None:
         """See `OffsetStore.remove`."""
         self._memory.pop(queue, None)
+
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """See `OffsetStore.in_memory`."""
+        return dict(self._memory)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """Nothing happens while the process holds no queue: upstream returns early."""
@@ -220,6 +227,10 @@ class LocalOffsetStore:
         if self._erases:
             self._memory.pop(queue, None)
 
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """See `OffsetStore.in_memory`."""
+        return dict(self._memory)
+
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """The memory keeps everything; what persistAll writes is the file's keeper's business."""
 
@@ -260,6 +271,8 @@ class ClientProcess:
     strategy: AllocationStrategy
     store: OffsetStore
     version: Version
+    lets_go: bool = False
+    """A strategy that is given nothing answers with nothing (Go), where Java's throws."""
     table: dict[MessageQueue, ProcessQueue] = field(default_factory=dict)
     threshold_for_queue: int = 0
     threshold_size_for_queue: int = 0
@@ -304,6 +317,8 @@ def start_process(
     settings: GroupSettings,
     strategy: AllocationStrategy,
     local_file: dict[MessageQueue, int] | None = None,
+    *,
+    lets_go: bool = False,
 ) -> ClientProcess:
     """A process as ``start()`` leaves it: no queue yet, the store its message model asks for.
 
@@ -312,6 +327,7 @@ def start_process(
         settings: of this process; ``client_version`` decides its rules.
         strategy: resolved from its strategy text.
         local_file: BROADCASTING: content of the client's offset file, shared and written to.
+        lets_go: see `ClientProcess.lets_go`.
     """
     version = parse_version(settings.client_version)
     store: OffsetStore
@@ -319,4 +335,4 @@ def start_process(
         store = LocalOffsetStore(version, {} if local_file is None else local_file)
     else:
         store = RemoteOffsetStore(version)
-    return ClientProcess(client_id, settings, strategy, store, version)
+    return ClientProcess(client_id, settings, strategy, store, version, lets_go)

@@ -28,7 +28,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Timer(IntEnum):
-    """What a draw is for."""
+    """The purpose of a draw."""
 
     START_UP = 1
     PHASE = 2
@@ -62,12 +62,13 @@ class Timer(IntEnum):
     IN_WORK = 30
     ONE_MORE = 31
     SLOW_NOTICE = 32
+    NOTICE_BATCH = 33
     SAMPLE = 1 << 16
     """Plus the number of the topic: which broker a pass asks for the members."""
 
 
 def entity_of(*names: str | None) -> int:
-    """Whose a draw is, as 64 bits that depend on the names alone."""
+    """Return the owner of a draw as 64 bits that depend on the names alone."""
     text = "\0".join("\1" if name is None else name for name in names)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
@@ -95,7 +96,7 @@ def uniforms(
 
 
 def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
-    """What `draws_of` begins with: the hash of seed and entity, to be kept for many draws."""
+    """Hash seed and entity: the beginning of `draws_of`, to be kept for many draws."""
     golden = np.uint64(_GOLDEN)
     with np.errstate(over="ignore"):
         word = _mixed_all(_words(seeds) * golden)

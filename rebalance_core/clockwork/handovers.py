@@ -8,14 +8,20 @@ import numpy as np
 
 from rebalance_core.clockwork.holdings import MeasuredHoldings, ReadableSpans, Windows
 from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
 from rebalance_core.kernels.segments import running_max as _running_max
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS
+from rebalance_core.model.versions import parse_version
 
 # Queues passed from one holder to the next: gaps and overlaps.
 
 NO_TIME = -(1 << 62)
 """Of a drop or start that is not there."""
+FIRST_PULL_WAITS = (5,)
+"""From 5.0 on RebalanceImpl dispatches pull requests with a delay (rocketmq.md §4.3)."""
 _OPEN_MS = NEVER // MS_US
 
 
@@ -32,6 +38,7 @@ class Handovers:
         drop_ms: `NO_TIME`: nobody had it, or it was not given up before the group was at rest.
         start_ms: `NO_TIME`: nobody took it.
         gap_ms: how long it was readable and nobody had it.
+        unread_ms: how long it was readable and nobody read it: to the first pull of who took it.
         overlap_ms: how long both had it.
     """
 
@@ -43,6 +50,7 @@ class Handovers:
     drop_ms: Ints
     start_ms: Ints
     gap_ms: Ints
+    unread_ms: Ints
     overlap_ms: Ints
 
     @property
@@ -55,12 +63,24 @@ class Handovers:
         return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def handovers_of(held: MeasuredHoldings, readable: ReadableSpans, windows: Windows) -> Handovers:
+def first_pulls_ms(script: Script) -> Ints:
+    """(lives,) how long after taking a queue each pulls first: push clients from 5.0 on wait."""
+    push = script.settings.consumer_type == PUSH
+    versions = [parse_version(life.states[0][1].rules_version) for life in script.lives]
+    waits = [push and version >= FIRST_PULL_WAITS for version in versions]
+    return np.array(waits, np.int64) * FIRST_PULL_DELAY_MS
+
+
+def handovers_of(
+    held: MeasuredHoldings, readable: ReadableSpans, windows: Windows, first_pull_ms: Ints
+) -> Handovers:
     """The hand-overs between holdings, in no order.
 
     A queue comes from the one who, of all that took it earlier, had it last. It comes from nobody
     where the queue changed meanwhile (it was away, or nobody was to read it), or the group came to
     rest without an owner; its former owner then has a row that ends with nobody.
+
+    ``first_pull_ms``: by life, see `first_pulls_ms`.
     """
     if not len(held.seed) or not len(windows.change_ms):
         return _rows()
@@ -71,8 +91,8 @@ def handovers_of(held: MeasuredHoldings, readable: ReadableSpans, windows: Windo
     given_up = _last_givers(held, before, taken & ~passed)
     given_up = given_up[ends.drop_change[given_up] >= 0]
     parts = (
-        _passed(ends, windows, np.flatnonzero(passed), before[passed]),
-        _from_nobody(ends, readable, windows, np.flatnonzero(taken & ~passed)),
+        _passed(ends, windows, np.flatnonzero(passed), before[passed], first_pull_ms),
+        _from_nobody(ends, readable, windows, np.flatnonzero(taken & ~passed), first_pull_ms),
         _to_nobody(ends, readable, windows, given_up[held.drop_us[given_up] < NEVER]),
     )
     names = [field.name for field in fields(Handovers)]
@@ -144,11 +164,14 @@ def _connected(ends: _Ends, before: Ints) -> Bools:
     return connected
 
 
-def _passed(ends: _Ends, windows: Windows, taker: Ints, giver: Ints) -> Handovers:
+def _passed(
+    ends: _Ends, windows: Windows, taker: Ints, giver: Ints, first_pull_ms: Ints
+) -> Handovers:
     change = ends.start_change[taker]
     rest_ms = windows.run_end_ms[change]
     start, drop = ends.start_ms[taker], ends.drop_ms[giver]
     readable = ends.start_place[taker] % 2 == 0
+    pulled = start + first_pull_ms[ends.held.life[taker]]
     both_until = np.minimum(np.minimum(drop, ends.drop_ms[taker]), rest_ms)
     return _rows(
         seed=ends.held.seed[taker],
@@ -159,14 +182,18 @@ def _passed(ends: _Ends, windows: Windows, taker: Ints, giver: Ints) -> Handover
         drop_ms=np.where(drop > rest_ms, NO_TIME, drop),
         start_ms=start,
         gap_ms=np.where(readable, np.maximum(start - drop, 0), 0),
+        unread_ms=np.where(readable, np.maximum(pulled - drop, 0), 0),
         overlap_ms=np.maximum(both_until - start, 0),
     )
 
 
-def _from_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, taker: Ints) -> Handovers:
+def _from_nobody(
+    ends: _Ends, readable: ReadableSpans, windows: Windows, taker: Ints, first_pull_ms: Ints
+) -> Handovers:
     change, start = ends.start_change[taker], ends.start_ms[taker]
     found = readable.at(ends.held.queue[taker], start)
     since = np.maximum(readable.begin(found.stretch), windows.run_change_ms[change])
+    pulled = start + first_pull_ms[ends.held.life[taker]]
     return _rows(
         seed=ends.held.seed[taker],
         change=change,
@@ -174,6 +201,7 @@ def _from_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, taker: 
         taker=taker,
         start_ms=start,
         gap_ms=np.where(found.inside, np.maximum(start - since, 0), 0),
+        unread_ms=np.where(found.inside, np.maximum(pulled - since, 0), 0),
     )
 
 
@@ -188,6 +216,7 @@ def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: In
         giver=giver,
         drop_ms=drop,
         gap_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
+        unread_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
     )
 
 

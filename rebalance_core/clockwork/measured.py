@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.handovers import NO_TIME, Handovers, handovers_of
+from rebalance_core.clockwork.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
 from rebalance_core.clockwork.holdings import (
     MeasuredHoldings,
     ReadableSpans,
@@ -206,7 +206,7 @@ def partial_of(script: Script, times: OwnerTimes, moved: Handovers, replayed: In
     unknown = passed & (replayed == UNKNOWN)
     known = passed & ~unknown
     count = len(script.changes)
-    gaps = _gaps_by_change(moved.change[passed], moved.gap_ms[passed], count)
+    gaps = _gaps_by_change(moved.change[passed], moved.unread_ms[passed], count)
     messages = np.zeros(count, np.int64)
     np.add.at(messages, moved.change[known], replayed[known])
     missing = np.bincount(moved.change[unknown], minlength=count)
@@ -287,7 +287,7 @@ def _quantiles(name: str, counts: str, parts: Sequence[dict[str, Any]]) -> dict[
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What some seeds come to.
+    """Measures over some seeds.
 
     Attributes:
         handovers: rows of the contract's table, by seed, change, queue and time.
@@ -323,7 +323,7 @@ def measured(
     shared = not broadcasts(script)
     times = owner_times(script, log, readable, windows, seeds, count_owners=shared)
     held = holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
-    moved = handovers_of(held, readable, windows)
+    moved = handovers_of(held, readable, windows, first_pulls_ms(script))
     facts = MessageFacts.of(script, history)
     reading = Reading.of(moved, facts, script, ticks.options, windows.change_ms)
     replayed = replayed_milli(moved, held, reading, ticks)
@@ -376,7 +376,7 @@ def _rows(
         "to_client_id": _clients(script, held, moved.taker),
         "drop_ms": pa.array(moved.drop_ms, mask=moved.drop_ms == NO_TIME),
         "start_ms": pa.array(moved.start_ms, mask=moved.start_ms == NO_TIME),
-        "gap_ms": pa.array(moved.gap_ms),
+        "gap_ms": pa.array(moved.unread_ms),
         "overlap_ms": pa.array(moved.overlap_ms),
         "replayed": pa.array(whole, mask=replayed == UNKNOWN),
         "skipped": _zeros_where(certain),

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, uniforms
-from rebalance_core.clockwork.handovers import Handovers
+from rebalance_core.clockwork.handovers import FIRST_PULL_WAITS, Handovers
 from rebalance_core.clockwork.holdings import MeasuredHoldings
 from rebalance_core.clockwork.options import MS_US, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
 from rebalance_core.kernels.segments import Bools, Ints, pointers
-from rebalance_core.model.times import FIRST_PULL_DELAY_MS, OFFSET_PERSIST_MS
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS
 from rebalance_core.model.versions import parse_version
 from rebalance_core.replay.history import GroupHistory
 
@@ -30,7 +31,7 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What was observed of the queues of a script, by queue, then time.
+    """Observations of the queues of a script, by queue, then time.
 
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
@@ -63,7 +64,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False)
 class MessageFacts:
-    """What is known of the messages in the queues of a group."""
+    """Facts about the messages in the queues of a group."""
 
     written: Observations
     stored: Observations
@@ -146,12 +147,13 @@ class Reading:
         """As the observations around each change and the options have it."""
         at_once = 1 if script.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
-        old = parse_version(script.settings.client_version) < (5,)
+        its = script.settings
+        waits = its.consumer_type == PUSH and parse_version(its.client_version) >= FIRST_PULL_WAITS
         return cls(
             rate=facts.rate(moved.queue, change_ms[moved.change]),
             speed=at_once / handler_ms if handler_ms else np.inf,
             handler_ms=handler_ms,
-            first_pull_ms=0 if old else FIRST_PULL_DELAY_MS,
+            first_pull_ms=FIRST_PULL_DELAY_MS if waits else 0,
         )
 
     def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
@@ -184,19 +186,22 @@ def replayed_milli(
     queue = moved.queue[rows]
     again = _read_by_both(moved, held, reading)[rows]
     again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
-    endings = [life.ending for life in ticks.script.lives]
+    lives = ticks.script.lives
+    endings = [life.ending for life in lives]
     killed = np.array([each is not None and not each.graceful for each in endings], np.bool_)
     life, seed, drop = held.life[giver], held.seed[giver], held.drop_us[giver]
     gone = drop == ticks.ended[life, seed]
     lost = killed[life] & gone
     since_ms = (drop - held.start_us[giver]) // MS_US
     draws = _draws(held, giver, ticks, Timer.COMMIT_AGE, queue)
-    age_ms = np.minimum(all_below(draws, OFFSET_PERSIST_MS), since_ms)
+    persists = np.array([e.intervals.persist_consumer_offset_interval_ms for e in lives], np.int64)
+    persist_ms = persists[life]
+    age_ms = np.minimum(all_below(draws, persist_ms), since_ms)
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
     stays = ~gone & (not ticks.script.settings.ordered)
-    # where none comes in 5 s, the timer has committed the last one
-    share = _share_of_one_more(moved.gap_ms[rows], stays) * np.minimum(rate * OFFSET_PERSIST_MS, 1)
+    # where none comes in so long, the timer has committed the last one
+    share = _share_of_one_more(moved.gap_ms[rows], stays) * np.minimum(rate * persist_ms, 1)
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
     found[rows] = np.rint(MILLI * again).astype(np.int64)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rebalance_core.clockwork.draws import OUT_OF_STEP, entity_of
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.group_settings import DEFAULT_INTERVALS, GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.shared_topics import Member
 
@@ -116,6 +116,7 @@ class Life:
         states: what it subscribes and whether it is suspended, from each moment on.
         sightings: what one broker alone saw of it after its join.
         ending: None while it stays.
+        intervals: of its timers.
     """
 
     index: int
@@ -130,6 +131,12 @@ class Life:
     states: tuple[tuple[Moment, Member], ...]
     sightings: tuple[Sighting, ...] = ()
     ending: Ending | None = None
+    intervals: Intervals = DEFAULT_INTERVALS
+
+    @property
+    def is_notified(self) -> bool:
+        """False for a client that takes no notice of what brokers tell it."""
+        return self.states[0][1].profile.notified
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +192,15 @@ class Lockless:
 
 
 @dataclass(frozen=True, slots=True)
+class NoticeSwitch:
+    """How a broker tells members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
+
+    broker: int
+    since: Moment
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScriptChange:
     """An epoch of the replay whose way through the group is simulated.
 
@@ -208,7 +224,7 @@ class ScriptChange:
 
 @dataclass(frozen=True)
 class Script:
-    """What happens to one group.
+    """The events of one group.
 
     Attributes:
         cluster: its cluster.
@@ -227,6 +243,8 @@ class Script:
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
+        notices: how brokers tell members of changes, in order of time; before, at once.
+        mates: the scripts of other groups that share client instances with it.
     """
 
     cluster: str
@@ -245,6 +263,8 @@ class Script:
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
     known: Known | None = None
+    notices: tuple[NoticeSwitch, ...] = ()
+    mates: tuple[Script, ...] = ()
 
     @property
     def out_of_step(self) -> float:
@@ -263,7 +283,7 @@ class Script:
 
     @cached_property
     def broker_entities(self) -> tuple[int, ...]:
-        """Whose the draws of each broker are."""
+        """Return the entity that owns the draws of each broker."""
         return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
 
     @cached_property

@@ -13,6 +13,7 @@ from rebalance_core.clockwork.script import (
     Life,
     Lockless,
     Moment,
+    NoticeSwitch,
     RouteVersion,
     Sighting,
 )
@@ -26,6 +27,7 @@ from rebalance_core.model.events import (
     Event,
 )
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.protocol.languages import client_intervals
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.group_state import GroupState
 from rebalance_core.replay.shared_topics import Member, ProcessKey
@@ -99,7 +101,7 @@ class LifeBook:
         elif event.broker_name is not None and (ends or event.event_type == events.CONSUMER_JOIN):
             self._see(key, event, state, listed=not ends)
         elif ends:
-            self._end(key, event)
+            self._end(key, event, state)
         else:
             self._change(key, self.moment_of(event), state.members[key])
 
@@ -135,6 +137,7 @@ class LifeBook:
                 ghost=only is not None and self._lives_elsewhere(key),
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
+                intervals=client_intervals(state.settings, event),
             )
         )
 
@@ -151,14 +154,14 @@ class LifeBook:
         if broker is not None:
             index = self._open[key]
             life = self.lives[index]
-            told = event.detail != EXPIRED
+            told = event.detail != EXPIRED and _is_told(event, state)
             seen = Sighting(self.moment_of(event), broker, listed, told)
             self.lives[index] = replace(life, sightings=(*life.sightings, seen))
 
-    def _end(self, key: ProcessKey, event: Event) -> None:
+    def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         index = self._open.pop(key)
         graceful = event.event_type == events.CONSUMER_LEAVE
-        told = graceful or event.detail != EXPIRED
+        told = event.detail != EXPIRED and _is_told(event, state)
         ending = Ending(self.moment_of(event), graceful, told)
         self.lives[index] = replace(self.lives[index], ending=ending)
 
@@ -167,6 +170,11 @@ class LifeBook:
         life = self.lives[index]
         if life.states[-1][1] != member:
             self.lives[index] = replace(life, states=(*life.states, (moment, member)))
+
+
+def _is_told(event: Event, state: GroupState) -> bool:
+    """The group's switch is on; a channel that closes is told all the same (rocketmq.md §6.2)."""
+    return state.settings.notified or event.event_type == events.CONSUMER_LOST
 
 
 def _reachable(state: GroupState, member: Member) -> Collection[str]:
@@ -237,6 +245,7 @@ class BrokerBook:
     replicas: Replicas
     lives: list[BrokerLife] = field(default_factory=list)
     lockless: list[Lockless] = field(default_factory=list)
+    notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
     """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: nobody."""
 
@@ -262,6 +271,10 @@ class BrokerBook:
             case events.MASTER_DOWN:
                 self._down(master, moment, host_lost=False)
                 self._locks_go_to(ACTING if event.detail == ACTING else None, broker, moment)
+            case events.NOTICES:
+                numbers = (broker,) if master is None else (broker, master)
+                mode = event.detail or events.ON
+                self.notices += [NoticeSwitch(number, moment, mode) for number in numbers]
             case events.MASTER_UP:
                 if self._life(broker).down is None:
                     self._up(master, moment)

@@ -33,6 +33,7 @@ from rebalance_core.clockwork.script_lives import (
 )
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
@@ -53,6 +54,7 @@ def changes_of(
     partial: Mapping[int, str],
     broker_lives: Sequence[BrokerLife],
     since_us: Callable[[int], int],
+    settle_ms: int = SETTLE_MS,
 ) -> tuple[ScriptChange, ...]:
     """The changes in order of time.
 
@@ -61,6 +63,7 @@ def changes_of(
         partial: event type by epoch ms where one broker alone saw a member come or go.
         broker_lives: of the script.
         since_us: the earliest that an event of an epoch ms may have happened.
+        settle_ms: how long each is followed.
     """
     causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
     for at_ms, event_type in partial.items():
@@ -78,7 +81,7 @@ def changes_of(
             change_ms=at_ms,
             earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),
             begin_us=begin,
-            end_us=_end_us(at_ms, end),
+            end_us=_end_us(at_ms, end, settle_ms),
             causes=causes[at_ms],
         )
         for (at_ms, begin), end in zip(begins.items(), following, strict=True)
@@ -101,9 +104,18 @@ def _lead_us(causes: tuple[str, ...]) -> int:
     return (LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
 
 
-def _end_us(at_ms: int, next_begin_us: int | None) -> int:
-    settled = (at_ms + SETTLE_MS) * MS_US
+def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
+    settled = (at_ms + settle_ms) * MS_US
     return settled if next_begin_us is None else min(settled, next_begin_us)
+
+
+def _settle_ms(lives: Sequence[Life]) -> int:
+    """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
+    over = 0
+    for name in INTERVALS:
+        usual = int(getattr(DEFAULT_INTERVALS, name))
+        over += max((int(getattr(life.intervals, name)) - usual for life in lives), default=0)
+    return SETTLE_MS + max(0, over)
 
 
 # A group's history as a script: the same events and epochs as the replay's.
@@ -123,7 +135,8 @@ def script_of(history: GroupHistory, options: ClockOptions) -> Script:
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
     popped = {topic for epoch in replay.epochs for topic in epoch.shared}
-    return _Builder(history, options, replay, frozenset(popped)).script()
+    script = _Builder(history, options, replay, frozenset(popped)).script()
+    return replace(script, mates=tuple(script_of(mate, options) for mate in history.mates))
 
 
 class _Builder:
@@ -167,12 +180,17 @@ class _Builder:
             broker_lives=tuple(self._broker_book.lives),
             lockless=tuple(self._broker_book.lockless),
             changes=changes_of(
-                self._replay.epochs, self._partial, self._broker_book.lives, self._since_us
+                self._replay.epochs,
+                self._partial,
+                self._broker_book.lives,
+                self._since_us,
+                _settle_ms(lives),
             ),
             initial=self._initial(lives, numbers),
             masters=self._replicas.masters,
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
+            notices=tuple(self._broker_book.notices),
         )
 
     def _walk(self) -> tuple[Event, ...]:

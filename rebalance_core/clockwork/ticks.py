@@ -6,6 +6,7 @@ Arrays have the seeds as their last axis and hold microseconds since the epoch. 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,12 +47,11 @@ from rebalance_core.clockwork.draws import (
 )
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script
+from rebalance_core.model.events import OFF
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import (
     CHANNEL_SCAN_MS,
-    HEARTBEAT_MS,
     LOCK_RENEWAL_MS,
-    REBALANCE_WAIT_MS,
     ROUTE_POLL_MS,
 )
 from rebalance_core.model.versions import parse_version
@@ -67,14 +67,46 @@ BEFORE_ALL = -NEVER
 """From before the log."""
 
 POLL_US = ROUTE_POLL_MS * MS_US
-HEARTBEAT_US = HEARTBEAT_MS * MS_US
+"""Of brokers; clients may have other intervals, as `Periods` has them."""
 LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
+MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
+"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
 FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
 """MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
 FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 """ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """(lives, 1) from tick to tick of each client's timers, microseconds.
+
+    Attributes:
+        poll: of routes.
+        beat: heartbeats.
+        wait: from pass to pass of a client whom nobody wakes.
+        least: between two passes (5.2+).
+    """
+
+    poll: Times
+    beat: Times
+    wait: Times
+    least: Times
+
+    @classmethod
+    def of(cls, lives: Sequence[Life]) -> Periods:
+        """As their intervals are. A wait is no shorter than the least interval allows."""
+        rows = []
+        for life in lives:
+            its, version = life.intervals, parse_version(life.states[0][1].rules_version)
+            least = its.min_interval_ms if version >= MIN_INTERVAL else 0
+            wait = max(its.wait_interval_ms, least)
+            rows.append((its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms,
+                         wait, least))  # fmt: skip
+        columns = np.array(rows, np.int64).reshape(-1, 4) * MS_US
+        return cls(*(columns[:, place : place + 1] for place in range(4)))
 
 
 # When what the log tells of happened: events are known to the millisecond, or to the second.
@@ -93,6 +125,11 @@ class EventTimes:
     script: Script
     seeds: NDArray[np.int64]
     options: ClockOptions
+
+    @cached_property
+    def periods(self) -> Periods:
+        """Of the timers of each life."""
+        return Periods.of(self.script.lives)
 
     def true_us(self, moment: Moment) -> Times:
         """(S,) when an event happened."""
@@ -226,6 +263,27 @@ class EventTimes:
             found.append((since, until))
         return found
 
+    @cached_property
+    def notices_us(self) -> list[Times]:
+        """By switch of how a broker tells members: (S,) since when, as in the log."""
+        since: dict[int, Times] = {}
+        found = []
+        for switch in self.script.notices:
+            at = self.true_us(switch.since)
+            at = since[switch.broker] = np.maximum(at, since.get(switch.broker, at))
+            found.append(at)
+        return found
+
+    def tells(
+        self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
+    ) -> NDArray[np.bool_]:
+        """Whether a broker tells members of what happens at times in futures at all."""
+        found = np.ones(at_us.shape, bool)
+        for switch, since in zip(self.script.notices, self.notices_us, strict=True):
+            if switch.broker == broker:
+                found = np.where(at_us >= since[seeds], switch.mode != OFF, found)
+        return found
+
     def _silence_us(self, number: int) -> Times:
         entity = self.script.broker_entities[self.script.broker_lives[number].broker]
         draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
@@ -244,7 +302,23 @@ _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 
 
 class ClientTimes(EventTimes):
-    """Times of clients' timers."""
+    """Times of clients' timers.
+
+    Groups of one client id share an instance, and with it the scheduler of the first of them.
+    """
+
+    @cached_property
+    def mates(self) -> tuple[Ticks, ...]:
+        """The times of the other groups of its client instances."""
+        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.script.mates)
+
+    def _shared(self, life: Life) -> Iterator[tuple[Ticks, Life]]:
+        """By group that shares it: the first life in the instance of a life."""
+        for mate in self.mates:
+            its = (each for each in mate.script.lives if _meet(life, each))
+            first = next(its, None)
+            if first is not None:
+                yield mate, first
 
     @cached_property
     def created(self) -> Times:
@@ -253,7 +327,8 @@ class ClientTimes(EventTimes):
         start_up = START_UP.many(self._start_up_draws(entities))
         if self.options.start_up_ms is not None:
             start_up = np.full_like(start_up, self.options.start_up_ms * MS_US)
-        phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), POLL_US)
+        longest = np.maximum(self.periods.poll, self.periods.beat)
+        phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), longest)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
         created: Times = self.joined - start_up - unknown
         return created
@@ -287,6 +362,14 @@ class ClientTimes(EventTimes):
         """(lives, S): when the periodic timers of a client start."""
         draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
+        for life in self.script.lives:
+            shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
+            if shared and not life.observed:  # whose own are not known either
+                mate, first = min(shared, key=lambda one: one[1].joined.event_us)
+                before = mate.timers_start[first.index]
+                late = np.maximum(self.created[life.index] - before, 0)
+                # none ticks for the group before; polls and heartbeats are as far apart
+                started[life.index] = before - (-late // POLL_US) * POLL_US
         return started
 
     @cached_property
@@ -296,7 +379,7 @@ class ClientTimes(EventTimes):
             return self.created
         entities = self._entities()[:, None]
         draws = uniforms(self.seeds, entities, Timer.PASS_PHASE)
-        phase = all_below(draws, REBALANCE_WAIT_MS * MS_US)
+        phase = all_below(draws, self.periods.wait)
         observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
         before = self.script.begin_us - phase
         times: Times = np.where(observed, before, self.created)
@@ -304,12 +387,18 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def pass_length(self) -> Times:
-        """(lives, S): of each pass of the process."""
-        return PASS_LENGTH.many(uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH))
+        """(lives, S): of each pass of the process, through all groups of its instance."""
+        draws = uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH)
+        length = PASS_LENGTH.many(draws)
+        for life in self.script.lives:
+            for _, each in self._shared(life):
+                draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
+                length[life.index] += PASS_LENGTH.many(draws)
+        return length
 
     def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
-        tick: Times = self.timers_start[life] + FIRST_POLL_US + number * POLL_US
+        tick: Times = self.timers_start[life] + FIRST_POLL_US + number * self.periods.poll[life]
         return tick
 
     def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
@@ -320,16 +409,19 @@ class ClientTimes(EventTimes):
 
     def first_poll_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first route poll at or after a time; (..., S)."""
-        return _first_from(self.timers_start[life] + FIRST_POLL_US, POLL_US, at_us)
+        first = self.timers_start[life] + FIRST_POLL_US
+        return _first_from(first, self.periods.poll[life], at_us)
 
     def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
-        tick: Times = self.timers_start[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        first = self.timers_start[life] + FIRST_HEARTBEAT_US
+        tick: Times = first + number * self.periods.beat[life]
         return tick
 
     def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first heartbeat tick at or after a time; (..., S)."""
-        return _first_from(self.timers_start[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
+        first = self.timers_start[life] + FIRST_HEARTBEAT_US
+        return _first_from(first, self.periods.beat[life], at_us)
 
     def last_lock_renewal(self, life: int, at_us: Times) -> Times:
         """The last tick of lockAll at or before a time; `BEFORE_ALL` if there was none."""
@@ -340,7 +432,24 @@ class ClientTimes(EventTimes):
         return times
 
 
-def _first_from(first: Times, period: int, at_us: Times) -> NDArray[np.int64]:
+def _meet(one: Life, other: Life) -> bool:
+    """Both are there at some time, in one instance."""
+    return (
+        (one.client_id, one.channel_id) == (other.client_id, other.channel_id)
+        and not (one.ghost or other.ghost)
+        and all(
+            a.ending is None or a.ending.moment.event_us > b.joined.event_us
+            for a, b in ((one, other), (other, one))
+        )
+    )
+
+
+def _is_first(one: Life, other: Life) -> bool:
+    """It created the instance; of one time, whose draws are less."""
+    return (one.joined.event_us, one.entity) < (other.joined.event_us, other.entity)
+
+
+def _first_from(first: Times, period: Times, at_us: Times) -> NDArray[np.int64]:
     numbers: NDArray[np.int64] = np.maximum(-((first - at_us) // period), 0)
     return numbers
 

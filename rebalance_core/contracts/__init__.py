@@ -4,6 +4,7 @@ Schemas, row checks and docs/data-dictionary.md derive from these declarations. 
 then `ledger`. May import `model`, and pyarrow for Arrow schemas.
 """
 
+from rebalance_core.contracts.history import HISTORY_TABLES
 from rebalance_core.contracts.inputs import INPUT_TABLES
 from rebalance_core.contracts.ledger import (
     FINDINGS,
@@ -43,6 +44,7 @@ ALL_TABLES: dict[str, Table] = (
     | PRODUCER_INPUT_TABLES
     | PRODUCER_OUTPUT_TABLES
     | PROPAGATION_TABLES
+    | HISTORY_TABLES
     | SEARCH_TABLES
 )
 
@@ -52,6 +54,7 @@ __all__ = [
     "CONTRACT_VERSION",
     "COVERAGE_TABLES",
     "FINDING_TABLES",
+    "HISTORY_TABLES",
     "INGESTED_TABLES",
     "INPUT_TABLES",
     "LEDGER_TABLES",

@@ -4,6 +4,7 @@ from rebalance_core.contracts import (
     CONTRACT_VERSION,
     COVERAGE_TABLES,
     FINDING_TABLES,
+    HISTORY_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
     OBSERVED_TABLES,
@@ -29,6 +30,7 @@ SECTIONS = (
     ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES | SEARCHED),
     ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", PROPAGATION_TABLES),
+    ("Tables of history", HISTORY_TABLES),
     ("Beside published tables", {RUNS.name: RUNS}),
 )
 

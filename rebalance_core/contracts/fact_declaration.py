@@ -45,7 +45,7 @@ class FactKind:
 
 @dataclass(frozen=True, slots=True)
 class Thinning:
-    """Which of several statements with the same fields a large job keeps: the first.
+    """How a large job thins statements with the same fields: it keeps the first.
 
     Attributes:
         window_ms: of each window of this length; None: of the whole collection.

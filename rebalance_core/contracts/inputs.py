@@ -7,6 +7,7 @@ from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
     CONSUMER_TYPES,
+    LANGUAGES,
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
@@ -61,7 +62,7 @@ def format_of(name: str) -> str | None:
 
 
 def untold_format(path: str) -> str:
-    """What to say of a table whose format no name tells."""
+    """Write the message about a table whose format no name tells."""
     return (
         f"the format of {path} cannot be told from its name; name the input format "
         f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"
@@ -89,14 +90,21 @@ CLUSTER_EVENTS = Table(
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, else not known
         strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
-        detail? STRING how it was lost; OBSERVED; a request mode; what slaves without a master do
+        detail? STRING how it was lost; OBSERVED; a request mode; what slaves or notices do
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
         rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
+        language? STRING CONSUMER_JOIN: of the client ({allowed}); null: not known, taken as JAVA
+        wait_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
+        min_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
+        poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
+        heartbeat_broker_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
+        persist_consumer_offset_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         source? STRING file:line the event came from
         """,
         event_type=EVENT_TYPES,
+        language=LANGUAGES,
         consume_from_where=CONSUME_FROM_WHERE,
         rebalance_mode=REBALANCE_MODES,
     ),
@@ -124,6 +132,12 @@ CONSUMER_GROUPS = Table(
         pull_threshold_size_for_queue? INT MiB; default 100
         pull_threshold_for_topic? INT messages; default -1 = off
         pull_threshold_size_for_topic? INT MiB; default -1 = off
+        notified? BOOLEAN brokers tell its members of joins and leaves; default true
+        wait_interval_ms? BIGINT from pass to pass of a client nobody wakes, ms; default 20000
+        min_interval_ms? BIGINT between two passes of a client (5.2+), ms; default 1000
+        poll_name_server_interval_ms? BIGINT from route poll to route poll, ms; default 30000
+        heartbeat_broker_interval_ms? BIGINT from heartbeat to heartbeat, ms; default 30000
+        persist_consumer_offset_interval_ms? BIGINT from commit to commit, ms; default 5000
         """,
         consumer_type=CONSUMER_TYPES,
         message_model=MESSAGE_MODELS,

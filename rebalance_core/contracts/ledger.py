@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_core.contracts.table import Table, columns
@@ -34,6 +34,7 @@ FINDINGS = Table(
         remedy STRING what to do
         accepted? STRING why it is accepted; null: it is not
         fingerprint? STRING the same in every run (of what: audit-rules.md); null: of contract 2
+        caused_by? STRING fingerprint of the finding that this one follows from; null: none is known
         """,
         severity=SEVERITIES,
     ),
@@ -54,6 +55,11 @@ GROUP_VERDICTS = Table(
         dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
         unasked ARRAY<STRING> brokers that were not asked for the group's members
         settled_by? STRING of UNKNOWN the one file or command that would settle it
+        queues? INT readable queues in the last epoch; null: the group has no ledger
+        behind? BIGINT messages after the newest commits, and in queues nobody reads; null: unknown
+        moved? INT queues that changed hands, over all epochs; null: the group has no ledger
+        changed_ms? BIGINT start of the last epoch, epoch ms UTC; null: the group has no ledger
+        dumps? INT dumps of the group that were collected; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
     ),
@@ -78,6 +84,35 @@ def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     names += {BROKER: ["broker_name"], QUEUE: ["broker_name", "queue_id"]}.get(about, [])
     text = json.dumps([finding.get(name) for name in names])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int]]:
+    """The positions of findings, each cause followed by what it caused; in order of their first.
+
+    A finding whose cause is not among them begins a list of its own.
+
+    Args:
+        findings: the fingerprint of each, and what it is caused by.
+
+    >>> by_cause([("a", "c"), ("b", None), ("c", None), ("d", "x")])
+    [[2, 0], [1], [3]]
+    """
+    rows = list(findings)
+    cause_of = dict(rows)
+    lists: dict[int, list[int]] = {}
+    place: dict[str | None, int] = {}
+    following: list[tuple[str, int]] = []
+    for at, (fingerprint, caused_by) in enumerate(rows):
+        if caused_by is not None and caused_by in cause_of:
+            following.append((caused_by, at))
+        else:
+            lists[at] = [at]
+            place.setdefault(fingerprint, at)
+    for cause, at in following:
+        while cause_of[cause] in cause_of and cause not in place:
+            cause = str(cause_of[cause])
+        lists[place[cause]].append(at)
+    return sorted(lists.values(), key=min)
 
 
 # What a simulation says of queues that members share.
@@ -277,6 +312,7 @@ PULL_STARTS = Table(
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: nowhere, unknown
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
+        reason? STRING of UNKNOWN: what the collected files lack (LOG_BEGINS, ...); of an audit only
         """,
         status=START_STATUSES,
     ),
@@ -302,6 +338,7 @@ MEMBERSHIPS = Table(
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch, epoch ms UTC
         to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        language? STRING of the client; null: not known, taken as JAVA
         """,
         message_model=MESSAGE_MODELS,
         rebalance_mode=REBALANCE_MODES,

@@ -109,8 +109,9 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_property", BROKER, CLUSTER, "",
-        "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster) "
-        "and value, at the start",
+        "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster; "
+        "notifyConsumerIdsChangedEnable, realTimeNotifyConsumerChange: where false, or changed "
+        "later) and value, at the start",
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER, "",
@@ -347,6 +348,11 @@ PROXY_LOG = (
 # Facts that a client's rocketmq_client.log states.
 
 CLIENT_LOG = (
+    LogFact(
+        "client_created", CLIENT, CLUSTER, "",
+        "client_id, pollNameServerInterval, heartbeatBrokerInterval and "
+        "persistConsumerOffsetInterval (ms) of a client that has not the usual ones",
+    ),
     LogFact(
         "allocated", CLIENT, GROUP, "group",
         "group, client_id, topic, strategy, queues (where they tell the parameters)",

@@ -4,11 +4,13 @@ tables.
 
 import re
 from collections.abc import Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 
 # Paths and URIs: which of them are of this machine.
 
@@ -64,6 +66,42 @@ def refuse_no_folder(option: str, folder: Path) -> None:
         raise InputRefused(f"{option} {folder} cannot be read: {error.strerror}") from error
 
 
+# What travels with the package: example scenarios and producer models, the demo, the collector.
+
+
+def bundled(kind: str) -> dict[str, Traversable]:
+    """The bundled files of a kind by name, ``.toml`` left out; in order.
+
+    Args:
+        kind: a folder of ``rebalance_core/bundled``: scenarios, rollouts or producers.
+    """
+    found = (files("rebalance_core") / "bundled" / kind).iterdir()
+    return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}
+
+
+def toml_text(path: Path, kind: str) -> str:
+    """The text of a file, or of a bundled one that is named without a folder and a suffix.
+
+    Raises:
+        UsageError: there is none, with the nearest name; it cannot be read, or is not UTF-8.
+    """
+    examples = bundled(kind)
+    try:
+        if str(path) in examples and not path.exists():
+            return examples[str(path)].read_text("utf-8-sig")
+        return path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        by_name = not path.suffix and path.parent == Path()
+        also = f", and no bundled one of {', '.join(examples)}" if by_name else ""
+        near = did_you_mean(path.name, [*examples, *beside] if by_name else beside)
+        raise UsageError(f"{path}: no such file{also}{near}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8") from None
+
+
 # A file that cannot be read to its end, in words: what Spark says of it is a page of Java.
 
 CODECS = {
@@ -87,7 +125,7 @@ _END = re.compile(r"EOFException|unexpected end of", re.IGNORECASE)
 
 
 def wrong_head(name: str, head: bytes) -> str | None:
-    """What is wrong with a packed file by its first bytes; None: nothing that they tell.
+    """Tell by its first bytes what is wrong with a packed file; None: they tell nothing.
 
     >>> wrong_head("a.csv.gz", b""), wrong_head("a.csv.gz", b"cluster,"), wrong_head("a.csv", b"")
     ('truncated gzip', 'not a gzip', None)

@@ -23,7 +23,7 @@ HANDOVERS = Table(
         to_client_id? STRING who took it next; null: nobody until the group was at rest
         drop_ms? BIGINT when the one gave it up, epoch ms UTC; null: had nobody, or never did
         start_ms? BIGINT when the other took it, epoch ms UTC; null: nobody did
-        gap_ms BIGINT how long it was readable and nobody had it, ms
+        gap_ms BIGINT how long nobody read it, ms: until start_ms an owner was missing, then a pull
         overlap_ms BIGINT how long both had it, ms
         replayed? BIGINT messages read again; null: rate not known, or not between two owners
         skipped? BIGINT messages never read; 0 where a stored offset is certain, else null
@@ -55,7 +55,7 @@ PROPAGATION = Table(
         convergence_ms_p95 BIGINT 95 % of the futures are done by then, ms
         convergence_ms_p99 BIGINT 99 %, ms
         convergence_ms_max BIGINT the slowest future, ms; 0: no queue moved in any
-        gap_ms_p50 BIGINT how long a queue that passed from client to client had neither, ms: median
+        gap_ms_p50 BIGINT how long a queue passed on was unread, first pull waited for, ms: median
         gap_ms_p95 BIGINT 95 % of these queues in all futures, ms
         gap_ms_p99 BIGINT 99 %, ms
         gap_ms_max BIGINT the longest, ms; 0: no queue passed from client to client

@@ -87,7 +87,9 @@ def arrow_type(sql_type: str) -> pa.DataType:
         "BOOLEAN": pa.bool_(),
         "DOUBLE": pa.float64(),
         "ARRAY<STRING>": pa.list_(pa.string()),
+        "ARRAY<INT>": pa.list_(pa.int32()),
         "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+        "MAP<STRING, INT>": pa.map_(pa.string(), pa.int32()),
         ISSUES_TYPE: pa.list_(pa.struct([("code", pa.string()), ("message", pa.string())])),
     }[sql_type]
 
@@ -121,7 +123,9 @@ def _listed(words: Sequence[str]) -> str:
 _TYPES = (
     ISSUES_TYPE,
     "ARRAY<STRING>",
+    "ARRAY<INT>",
     "MAP<STRING, STRING>",
+    "MAP<STRING, INT>",
     "STRING",
     "BIGINT",
     "BOOLEAN",

@@ -54,6 +54,15 @@ def group_starts(table: pa.Table) -> np.ndarray:
     return np.flatnonzero(new)
 
 
+def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Table:
+    """The rows that have one of the others' keys, in their order; see `pa.Table.join`."""
+    keys = others.column_names
+    numbers = pa.array(np.arange(rows.num_rows))
+    numbered = rows.select(keys).append_column("_row", numbers)
+    kept = numbered.join(others, keys=keys, join_type=how, use_threads=False)
+    return rows.take(kept["_row"].combine_chunks().sort())
+
+
 # Every input row to exactly the groups it concerns, as row numbers by group.
 #
 # Consumer events, request modes and commits name their group. A topic event or a queue's offsets

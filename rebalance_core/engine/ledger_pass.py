@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rebalance_core.checks.conform import with_text
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
@@ -48,15 +48,12 @@ def strategy_for(key: StrategyKey) -> AllocationStrategy:
     return parse_strategy(key[0], version=key[1])
 
 
-def history_of(
-    tables: Mapping[str, pa.Table], *, queue_offsets_given: bool, committed_offsets_given: bool
-) -> GroupHistory:
+def history_of(tables: Mapping[str, pa.Table], options: EngineOptions) -> GroupHistory:
     """The history of the group whose rows these are.
 
     Args:
         tables: the rows of one group, by table.
-        queue_offsets_given: there is a queue_offsets table, so no row means not observed.
-        committed_offsets_given: there is a committed_offsets table, so no row means none.
+        options: they say whether there are tables of offsets, so that no row means something.
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
     given = {**tables, "cluster_events": events}
@@ -69,8 +66,8 @@ def history_of(
         consumer_group=first["consumer_group"],
         settings=_settings(rows.get("consumer_groups", [])),
         events=tuple(map(event_of, rows["cluster_events"])),
-        queue_offsets=offsets if queue_offsets_given else None,
-        committed_offsets=commits if committed_offsets_given else None,
+        queue_offsets=offsets if options.queue_offsets_given else None,
+        committed_offsets=commits if options.committed_offsets_given else None,
     )
 
 
@@ -180,11 +177,7 @@ def _ledgers(
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
         yield GroupLedger(
-            history_of(
-                rows,
-                queue_offsets_given=options.queue_offsets_given,
-                committed_offsets_given=options.committed_offsets_given,
-            ),
+            history_of(rows, options),
             strategy_for,
             include_retry_topics=options.include_retry_topics,
             strategy_override=options.strategy_override,
@@ -281,11 +274,7 @@ def rows_of(
 
 def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> LedgerRows:
     """`ledger_pass` of one group by the replay alone."""
-    history = history_of(
-        tables,
-        queue_offsets_given=options.queue_offsets_given,
-        committed_offsets_given=options.committed_offsets_given,
-    )
+    history = history_of(tables, options)
     ledger = replay_group(
         history,
         strategy_for,
@@ -359,11 +348,7 @@ def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, 
 
 def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     """The metrics of these epochs."""
-    shown = pa.concat_tables(epochs)
-    numbers = pa.array(range(metrics.num_rows), pa.int64())  # of no rows it has no type by itself
-    numbered = metrics.select(_EPOCH).append_column("_row", numbers)
-    kept = numbered.join(shown, keys=list(_EPOCH), join_type="left semi")
-    return metrics.take(kept["_row"].combine_chunks().sort())
+    return joining(metrics, pa.concat_tables(epochs))
 
 
 def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
@@ -371,7 +356,7 @@ def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
     shown = pa.concat_tables(epochs).group_by(list(GROUP)).aggregate(
         [("epoch", "min"), ("epoch", "max")]
     )  # fmt: skip
-    numbers = pa.array(range(intervals.num_rows), pa.int64())  # as above
+    numbers = pa.array(range(intervals.num_rows), pa.int64())  # of no rows it has no type by itself
     spans = intervals.select([*GROUP, "from_epoch", "to_epoch"]).append_column("_row", numbers)
     met = spans.join(shown, keys=list(GROUP), join_type="inner").filter(
         (pc.field("from_epoch") <= pc.field("epoch_max"))

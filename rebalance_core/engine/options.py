@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts
+from rebalance_core.checks.row_limits import (
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+    refuse_bad_rows,
+    with_unknown_members,
+)
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
 
 # What may be chosen about a simulation.
@@ -45,13 +54,16 @@ def check_options(options: SimulationOptions) -> None:
         parse_strategy(options.strategy)
 
 
-def engine_options(tables: Container[str], options: SimulationOptions) -> EngineOptions:
+def engine_options(
+    tables: Container[str], options: SimulationOptions | None = None
+) -> EngineOptions:
     """What the kernels are told.
 
     Args:
         tables: names of the input tables there are.
-        options: of the simulation.
+        options: of the simulation; None: the usual ones.
     """
+    options = options or SimulationOptions()
     return EngineOptions(
         queue_offsets_given="queue_offsets" in tables,
         committed_offsets_given="committed_offsets" in tables,
@@ -75,6 +87,17 @@ def like_pattern(glob: str) -> str:
     return "".join(translated.get(character, character) for character in glob)
 
 
+def matches(glob: str, name: str) -> bool:
+    """True if a name fits a glob with ``*`` and ``?``, as `like_pattern` reads it.
+
+    >>> matches("GID_*", "GID_pay"), matches("g[1]", "g1")
+    (True, False)
+    """
+    stands_for = {"*": ".*", "?": "."}
+    pattern = "".join(stands_for.get(one, re.escape(one)) for one in glob)
+    return re.fullmatch(pattern, name, re.DOTALL) is not None
+
+
 WORST_GROUPS = 5
 """Groups that a summary lists unless told otherwise."""
 
@@ -92,7 +115,7 @@ class LedgerConfig:
     worst_groups: int = WORST_GROUPS
 
 
-# How a run would end for the rows of its input; for dry runs.
+# Whether the rows of an input let a run go on, and for dry runs how it would end.
 
 
 @dataclass(frozen=True)
@@ -113,3 +136,53 @@ class RowForecast:
         """The same without any row's text: rows may name clients."""
         refusal = self.refusal and InputRefused(str(self.refusal).partition("\n")[0])
         return replace(self, complaints=(), refusal=refusal)
+
+
+def refuse_rejected(
+    counts: Mapping[str, RowCounts],
+    rejected: Rejections,
+    limits: BadRowLimits,
+    complaints: Callable[[], Sequence[Complaint]] | None = None,
+) -> Mapping[str, RowCounts]:
+    """Raise `InputRefused` if too many rows are bad, those that the replay rejects among them.
+
+    Args:
+        counts: as the checks have them.
+        rejected: all rows of ``rejected``.
+        limits: how many rows may be bad.
+        complaints: what a refusal tells; None: what is wrong with the rejected rows.
+
+    Returns:
+        The counts with the events that name a member who is not there.
+    """
+    counts = with_unknown_members(counts, rejected.times(UNKNOWN_MEMBER))
+    refuse_bad_rows(counts, limits, complaints or rejected.complaints)
+    return counts
+
+
+def row_forecast(
+    counts: Mapping[str, RowCounts],
+    known: Rejections,
+    limits: BadRowLimits,
+    refuse: Callable[[], object],
+    simulated: Callable[[], Rejections],
+) -> RowForecast:
+    """How a run would end for its rows: what it does in turn, but for writing.
+
+    Args:
+        counts: of the checks.
+        known: what the checks rejected.
+        limits: how many rows may be bad.
+        refuse: raises what a run raises beside for bad rows, before it simulates.
+        simulated: all that is rejected, with what the replay rejects; called once nothing is
+            refused.
+    """
+    try:
+        refuse_bad_rows(counts, limits, known.complaints)
+        refuse()
+        known = simulated()
+        counts = with_unknown_members(counts, known.times(UNKNOWN_MEMBER))
+        refuse_bad_rows(counts, limits, known.complaints)
+    except InputRefused as refusal:
+        return RowForecast(counts, known.complaints(), refusal)
+    return RowForecast(counts, known.complaints(), None)

@@ -199,30 +199,39 @@ LISTED = (
     "replayed_messages",
 )
 
+OF_CAUSE = ("convergence_ms_p99", "orphan_queue_seconds", "double_queue_seconds")
+"""What is counted of the changes of a cause: the largest, and sums."""
 
-@dataclass
+
 class PropagationFacts:
     """Totals by cause, and the slowest changes."""
 
-    _causes: dict[str, _Cause] = field(default_factory=dict)
-    _slowest: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._causes: dict[str, list[tuple[Any, ...]]] = {}
+        """`OF_CAUSE` of each change."""
+        self._slowest: list[dict[str, Any]] = []
 
     def add(self, rows: pa.Table) -> None:
         """Count some rows of ``propagation``."""
         listed = rows.select(LISTED).to_pylist()
         for row in listed:
-            self._causes.setdefault(row["cause"], _Cause()).add(row)
+            figures = tuple(row[name] for name in OF_CAUSE)
+            self._causes.setdefault(row["cause"], []).append(figures)
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *listed], key=slowness)
 
     def merge(self, other: PropagationFacts) -> None:
         """Add what was counted of other rows."""
-        for name, cause in other._causes.items():
-            self._causes.setdefault(name, _Cause()).merge(cause)
+        for name, changes in other._causes.items():
+            self._causes.setdefault(name, []).extend(changes)
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
 
     def totals(self) -> dict[str, Any]:
         """For a person and for a program: ``causes`` and ``slowest``, the worst first."""
-        causes = (_rounded({"cause": name, **one.row()}) for name, one in self._causes.items())
+        causes = []
+        for name, changes in self._causes.items():
+            p99, orphan, double = zip(*changes, strict=True)
+            figures = dict(zip(OF_CAUSE, (max(p99), fsum(orphan), fsum(double)), strict=True))
+            causes.append(_rounded({"cause": name, "changes": len(changes), **figures}))
         return {
             "causes": sorted(
                 causes, key=lambda cause: (-cause["convergence_ms_p99"], cause["cause"])
@@ -254,36 +263,6 @@ def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
         "groups_of_unknown_subscriptions": sum(survey.unknown for survey in found),
         "played_one_by_one": dict(sorted(reasons.items())),
     }
-
-
-@dataclass
-class _Cause:
-    """What is counted of one cause."""
-
-    changes: int = 0
-    p99: int = 0
-    orphan: list[float] = field(default_factory=list)
-    double: list[float] = field(default_factory=list)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        self.changes += 1
-        self.p99 = max(self.p99, row["convergence_ms_p99"])
-        self.orphan.append(row["orphan_queue_seconds"])
-        self.double.append(row["double_queue_seconds"])
-
-    def merge(self, other: _Cause) -> None:
-        self.changes += other.changes
-        self.p99 = max(self.p99, other.p99)
-        self.orphan += other.orphan
-        self.double += other.double
-
-    def row(self) -> dict[str, Any]:
-        return {
-            "changes": self.changes,
-            "convergence_ms_p99": self.p99,
-            "orphan_queue_seconds": fsum(self.orphan),
-            "double_queue_seconds": fsum(self.double),
-        }
 
 
 def _rounded(row: Mapping[str, Any]) -> dict[str, Any]:

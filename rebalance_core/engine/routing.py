@@ -4,8 +4,9 @@ in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
 from rebalance_core.engine.fan_out import GROUP, without_text
-from rebalance_core.engine.options import like_pattern
+from rebalance_core.engine.mates import Group, wanted_with_mates
+from rebalance_core.engine.options import matches
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
-from rebalance_core.kernels.segments import Ints, pointers, ranges
+from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
@@ -29,11 +31,6 @@ _GROUP = [(name, _NAMES) for name in GROUP]
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
-_SCHEMAS = {
-    "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
-    "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
-    "queues": _QUEUES,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +43,12 @@ class Interests(PackedTables):
         queues: cluster, topic, broker_name and the most queues ever configured there.
     """
 
+    SCHEMAS: ClassVar = {
+        "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
+        "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
+        "queues": _QUEUES,
+    }
+
     groups: pa.Table
     topics: pa.Table
     queues: pa.Table
@@ -53,14 +56,11 @@ class Interests(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
         """Those of all parts."""
-        all_of = [_interests(), *parts]
-        groups, topics, queues = (
-            pa.concat_tables([getattr(part, name) for part in all_of]) for name in _SCHEMAS
-        )
+        rows = cls.joined(parts)
         return cls(
-            _aggregated(groups, "events", "sum"),
-            _distinct(topics),
-            _aggregated(queues, "queues", "max"),
+            _aggregated(rows["groups"], "events", "sum"),
+            _distinct(rows["topics"]),
+            _aggregated(rows["queues"], "queues", "max"),
         )
 
 
@@ -69,7 +69,7 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
-        return Interests.merged([_interests(topics=_subscribed(rows))])
+        return Interests.merged([Interests.of(topics=subscribed(rows))])
     return None
 
 
@@ -80,16 +80,30 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
         wanted: a glob of groups' names; None: all, of which there may be none.
         interests: of the whole input.
     """
-    if wanted is None:
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
+    _refuse_no_match(wanted, names.to_pylist(), " with consumer events")
+
+
+def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
+    """`refuse_no_group` for a run that judges every group that any row names.
+
+    Args:
+        wanted: as there.
+        interests: of the whole input (`interests_of_named`).
+    """
+    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
+    _refuse_no_match(wanted, names.to_pylist(), "")
+
+
+def _refuse_no_match(wanted: str | None, names: Iterable[str], kind: str) -> None:
+    known = sorted(names)
+    if wanted is None or any(matches(wanted, name) for name in known):
         return
-    names = pc.unique((interests or _interests()).groups["consumer_group"])
-    if not pc.any(pc.match_like(names, like_pattern(wanted))).as_py():
-        known = sorted(names.to_pylist())
-        there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
-        raise InputRefused(
-            f"--group {wanted} matches no group with consumer events; "
-            f"the input has {there}{did_you_mean(wanted, known)}"
-        )
+    there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+    raise InputRefused(
+        f"--group {wanted} matches no group{kind}; "
+        f"the input has {there}{did_you_mean(wanted, known)}"
+    )
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
@@ -104,43 +118,34 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     if "consumer_group" not in rows.column_names:
         return None
     own = interests_of(table, rows)
-    names = (_of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
+    names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
-    named = _interests(groups=names.append_column("events", none))
+    named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
     return Interests.merged([named] if own is None else [own, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
-    of_consumers = _of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
+    of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
-    configured = _of_types(rows, (events.TOPIC_CONFIG,))
+    configured = of_types(rows, (events.TOPIC_CONFIG,))
     queues = configured.select(_QUEUES.names[:-1])
-    made = _interests(
+    made = Interests.of(
         groups=of_consumers.append_column("events", once),
-        topics=_subscribed(_of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
+        topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
 
 
-def _interests(**tables: pa.Table) -> Interests:
-    """Interests of these tables; the others are empty."""
-    return Interests(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
-
-
-def _of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The events of these types."""
     return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
 
 
-def _subscribed(rows: pa.Table) -> pa.Table:
+def subscribed(rows: pa.Table) -> pa.Table:
     """Each group with the topics that its rows name: the list's, or the single one."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]
@@ -229,6 +234,7 @@ class Routing:
         topics: By cluster and topic.
         brokers: By cluster and broker.
         giants: By bucket: the parts of divided groups that it makes, by cluster and group.
+        guests: By bucket: groups whose rows it gets for others alone (`mates_of`).
     """
 
     buckets: int
@@ -236,7 +242,8 @@ class Routing:
     groups: Lookup
     topics: Lookup
     brokers: Lookup
-    giants: dict[int, dict[tuple[str, str], list[Part]]]
+    giants: dict[int, dict[Group, list[Part]]]
+    guests: dict[int, frozenset[Group]] = field(default_factory=dict)
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """The buckets that used rows of an input table go to, and the rows of each."""
@@ -270,6 +277,7 @@ def routing_of(
     buckets: int,
     group_pattern: str | None = None,
     giant_cells: int = GIANT_CELLS,
+    mates: Mapping[Group, Sequence[Group]] | None = None,
 ) -> Routing:
     """Deal the groups out.
 
@@ -278,19 +286,24 @@ def routing_of(
         buckets: How many; more than there are units stay empty.
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         giant_cells: The most cells of a unit.
+        mates: By group: others whose rows go to its buckets, too.
     """
-    groups = interests.groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
-    if group_pattern is not None:
-        groups = groups.filter(pc.match_like(groups["consumer_group"], group_pattern))
-    groups = groups.combine_chunks()
+    groups, wanted = _wanted(interests.groups, group_pattern, mates or {})
     clusters = pc.unique(groups["cluster"])
     of_group, topics = _read_by(interests, clusters, groups)
     weight = _weights(interests, clusters, groups, of_group, topics)
-    parts = np.maximum(1, -(-weight // giant_cells))
+    parts = np.where(wanted, np.maximum(1, -(-weight // giant_cells)), 0)
     unit_group = np.repeat(np.arange(len(groups)), parts)
-    turn = np.argsort(-(weight / parts)[unit_group], kind="stable")
+    turn = np.argsort(-(weight / np.maximum(parts, 1))[unit_group], kind="stable")
     bucket = np.empty(len(unit_group), np.int64)
     bucket[turn] = np.arange(len(turn)) % buckets
+    giants = _giants(groups, parts, pointers(parts), bucket)
+    guest, its_bucket = _guests(groups, unit_group, bucket, mates or {})
+    guests = _guests_by_bucket(groups, guest, its_bucket)
+    unit_group = np.concatenate([unit_group, guest])
+    order = np.argsort(unit_group, kind="stable")
+    unit_group, bucket = unit_group[order], np.concatenate([bucket, its_bucket])[order]
+    parts = np.bincount(unit_group, minlength=len(groups))
     first = pointers(parts)
     group_keys = _keys(clusters, groups, "consumer_group")
     count = parts[of_group]
@@ -310,8 +323,59 @@ def routing_of(
             pa.concat_arrays([topic_keys, retry]), np.concatenate([topic_buckets, retry_buckets])
         ),
         Lookup.of(brokers, broker_buckets),
-        _giants(groups, parts, first, bucket),
+        giants,
+        guests,
     )
+
+
+def _wanted(
+    groups: pa.Table, pattern: str | None, mates: Mapping[Group, Sequence[Group]]
+) -> tuple[pa.Table, Bools]:
+    """The groups wanted and their mates, in order, and which of them are wanted."""
+    groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
+    groups = groups.combine_chunks()
+    if pattern is None:
+        return groups, np.ones(len(groups), np.bool_)
+    fits = pc.match_like(groups["consumer_group"], pattern)
+    if not mates:
+        groups = groups.filter(fits).combine_chunks()
+        return groups, np.ones(len(groups), np.bool_)
+    wanted = np.asarray(fits)
+    names = _names_of(groups)
+    kept = wanted_with_mates((names[n] for n in np.flatnonzero(wanted).tolist()), mates)
+    here = np.array([name in kept for name in names], np.bool_)
+    return groups.filter(pa.array(here)).combine_chunks(), wanted[here]
+
+
+def _names_of(groups: pa.Table) -> list[Group]:
+    return list(zip(*(groups[name].to_pylist() for name in GROUP), strict=True))
+
+
+def _guests(
+    groups: pa.Table, unit_group: Ints, bucket: Ints, mates: Mapping[Group, Sequence[Group]]
+) -> tuple[Ints, Ints]:
+    """Pairs of a group and a bucket that it is not made in, but some mate of its is."""
+    nothing = np.empty(0, np.int64)
+    if not mates:
+        return nothing, nothing
+    names = _names_of(groups)
+    numbers = {name: number for number, name in enumerate(names)}
+    made = set(zip(unit_group.tolist(), bucket.tolist(), strict=True))
+    found = {
+        (numbers[mate], at)
+        for group, at in made
+        for mate in mates.get(names[group], ())
+        if mate in numbers
+    }
+    pairs = sorted(found - made)
+    return np.array([n for n, _ in pairs], np.int64), np.array([at for _, at in pairs], np.int64)
+
+
+def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, frozenset[Group]]:
+    names, found = _names_of(groups.take(pa.array(guest))), dict[int, set[Group]]()
+    for name, at in zip(names, bucket.tolist(), strict=True):
+        found.setdefault(at, set()).add(name)
+    return {at: frozenset(its) for at, its in found.items()}
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:
@@ -356,8 +420,8 @@ def _weights(
 
 def _giants(
     groups: pa.Table, parts: Ints, first: Ints, bucket: Ints
-) -> dict[int, dict[tuple[str, str], list[Part]]]:
-    found: dict[int, dict[tuple[str, str], list[Part]]] = {}
+) -> dict[int, dict[Group, list[Part]]]:
+    found: dict[int, dict[Group, list[Part]]] = {}
     for group in np.flatnonzero(parts > 1).tolist():
         name = (groups["cluster"][group].as_py(), groups["consumer_group"][group].as_py())
         for part in range(int(parts[group])):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.digest import TableDigest, TableWritten
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
-from rebalance_core.engine.options import RowForecast
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
@@ -40,8 +39,7 @@ class LedgerFacts:
         self._groups: dict[GroupName, dict[str, Any]] = {}
         self._moved: Counter[GroupName] = Counter()
         self._failed: Counter[GroupName] = Counter()
-        self.rejected: Counter[str] = Counter()
-        """How often each issue code occurs; a row may have several."""
+        self.rejected = Rejections()
         self.replay_reasons: Counter[str] = Counter()
         """How many groups the replay took instead of the kernels, by reason."""
 
@@ -56,16 +54,16 @@ class LedgerFacts:
         elif table == "pull_starts":
             self._failed.update(_sums(rows.filter(pc.equal(rows["status"], FAILED)), None))
         elif table == "rejected":
-            self.rejected.update(issue_counts(rows))
+            self.rejected.add(rows)
         elif table == REPLAYED.name:
-            self.replay_reasons.update(_counts(rows["reason"]))
+            self.replay_reasons.update(rows["reason"].to_pylist())
 
     def merge(self, other: LedgerFacts) -> None:
         """Add what was counted of other groups, or of other parts of the same."""
         self._groups |= other._groups
         self._moved += other._moved
         self._failed += other._failed
-        self.rejected += other.rejected
+        self.rejected.merge(other.rejected)
         self.replay_reasons += other.replay_reasons
 
     def totals(self, worst: int) -> dict[str, Any]:
@@ -132,10 +130,6 @@ def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
     return {
         (cluster, group): sums[i] for i, (cluster, group) in enumerate(zip(*names, strict=True))
     }
-
-
-def _counts(words: pa.Array) -> dict[str, int]:
-    return {each["values"]: each["counts"] for each in pc.value_counts(words).to_pylist()}
 
 
 # A table into one Parquet file of a fresh folder, counted and fingerprinted while written.
@@ -268,29 +262,15 @@ class TableWriters:
 # What a job wrote, wherever it ran.
 
 
-class Written(Protocol):
-    """What a job made of input tables."""
-
-    @property
-    def tables(self) -> Mapping[str, TableWritten]:
-        """Rows and digest of every table written."""
-
-    @property
-    def rejected(self) -> Mapping[str, int]:
-        """How often each issue code occurs in ``rejected``."""
-
-    @property
-    def inputs(self) -> Mapping[str, RowCounts]:
-        """What was read, by table."""
-
-
 @dataclass(frozen=True)
-class LedgerWritten:
-    """What a simulation wrote.
+class Written:
+    """What a job wrote.
 
     Attributes:
         tables: Rows and digest of every table written.
-        facts: What a summary says of them (`LedgerFacts.totals`).
+        facts: What a summary says of them. A simulation: `LedgerFacts.totals`; of time:
+            `survey_facts` and `PropagationFacts.totals`; a fleet: its events by type; producers:
+            ``producer_outcomes`` and ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
         inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.
@@ -298,9 +278,9 @@ class LedgerWritten:
 
     tables: Mapping[str, TableWritten]
     facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    inputs: Mapping[str, RowCounts]
-    replay_reasons: Mapping[str, int]
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
+    replay_reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def ledger_written(
@@ -308,7 +288,7 @@ def ledger_written(
     facts: LedgerFacts,
     counts: Mapping[str, RowCounts],
     worst_groups: int,
-) -> LedgerWritten:
+) -> Written:
     """What was written, summed up.
 
     Args:
@@ -317,68 +297,13 @@ def ledger_written(
         counts: Of every input table.
         worst_groups: How many groups the facts list.
     """
-    return LedgerWritten(
+    return Written(
         tables=tables,
         facts=facts.totals(worst_groups),
-        rejected=dict(sorted(facts.rejected.items())),
+        rejected=facts.rejected.codes,
         inputs=counts,
         replay_reasons=dict(sorted(facts.replay_reasons.items())),
     )
-
-
-@dataclass(frozen=True)
-class FleetWritten:
-    """Rows and digest of every table of a synthetic fleet, and the events by type."""
-
-    tables: Mapping[str, TableWritten]
-    events: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class ProducersWritten:
-    """What a simulation of producers wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        answers: The small tables among them: ``producer_outcomes``, ``producer_shares``.
-        rejected: How often each issue code occurs in ``rejected``.
-        inputs: What was read, by table; empty of a model.
-    """
-
-    tables: Mapping[str, TableWritten]
-    answers: Mapping[str, pa.Table]
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    inputs: Mapping[str, RowCounts] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PropagationWritten:
-    """What a simulation of time wrote.
-
-    Attributes:
-        tables: Rows and digest of every table written.
-        facts: What a summary says (`survey_facts` and `PropagationFacts.totals`).
-        rejected: How often each issue code occurs in ``rejected``.
-        inputs: What was read, by table.
-    """
-
-    tables: Mapping[str, TableWritten]
-    facts: Mapping[str, Any]
-    rejected: Mapping[str, int]
-    inputs: Mapping[str, RowCounts]
-
-
-@dataclass(frozen=True)
-class PropagationForecast:
-    """How a simulation of time would end for its rows, and how much there is to do.
-
-    Attributes:
-        rows: What a run would make of its rows.
-        facts: As `survey_facts` gives them; empty where the rows are refused.
-    """
-
-    rows: RowForecast
-    facts: Mapping[str, Any]
 
 
 # Tables as a run of this version or an earlier one wrote them, in this process or on Spark.
@@ -387,27 +312,30 @@ ReadWritten = Callable[[str, GroupName | None], pa.Table]
 """From the name of a table that a run wrote to its rows: those of a (cluster, group), or all."""
 
 
-def read_written(folder: Location, table: str, rows: pc.Expression | None = None) -> pa.Table:
+def read_written(
+    folder: Location,
+    table: str,
+    rows: pc.Expression | None = None,
+    columns: Iterable[str] | None = None,
+) -> pa.Table:
     """A table with the contract's columns; one that an earlier version did not write is null.
 
     Args:
         folder: of the run.
         table: its name.
         rows: which rows; None: all.
+        columns: which columns; None: all.
 
     Raises:
         FileNotFoundError: the table is not there.
     """
     schema = ALL_TABLES[table].arrow_schema()
-    found = _dataset(folder, table).to_table(filter=rows)
-    return whole(found, schema)
-
-
-def event_span(folder: Location) -> tuple[int | None, int | None]:
-    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
-    times = _dataset(folder, "cluster_events").to_table(["event_ms"]).column(0)
-    first, last = pc.min_max(times).as_py().values()
-    return first, last
+    place = place_of(folder) / table
+    found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
+    there = [name for name in schema.names if name in found.schema.names]
+    return whole(found.to_table(there, filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:
@@ -420,11 +348,6 @@ def reader_of(folder: Location) -> ReadWritten:
         return read_written(folder, table, named)
 
     return read
-
-
-def _dataset(folder: Location, table: str) -> ds.Dataset:
-    place = place_of(folder) / table
-    return ds.dataset(place.path, filesystem=place.file_system, format="parquet")
 
 
 def whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -248,7 +248,7 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
     if not listed and not settled.can_read(queue):
         return None
     taker = member["client_id"] if listed or settled.takes(member, queue) else None
-    return settled.formula(strategy, queue, taker)
+    return settled.formula(member, strategy, queue, taker)
 
 
 # Why a client may take from a queue of a shared topic, or why no client may.
@@ -409,11 +409,14 @@ class Event:
     distinct_members: int
     latest_ms: int | None
     """By when all its changes of queues have happened; None: it changed none."""
+    untold_ms: int | None = None
+    """Members are not told of it at once, and see it within so long; None: they are, or what the
+    ledger has does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What the clients of an epoch sort before they allocate."""
+    """The lists that the clients of an epoch sort before they allocate."""
 
     epoch: int
     mq_all: tuple[str, ...]

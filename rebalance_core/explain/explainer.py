@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rebalance_core.explain import answer, settlement
@@ -17,7 +18,10 @@ from rebalance_core.explain.answer import (
 )
 from rebalance_core.explain.settlement import Settlement, Settlements
 from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
+from rebalance_core.model.group_settings import JAVA
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.protocol.members import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "ordered")
@@ -55,7 +59,9 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
         assert view is not None
-        refuse_unknown([*view.members, *(() if before is None else before.members)])
+        told = queue in view.holders or queue.topic in view.shared
+        members = [*view.members, *(() if before is None else before.members)]
+        refuse_unknown(members, queue, () if told else view.members)
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
@@ -186,7 +192,8 @@ class Explainer:
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
     def _event(self, row: Row) -> Event:
-        latest = [diff["latest_ms"] for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
+        own = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
+        latest = [diff["latest_ms"] for diff in own]
         return Event(
             row["epoch"],
             row["from_ms"],
@@ -197,7 +204,24 @@ class Explainer:
             row["members"],
             row["distinct_members"],
             max(latest, default=None),
+            self._untold_ms(row, own),
         )
+
+    def _untold_ms(self, row: Row, diffs: list[Row]) -> int | None:
+        """The window of an epoch whose members should have been told and were not.
+
+        Only where no earlier window is open, and nobody was lost: that may be an expiry.
+        """
+        before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
+        told = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
+        if not (row["causes"] and told) or any(e["transient"] for e in before):
+            return None
+        longest = max(
+            (diff["latest_ms"] - diff["change_ms"] for diff in diffs
+             if diff["action"] == "DROP" and not is_retry_topic(diff["topic"])),
+            default=0,
+        )  # fmt: skip
+        return longest if longest > NOTIFIED_MS else None
 
     def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> Lists:
         settled = self._settlements.of(view.epoch, queue.topic)
@@ -261,7 +285,7 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
             "the ledger is of contract 2, which does not say which of the held queues could be "
             "read; mqAll may be shorter",
         )
-    notes = []
+    notes = list(_of_languages(settled))
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:
         notes.append(
@@ -273,6 +297,27 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
     ):
         notes.append("only rebalance_mode = BROKER explains the rows: the brokers allocate")
     return tuple(notes)
+
+
+def _of_languages(settled: Settlement) -> Iterator[str]:
+    """That members divide by the rules of different clients, and which sort otherwise than Java."""
+    languages = {row.get("language") or JAVA for row in settled.view.members}
+    if len(languages) > 1:
+        yield (
+            f"members are clients of {' and '.join(sorted(languages))}: each divides by the rules "
+            "of its own"
+        )
+    java = settled.queues, settled.view.client_ids
+    others = {
+        str(row["language"])
+        for row in settled.view.members
+        if tuple(map(list, settled.lists(row))) != tuple(map(list, java))
+    }
+    if others:
+        yield (
+            f"clients of {' and '.join(sorted(others))} sort by bytes: mqAll and cidAll of their "
+            "formula are in another order than the lists above"
+        )
 
 
 def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:

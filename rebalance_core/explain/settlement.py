@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -37,6 +37,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
+from rebalance_core.protocol.languages import BYTES, member_profile, rules_version
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.settle import (
     CONFIG_STRATEGY,
@@ -76,7 +77,8 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
 
 def strategy_of(member: Row) -> AllocationStrategy | None:
     """The strategy of a process; None if its text is none of RocketMQ's."""
-    return _parsed(member["strategy"], member["version"])
+    version = rules_version(member.get("language"), member["version"])
+    return _parsed(member["strategy"], version)
 
 
 Shares = dict[str, list[MessageQueue]]
@@ -92,7 +94,7 @@ class _Shares(AllocationStrategy):
 
     @property
     def name(self) -> str:
-        """That of the strategy; the text, if it is none of RocketMQ's."""
+        """Return the strategy's name; the text, if it is none of RocketMQ's."""
         return self._text if self._strategy is None else self._strategy.name
 
     def allocate(
@@ -176,7 +178,7 @@ class Settlement:
         return {id(row): self._outcome(row, member) for row, member, _ in self.members}
 
     def outcome(self, row: Row) -> str:
-        """What a pass of the process does with the topic: one of the constants above."""
+        """Return what a pass of the process does with the topic: one of the constants above."""
         return self._outcomes[id(row)]
 
     def _outcome(self, row: Row, member: Member) -> str:
@@ -218,13 +220,15 @@ class Settlement:
                     strategy, member.client_id, shared.queues, self.view.client_ids, number
                 )
             else:
-                strategy.allocate(member.client_id, self.queues, self.view.client_ids)
+                strategy.allocate(member.client_id, *self.lists(row))
         except AllocationError as error:
             return str(error)
         return ""
 
     def entries(self, row: Row) -> Entries:
-        """What the process has of the topic, as answers name it; nothing if it is not known."""
+        """Return what the process has of the topic, as answers name it; empty where it is
+        not known.
+        """
         return self._entries[id(row)]
 
     @cached_property
@@ -252,14 +256,24 @@ class Settlement:
         may_be_read = not self.known or self.can_read(queue)
         return queue in entries or (may_be_read and whole in entries)
 
+    def lists(self, row: Row) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+        """MqAll and cidAll in the order in which the process has them."""
+        if self.group.members[self._keys[id(row)]].profile.order == BYTES:
+            return sorted(self.queues), sorted(self.view.client_ids)
+        return self.queues, self.view.client_ids
+
     def formula(
-        self, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
+        self, row: Row, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
     ) -> Formula | None:
-        """`formula_of` the strategy; None where it throws for everybody, as `thrown` says."""
+        """`formula_of` a process's strategy; None where it throws for everybody: see `thrown`."""
+        queues, client_ids = self.lists(row)
         try:
-            return formula_of(strategy, queue, self.queues, self.view.client_ids, client_id)
+            formula = formula_of(strategy, queue, queues, client_ids, client_id)
         except (AllocationError, ValueError):
             return None
+        if formula.entry is None or client_ids == self.view.client_ids:
+            return formula
+        return replace(formula, entry=self.view.client_ids.index(client_ids[formula.entry]))
 
     def expected(self, queue: MessageQueue) -> dict[str, tuple[int, int]]:
         """Client id -> fewest and most of its processes that hold the queue; no other client does.
@@ -459,6 +473,10 @@ def _group_view(
             # ledgers of contract 1 do not have each member's own
             rebalance_mode=row.get("rebalance_mode") or BROKER_REBALANCE,
             suspended=row["suspended"],
+            language=row.get("language"),
+            profile=member_profile(
+                row.get("language"), row["version"], row.get("rebalance_mode") or BROKER_REBALANCE
+            ),
         )
         for key, row in zip(view.keys, view.members, strict=True)
     }

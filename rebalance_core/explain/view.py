@@ -15,6 +15,7 @@ from typing import Any
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue, retry_topic, sort_client_ids, sort_queues
+from rebalance_core.protocol.languages import profile_of
 
 Row = Mapping[str, Any]
 ProcessKey = tuple[str, str | None]
@@ -68,7 +69,9 @@ class View:
 
     @cached_property
     def keys(self) -> list[ProcessKey]:
-        """What tells the processes apart, by member; a redacted ledger has no channels."""
+        """Return the key that tells processes apart, by member; a redacted ledger has no
+        channels.
+        """
         found: dict[ProcessKey, None] = {}
         for member in self.members:
             key = member["client_id"], member["channel_id"]
@@ -152,12 +155,34 @@ def subscribes(member: Row, topic: str) -> bool:
     """
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
-        return not behind_proxy and bool(member["message_model"] != BROADCASTING)
+        has_it = profile_of(member.get("language")).retry and not behind_proxy
+        return has_it and bool(member["message_model"] != BROADCASTING)
     return topic in (member["subscriptions"] or ())
 
 
-def refuse_unknown(members: Iterable[Row]) -> None:
-    """Raises `UsageError` where what one of these members subscribes is not known."""
+def refuse_unknown(
+    members: Iterable[Row], queue: MessageQueue | None = None, may_own: Iterable[Row] = ()
+) -> None:
+    """Raises `UsageError` where it is not known who owns what in an epoch.
+
+    Args:
+        members: of the epoch and the one before; what one of them subscribes may not be known.
+        queue: the queue that is asked about; None: all of them.
+        may_own: members of the epoch if no row tells of the queue: it may be known of one's client
+            that nobody knows which queues it takes. Nothing if a row does.
+    """
+    foreign = sorted(
+        f"{row['client_id']} ({row['language']})"
+        for row in may_own
+        if queue is not None
+        and not profile_of(row.get("language")).share_known
+        and subscribes(row, queue.topic)
+    )
+    if foreign:
+        raise UsageError(
+            f"nobody knows which queues {', '.join(foreign[:3])} takes: its client divides by an "
+            "order that is its host's, so this queue may be its own or nobody's"
+        )
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(

@@ -128,7 +128,9 @@ class BrokerDirectory:
         self._listed.setdefault(address, []).append(statement)
 
     def listed(self, address: str) -> list[_Statement]:
-        """What dumps and name servers state of the role of the process there, in any order."""
+        """Return the roles that dumps and name servers state for the process there, in any
+        order.
+        """
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:

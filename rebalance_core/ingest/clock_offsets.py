@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import LEAST_MS, ZONE_STEP_MS
+from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
     LOCK_LOG,
+    NAMESRV_LOG,
     CollectedFile,
     Collection,
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, FileStats
+from rebalance_core.ingest.file_reader import CHANGED, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -32,10 +34,14 @@ LEAST_OFFSET_MS = SECOND_MS
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
 """A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
 LEAST_MATCHES = 2
+LEAST_NAMED, MOST = 3, 4
+"""So many moments of named clients, and 3 of 4, have to agree."""
 LEAST_HOSTS = 2
 """Of those with the usual clock, so many have to agree on a clock that is off."""
 CLEARLY = 4
 """Another difference is the clocks' only if so many times more moments agree at it than at none."""
+REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
+"""A broker registers 10 s after its start, or when the name server is there."""
 MOST_TRIED = 5
 """Differences that may be the clocks', the most frequent ones."""
 
@@ -46,7 +52,7 @@ Marks = Mapping[str, list[int]]
 
 @dataclass(frozen=True)
 class ClockShifts:
-    """What has to be added to times, by file.
+    """The corrections to add to times, by file.
 
     Attributes:
         heads: to those of the lines.
@@ -84,15 +90,17 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
         stats: how each was understood, whole zones corrected.
     """
     counted = {one.name: one for one in stats}
-    offsets = _offsets(_marks(collection.files, counted))
+    marks = _marks(collection.files, counted)
+    offsets = _offsets(marks) | _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
     for file in collection.files:
-        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG):
+        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not _is_zone(behind) else 0
+        left = file.kind != NAMESRV_LOG and is_zone(behind)
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
         if behind:
             heads[file.name] = beats[file.name] = behind
     return ClockShifts(heads, beats, offsets)
@@ -102,7 +110,7 @@ def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     """How far each host's clock is behind those of most others; those that are compared at all."""
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
-        if one[0] == BROKER_LOG != other[0]:
+        if one[0] == BROKER_LOG and other[0] == CLIENT_LOG:
             behind = _behind(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
@@ -114,19 +122,47 @@ def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     return offsets
 
 
+def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
+    """How far name servers' clocks are behind those of brokers that started.
+
+    A broker registers in the `REGISTERED_MS` after its start: what explains most starts so is the
+    clocks' difference.
+    """
+    offsets: dict[Host, int] = {}
+    brokers = [own for (kind, _), own in marks.items() if kind == BROKER_LOG]
+    for host, own in marks.items():
+        if host[0] != NAMESRV_LOG:
+            continue
+        starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
+        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
+        best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
+        behind = USUAL_REGISTERED_MS - best
+        if 2 * _explained(ahead, 0) >= len(starts) > 0:
+            offsets[host] = 0
+        elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+            offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
+    return offsets
+
+
+def _explained(ahead: Sequence[tuple[int, tuple[str, int]]], clock_ms: int) -> int:
+    """How many starts a name server heard of in time, if its clock is so far ahead."""
+    return len({one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS})
+
+
 def _marks(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> dict[Host, dict[str, list[int]]]:
     """By host the moments that others may have written, too, in order.
 
-    A zone that a client's lines are off by is corrected; brokers' marks are epoch times.
+    A zone that lines are off by is corrected; what brokers write of clients are epoch times.
     """
     marks: dict[Host, dict[str, list[int]]] = {}
     for file in files:
-        if file.kind in (BROKER_LOG, CLIENT_LOG):
+        if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             own = marks.setdefault((file.kind, file.place), {})
-            shift = counted[file.name].shift_ms if file.kind == CLIENT_LOG else 0
             for name, times in counted[file.name].marks.items():
+                of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
+                shift = 0 if of_epoch else counted[file.name].shift_ms
                 own.setdefault(name, []).extend(ms + shift for ms in times)
     return {host: {n: sorted(ms) for n, ms in own.items()} for host, own in marks.items() if own}
 
@@ -134,19 +170,38 @@ def _marks(
 def _behind(broker: Marks, client: Marks) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
-    It is the difference at which most moments agree, if that is clear; none at all is preferred.
+    What both write of one client tells it, if most such moments agree. Else it is the difference at
+    which most moments agree that somebody came or went: none, where that explains them and not all
+    that they write of clients is off.
     """
     shared = broker.keys() & client.keys() - {CHANGED}
-    near = [_nearest(client[name], ms) - ms for name in shared for ms in broker[name]]
-    at_once = _agree(broker, client, 0, SLOW_MS)
-    best, matches = 0, at_once
+    near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
+    named = _of_most(near)
+    if named is not None:
+        return 0 if -EARLY_MS <= named <= SLOW_MS else named
+    matches = _agree(broker, client, 0, SLOW_MS)
+    best = 0
     for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
         like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
         behind = like[len(like) // 2]
         found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
-        if abs(behind) > LEAST_OFFSET_MS and found > max(matches, CLEARLY * at_once):
+        often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+        if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
-    return best if matches >= LEAST_MATCHES else None
+    at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
+    return best if matches >= LEAST_MATCHES and (best or at_none) else None
+
+
+def _of_most(differences: list[int]) -> int | None:
+    """The difference that nearly all of enough sorted ones have; None: there is none.
+
+    >>> _of_most([-5060, -5052, -5031, 40_000]), _of_most([97_882, 100_554, 120_374, 120_924])
+    (-5031, None)
+    """
+    middle = differences[len(differences) // 2] if differences else 0
+    alike = sum(abs(ms - middle) <= SAME_MS for ms in differences)
+    enough = alike >= LEAST_NAMED and MOST * alike >= (MOST - 1) * len(differences)
+    return middle if enough else None
 
 
 def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
@@ -200,9 +255,7 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
     return result
 
 
-def _is_zone(behind_ms: int) -> bool:
-    step = round(behind_ms / ZONE_STEP_MS) * ZONE_STEP_MS
-    return abs(step) >= LEAST_MS and abs(behind_ms - step) <= 2 * LEAST_OFFSET_MS
+_FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
 
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
@@ -210,18 +263,18 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) <= LEAST_OFFSET_MS:
             continue
-        folder = f"{'brokers' if kind == BROKER_LOG else 'clients'}/{place}"
+        folder = f"{_FOLDERS[kind]}/{place}"
         how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
         read = (
             "It is a whole time zone, and not corrected."
-            if _is_zone(behind)
+            if kind != NAMESRV_LOG and is_zone(behind)
             else "Its times are read as corrected."
         )
         yield finding(
             "INGEST_CLOCK_OFFSET",
             f"The clock of {folder} is {how} the others, by what both sides log. {read}",
             "Synchronise the host's clock (chrony, NTP)."
-            if not _is_zone(behind)
+            if not is_zone(behind)
             else "Name its time zone in collection.toml.",
             WARNING,
             evidence={"folder": folder, "behind_ms": behind},

@@ -23,7 +23,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.times import HOUR_MS, MINUTE_MS
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 ZONE_STEP_MS = 15 * MINUTE_MS
@@ -47,6 +47,17 @@ LOCAL_FIELDS = (
 
 Shifts = Mapping[str, int]
 """By file: what has to be added to its local times."""
+ZONE_SLACK_MS = 2 * SECOND_MS
+
+
+def is_zone(offset_ms: int) -> bool:
+    """True if a clock that is so far off is in another time zone.
+
+    >>> is_zone(-8 * 3_600_000 + 700), is_zone(60_000)
+    (True, False)
+    """
+    step = round(offset_ms / ZONE_STEP_MS) * ZONE_STEP_MS
+    return abs(step) >= LEAST_MS and abs(offset_ms - step) <= ZONE_SLACK_MS
 
 
 def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:

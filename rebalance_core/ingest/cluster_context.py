@@ -137,7 +137,7 @@ PROXY_KINDS = ("proxy_starting", "proxy_alive", "proxy_mode", "proxy_local")
 
 @dataclass(frozen=True)
 class ProxyLives:
-    """Of all proxies, each by its place.
+    """The lives of all proxies, each by its place.
 
     Attributes:
         starts: (time, source) of each start; a proxy's table of consumers is empty then.
@@ -215,6 +215,8 @@ class ClusterContext:
         resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
         static_topics: topics whose queues a route maps onto those of brokers, with its source.
+        client_intervals: by client id and column what logs of clients print, where not usual.
+        client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
     """
 
     cluster: str
@@ -243,6 +245,8 @@ class ClusterContext:
     resets: Mapping[QueueOfGroup, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     topic_stores: tuple[tuple[str, int, str], ...] = ()
     static_topics: Mapping[str, str] = field(default_factory=dict)
+    client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -352,6 +356,7 @@ def cluster_context(
     client_zones: Mapping[str, str],
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
+    client_settings: Mapping[str, Mapping[str, int]] | None = None,
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -367,6 +372,7 @@ def cluster_context(
         client_zones: time zone by client folder.
         logged: of folders with a broker.log, the time of its last line.
         log_begins: of folders with a broker.log, the time of the first that states something.
+        client_settings: see `ClusterContext`.
     """
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
@@ -414,7 +420,30 @@ def cluster_context(
         _resets(pieces),
         tuple(sorted(history.topic_stores, key=lambda store: store[1])),
         {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
+        {
+            p.values["client_id"]: printed_intervals(p.values)
+            for p in pieces
+            if p.kind == "client_created"
+        },
+        client_settings or {},
     )
+
+
+PROPERTIES = {
+    "pollNameServerInterval": "poll_name_server_interval_ms",
+    "heartbeatBrokerInterval": "heartbeat_broker_interval_ms",
+    "persistConsumerOffsetInterval": "persist_consumer_offset_interval_ms",
+}
+"""Properties of ClientConfig, and the columns."""
+
+
+def printed_intervals(properties: Mapping[str, Any]) -> dict[str, int]:
+    """Return the intervals that a client printed, by column, in ms."""
+    return {
+        column: int(properties[name])
+        for name, column in PROPERTIES.items()
+        if str(properties.get(name, "")).isdecimal()
+    }
 
 
 def _resets(pieces: Iterable[Evidence]) -> dict[QueueOfGroup, tuple[tuple[int, int], ...]]:

@@ -22,8 +22,16 @@ from rebalance_core.ingest.collection_settings import (
     read_settings,
 )
 from rebalance_core.ingest.fact import Unread, Unreadable
+from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
-from rebalance_core.ingest.parse.wrapped_lines import UNWRAPPED, Unwrapper, Wrapping, wrapping_of
+from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
+from rebalance_core.ingest.parse.wrapped_lines import (
+    FIRST_LINES,
+    UNWRAPPED,
+    Unwrapper,
+    Wrapping,
+    wrapping_of,
+)
 from rebalance_core.model.errors import InputRefused
 
 # What a file of a collection is, by its path alone (layout: docs/ingest.md).
@@ -363,7 +371,7 @@ class Collection:
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
-        """What dumps may call a broker: names of folders, and of the brokers expected."""
+        """Return what dumps may call a broker: names of folders, and of the brokers expected."""
         return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
 
     def path_of(self, file: CollectedFile) -> Path:
@@ -459,7 +467,7 @@ def _identified(
         return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
     except RuntimeError:  # Python before 3.13, of links that name each other
         return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
-    file = identify(name, status.st_size)
+    file = identify(name, status.st_size) or _client_of(name, status.st_size, head)
     if file is None:
         return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
     seen.add(real)
@@ -473,6 +481,26 @@ def _identified(
     except Unreadable as error:
         return _refuse(name, error.code, error.message)
     return file
+
+
+_CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "))
+
+
+def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
+    """The log of a client under another name, an application's own, by what it holds.
+
+    One of its first lines has the words of a template.
+    """
+    parts = PurePosixPath(name).parts
+    if len(parts) < 3 or parts[0] != "clients" or is_other(name):
+        return None
+    file = CollectedFile(name, CLIENT_LOG, parts[1], size)
+    translator = Translator()
+    for line in first_lines(file, head)[:FIRST_LINES]:
+        own = translator.line(line)
+        if any(word in (own.message if own else line) for word in _CLIENT_WORDS):
+            return file
+    return None
 
 
 def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,7 +16,13 @@ from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
 from rebalance_core.ingest.parse.log_lines import UTC_NAME, known_zone
 from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean
-from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.group_settings import (
+    INTERVALS,
+    LONGEST_INTERVAL_MS,
+    SHORTEST_INTERVAL_MS,
+    GroupSettings,
+    is_interval,
+)
 from rebalance_core.strategies import parse_strategy
 
 # What is taken where no file says it; every field so taken is an INFO finding.
@@ -45,6 +51,7 @@ class Assumptions:
 
 # ``consumer_groups.jsonl`` of a collection: what no file of RocketMQ shows, named by a person.
 
+VALID_INTERVALS = f"valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "STRING": str,
     "BIGINT": int,
@@ -93,6 +100,8 @@ def _row(line: str, cluster: str) -> dict[str, Any]:
         right = isinstance(value, _TYPES[types[name]])
         if not right or (isinstance(value, bool) and types[name] != "BOOLEAN"):
             raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is no {types[name]}")
+        if name in INTERVALS and not is_interval(value):
+            raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
     if "strategy" in given:
         try:
             parse_strategy(given["strategy"])
@@ -104,7 +113,7 @@ def _row(line: str, cluster: str) -> dict[str, Any]:
 # ``collection.toml``: what only the person who collects the files knows.
 
 SETTINGS_NAME = "collection.toml"
-_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected")
+_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients")
 _EXPECTED = ("brokers", "name_servers", "proxies")
 
 
@@ -119,6 +128,8 @@ class CollectionSettings:
         brokers: names of the brokers expected.
         name_servers: names of the name servers expected.
         proxies: names of the proxies expected.
+        clients: by pattern of client ids intervals of theirs, named as columns; the first that
+            fits holds. waitInterval and minInterval are in no file of RocketMQ.
     """
 
     cluster: str
@@ -127,6 +138,7 @@ class CollectionSettings:
     brokers: tuple[str, ...] = ()
     name_servers: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
+    clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def zone_of(self, name: str) -> str | None:
         """The zone of a file by its path in the collection; None if no pattern fits."""
@@ -164,6 +176,7 @@ def read_settings(folder: Path) -> CollectionSettings:
         brokers=tuple(expected.get("brokers", ())),
         name_servers=tuple(expected.get("name_servers", ())),
         proxies=tuple(expected.get("proxies", ())),
+        clients=dict(document.get("clients", {})),
     )
 
 
@@ -190,4 +203,17 @@ def _mistakes(document: Mapping[str, Any]) -> list[str]:
             mistakes.append(f"unknown key expected.{key}{did_you_mean(key, _EXPECTED)}")
         elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             mistakes.append(f"expected.{key} is a list of names")
-    return mistakes
+    return [*mistakes, *_bad_clients(document.get("clients", {}))]
+
+
+def _bad_clients(clients: Any) -> Iterator[str]:
+    if not isinstance(clients, dict) or not all(isinstance(its, dict) for its in clients.values()):
+        yield 'clients is a table of tables: [clients."10.0.0.1@*"]'
+        return
+    for pattern, its in clients.items():
+        for name, value in its.items():
+            where = f"clients.{pattern}.{name}"
+            if name not in INTERVALS:
+                yield f"unknown key {where}{did_you_mean(name, INTERVALS)}"
+            elif type(value) is not int or not is_interval(value):
+                yield f"{where} = {value!r} is no interval; {VALID_INTERVALS}"

@@ -38,6 +38,7 @@ START_MS = 10_000
 
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 100 * SECOND_MS
+CLIENT_PAUSE_MS = 50 * SECOND_MS
 USUAL_TIMES = 4
 """A pause that shows something is so many times as long as what is usual in its log."""
 
@@ -207,10 +208,11 @@ def _stretches(
     pauses: list[tuple[int, int]] = []
     if host[2] in (BROKER_LOG, CLIENT_LOG):
         steps = {ms for name in spans for ms in _steps(counted[name], settled[name][1])}
+        least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
         # who was away and came back, or was frozen, had nothing to write
         pauses = [
             (low, high)
-            for low, high in _pauses(sorted(steps))
+            for low, high in _pauses(sorted(steps), least_ms)
             if not any(low <= ms <= high + START_MS for ms in (*starts, *ends))
         ]
     note = FROM_START if any(abs(ms - begin) <= START_MS for ms in starts) else ""
@@ -229,7 +231,7 @@ def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
             yield at_ms + stats.shift_ms
 
 
-def _pauses(steps: list[int]) -> Iterator[tuple[int, int]]:
+def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, int]]:
     """The ends of each pause that shows something.
 
     >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
@@ -239,5 +241,5 @@ def _pauses(steps: list[int]) -> Iterator[tuple[int, int]]:
     gaps = sorted(later - earlier for earlier, later in pairwise(steps))
     usual = gaps[len(gaps) * 9 // 10] if gaps else 0
     for earlier, later in pairwise(steps):
-        if later - earlier > max(PAUSE_MS, USUAL_TIMES * usual):
+        if later - earlier > max(least_ms, USUAL_TIMES * usual):
             yield earlier + STEP_MS - 1, later

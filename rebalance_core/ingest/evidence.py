@@ -195,7 +195,9 @@ def thinning_of(part: str) -> dict[str, Thinning]:
 
 
 def is_fact_only(kind: str) -> bool:
-    """Of which `observed_facts` alone is made; it does not tell when a log begins and ends."""
+    """True for evidence that only `observed_facts` uses; it does not tell when a log begins
+    and ends.
+    """
     return kind in _FACTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
 
 
@@ -314,7 +316,9 @@ def _of_store_command(
 def of_document(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """What a document as a whole is evidence for: that it was collected, and how much it held."""
+    """State what a document as a whole is evidence for: that it was collected, and how much
+    it held.
+    """
     if file.kind == ADMIN:
         fact = dump_fact(file, results, brokers)
         group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""

@@ -176,7 +176,7 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
 
 
 def unread_of(piece: Evidence) -> Unread:
-    """What was refused, as it comes out of `pieces_of`."""
+    """Return what was refused, as it comes out of `pieces_of`."""
     return Unread(piece.source, piece.values["raw"], piece.kind, piece.values["message"])
 
 

@@ -96,12 +96,12 @@ class Unreadable(ValueError):
 
 
 def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
-    """What the refusal of this text leaves behind, its raw text truncated at `RAW_LIMIT`."""
+    """Make the record of a refused text, its raw text truncated at `RAW_LIMIT`."""
     return Unread(source, storable(raw), refusal.code, storable(refusal.message))
 
 
 def looks_like(text: str) -> str:
-    """What a file is that is not what its name says, by how it begins; empty for any other.
+    """Tell by how it begins what a file is that is not what its name says; empty for any other.
 
     >>> looks_like('{"status":0,"data":{},"errMsg":null}')
     "a dashboard's JSON, not mqadmin's output"

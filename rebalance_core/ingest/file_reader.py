@@ -165,6 +165,7 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
+UP = "up "
 """A mark: a member came, and a broker told the others."""
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -307,7 +308,7 @@ class FileReader:
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
-        """What one line of the log states; blank lines are not counted.
+        """Read what one line of the log states; blank lines are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
 
@@ -320,7 +321,7 @@ class FileReader:
         return self._read_inner(self._unwrapper.lines(text, source), position)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
-        """What lines state that a carrier broke and the file does not end."""
+        """Read what lines state that a carrier broke and the file does not end."""
         return self._read_inner(self._unwrapper.rest() if self._unwrapper else (), position)
 
     def _read_inner(
@@ -368,7 +369,7 @@ class FileReader:
             self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
-        """What a store or a dump states; its parser gives each fact its line."""
+        """Read what a store or a dump states; its parser gives each fact its line."""
         name, parser = self.file.name, STORE_PARSERS.get(self.file.kind)
         zone: dict[str, tzinfo] = {}
         if parser is None:
@@ -464,8 +465,8 @@ class FileReader:
             self.stats.count_gap(known - at_ms)
 
     def _note_mark(self, fact: Fact) -> None:
-        """What a broker and a client log of one moment."""
-        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG):
+        """What a broker and a client, or a name server, log of one moment."""
+        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             return
         if fact.kind == "notified":
             self.stats.mark(CHANGED, fact.at_ms)
@@ -474,6 +475,8 @@ class FileReader:
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
             self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
+        elif fact.kind in ("broker_booted", "broker_registered"):
+            self.stats.mark(f"{UP}{fact.values['address']}", fact.at_ms)
 
     def _note_time(self, at_ms: int) -> None:
         stats = self.stats

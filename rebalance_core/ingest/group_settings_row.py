@@ -10,6 +10,7 @@ from typing import Any
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import GroupStrategies
+from rebalance_core.ingest.own_settings import is_notified
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.parse.log_lines import zone_named
 from rebalance_core.ingest.rows import Row, finding
@@ -17,6 +18,7 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
+    INTERVALS,
     LITE_PULL,
     PROXY_REBALANCE,
     GroupSettings,
@@ -149,7 +151,7 @@ _THRESHOLDS = (
 
 @dataclass(frozen=True)
 class MemberSettings:
-    """What files show of a group's members.
+    """The settings that files show of a group's members.
 
     Attributes:
         strategies: see `group_strategies`.
@@ -200,6 +202,9 @@ def settings_row(
         shown |= _of_proxies(pieces)
     if strategies.group is not None:
         shown["strategy"] = strategies.group
+    configs = [piece for piece in pieces if piece.kind == "subscription_group"]
+    if not is_notified(configs, context):
+        shown["notified"] = False
     given = context.given.get(group, {})
     assumed = _assumed(context)
     if members.popped:
@@ -208,7 +213,7 @@ def settings_row(
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: Row = {"consumer_group": group}
     findings = []
-    for name in (*assumed, *_THRESHOLDS, "subscriptions"):
+    for name in (*assumed, *_THRESHOLDS, "subscriptions", "notified", *INTERVALS):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
             value = assumed[name]

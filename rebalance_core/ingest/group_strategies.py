@@ -9,8 +9,9 @@ the user's code (rocketmq.md §2.6).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
@@ -18,14 +19,16 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import LITE_PULL
-from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_client_ids, sort_queues
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
+from rebalance_core.protocol.languages import profile_of
 from rebalance_core.protocol.members import tells_queues
-from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+from rebalance_core.protocol.shares import Divider, shares_of
+from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
 
 # Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
@@ -43,7 +46,7 @@ _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
 
 @dataclass
 class GroupStrategies:
-    """What is known of the strategies of a group.
+    """The known strategies of a group.
 
     Attributes:
         members: text by client id, for each client that any file shows.
@@ -108,7 +111,8 @@ def group_strategies(
     if strategies.members and given is None:
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
-    if given is None and _name(strategies.group) == CONFIG:
+    of_all = given is not None and {given}.issuperset(strategies.members.values())
+    if _name(strategies.group) == CONFIG and not of_all:
         # a list is its member's own: whose list nothing shows has none of the others'
         for client_id in presence.stays.keys() - strategies.members.keys():
             strategies.unknown.setdefault(client_id, CONFIG)
@@ -238,24 +242,39 @@ def fit_strategy(
     presence: Presence,
     assumed: str,
     context: ClusterContext,
+    languages: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str | None, list[Row]]:
     """The strategy that fits every dump, and findings.
+
+    Each member divides by its own client's form of it: a Go member by Go's ring.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        presence: of its members.
+        assumed: what is tried first.
+        context: the cluster.
+        languages: by client id; of those that it lacks not known.
 
     Returns:
         The first of the assumed one and `CANDIDATES` that explains all dumps, else the first that
         explains every holder in them; None where no dump shows one, or none explains them.
     """
     whole = [*_dumps(pieces, presence, context)]
-    dumps = [(clients, owners) for clients, owners in whole if any(owners.values())]
+    dumps = [
+        (clients, owners)
+        for clients, owners in whole
+        if any(owner and profile_of(languages.get(owner)).share_known for owner in owners.values())
+    ]
     if not dumps:
         return None, [_nothing_held(group, assumed)] if whole else []
     holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
     texts = [*dict.fromkeys((assumed, *CANDIDATES))]
     for text in texts:
-        if all(_explains(text, clients, owners) for clients, owners in dumps):
+        if all(_explains(text, clients, owners, languages) for clients, owners in dumps):
             return text, [_inferred(group, text)]
     for text in texts if len(holders) >= HOLDERS else [assumed]:
-        if all(_explains(text, *dump, unheld=True) for dump in dumps):
+        if all(_explains(text, *dump, languages, unheld=True) for dump in dumps):
             return text, [_inferred(group, text)]
     return None, [_unknown(group, assumed)]
 
@@ -266,7 +285,7 @@ def check_parameters(
     presence: Presence,
     strategies: GroupStrategies,
     context: ClusterContext,
-    others: Collection[str] = (),
+    languages: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
@@ -281,7 +300,7 @@ def check_parameters(
         presence: of its members.
         strategies: as files name them; assumed rooms are replaced here.
         context: the cluster.
-        others: clients that are not Java's, whose rings have other points.
+        languages: by client id; of those that it lacks not known.
     """
     text = strategies.group or ""
     if strategies.roomless:
@@ -291,13 +310,13 @@ def check_parameters(
     if not strategies.assumed:
         return []
     dumps = [*_dumps(pieces, presence, context)]
-    # rooms may leave queues out by design, Java's ring does not, and those of others differ
-    ring = text.startswith(RING) and not others
-    if not all(_explains(text, *dump, unheld=ring) for dump in dumps):
+    # rooms may leave queues out by design, a ring does not
+    ring = text.startswith(RING)
+    if not all(_explains(text, *dump, languages, unheld=ring) for dump in dumps):
         if text.startswith(NEARBY) and text in strategies.assumed.values():
             # so does the resolver that RocketMQ's own example has
             from_names = str(make_strategy(text.partition("(")[0]))
-            if all(_explains(from_names, *dump) for dump in dumps):
+            if all(_explains(from_names, *dump, languages) for dump in dumps):
                 strategies.take_instead(text, from_names)
                 return [_inferred(group, from_names)]
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
@@ -365,23 +384,39 @@ def _is_silent(connection: Evidence) -> bool:
     return version is not None and not tells_queues(LITE_PULL, str(version))
 
 
-def _explains(text: str, clients: list[str], owners: Owners, *, unheld: bool = False) -> bool:
+def _explains(
+    text: str,
+    clients: list[str],
+    owners: Owners,
+    languages: Mapping[str, str],
+    *,
+    unheld: bool = False,
+) -> bool:
     """True if the strategy gives the queues to just these owners.
+
+    Where members of several languages take a queue, the dump names one of them; what a member
+    holds of which nobody knows which queues it takes contradicts no strategy.
 
     Args:
         text: the strategy.
         clients: the members.
         owners: of all queues.
+        languages: of the clients, where known.
         unheld: a queue of nobody contradicts no strategy.
     """
-    try:
-        shares = allocate_group(parse_strategy(text), sort_queues(owners), sort_client_ids(clients))
-    except AllocationError:
-        return False
+    members = [Divider(client_id, text, languages.get(client_id)) for client_id in clients]
+    unknown = {one.client_id for one in members if not profile_of(one.language).share_known}
+    shares = shares_of([one for one in members if one.client_id not in unknown], owners, clients)
+    takers: dict[MessageQueue, set[str]] = {queue: set() for queue in owners}
+    for member, share in shares.items():
+        if share is None:
+            return False
+        for queue in share:
+            takers.setdefault(queue, set()).add(member.client_id)
     return all(
-        shares.get(queue, ()) == ((owner,) if owner else ())
+        owner in takers[queue] if owner else unheld or not takers[queue]
         for queue, owner in owners.items()
-        if owner or not unheld
+        if owner not in unknown
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -37,15 +38,25 @@ from rebalance_core.ingest.group_strategies import (
     group_strategies,
 )
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
+from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
 from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
-from rebalance_core.model.group_settings import PROXY_REBALANCE
+from rebalance_core.model.group_settings import (
+    CPP,
+    GO,
+    JAVA,
+    LANGUAGES,
+    NODE,
+    OTHER_LANGUAGE,
+    PROXY_REBALANCE,
+)
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
-from rebalance_core.protocol.members import library_of, tells_release
+from rebalance_core.protocol.languages import is_modelled, told_release
+from rebalance_core.protocol.members import ALI_ONS, library_of
 
 REJECTED_TABLE = "collection"
 """``table_name`` of what no input table holds yet: a line or file of the collection."""
@@ -148,24 +159,34 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     events, more = without_contradictions(group, _in_order(events))
     findings += more
     modes = rebalance_modes(evidence)
-    libraries = client_libraries(evidence, modes)
+    languages = client_languages(evidence, modes)
+    libraries, releases = client_libraries(languages), client_releases(evidence, languages)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if strategies.group is None:
         assumed = context.assumed.strategy
-        strategies.group, more = fit_strategy(group, evidence, presence, assumed, context)
+        strategies.group, more = fit_strategy(
+            group, evidence, presence, assumed, context, languages
+        )
         findings += more
     else:
-        findings += check_parameters(group, evidence, presence, strategies, context, libraries)
+        findings += check_parameters(group, evidence, presence, strategies, context, languages)
     stated = _versions(evidence, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
     findings += may_assign(group, events, evidence, versions)
     findings += _of_static_topics(group, events, context)
-    findings += _release_not_told(group, libraries)
+    findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
+    findings += _taken_as_java(group, languages)
     findings += _not_modelled(group, stated)
-    _complete_joins(events, strategy=strategies.members, version=versions, rebalance_mode=modes)
+    clients = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
+    intervals, more = own_intervals(group, evidence, clients, context)
+    findings += more
+    _complete_joins(
+        events, strategy=strategies.members, version=versions | releases, rebalance_mode=modes
+    )
+    _complete_joins([*events, *timeline.at_one_broker], language=languages, **intervals)
     findings += [_unknown_strategy(group, c, n) for c, n in strategies.unknown.items()]
     for number, row in enumerate(timeline.at_one_broker, len(events)):
         row[ORDER] = number
@@ -176,8 +197,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] += changes
-        there = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
-        members = MemberSettings(strategies, versions, modes, frozenset(there), bool(changes))
+        members = MemberSettings(strategies, versions, modes, frozenset(clients), bool(changes))
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
@@ -211,27 +231,81 @@ def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str,
     return versions
 
 
-def client_libraries(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
-    """The library of each client that does not tell its release, by client id.
+_TOLD_BY_DUMPS = ("consumer_connected", "member")
+_OWN_LOG = ("heartbeat", "allocated", "broker_allocated")
+"""What only a Java client's log says of the client."""
 
-    What clients behind proxies send as language and version is no classic client's.
+
+def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
+    """The language of each client that some file tells, by client id.
+
+    Brokers print it, where ali-ons passes for Java. Else the form of PROP_CLIENT_VERSION tells Go,
+    that of the client id an old C++ client, and its own log a Java client. What clients behind
+    proxies send is no classic client's.
     """
-    found: dict[str, str] = {}
+    told: dict[str, str] = {}
+    by_itself: dict[str, str] = {}
     for piece in pieces:
         v = piece.values
-        if piece.kind not in ("consumer_connected", "member") or piece.place.startswith(PROXIES):
+        client_id = v.get("client_id") or v.get("client_file")
+        if client_id is None or modes.get(client_id) == PROXY_REBALANCE:
             continue
-        if modes.get(v["client_id"]) == PROXY_REBALANCE or v["version"] is None:
-            continue
-        stated = v["version"]
-        plain = version_of_ordinal(stated) if isinstance(stated, int) else plain_version(stated)
-        library = library_of(v["language"], plain)
-        if library is not None and not tells_release(library):
-            found[v["client_id"]] = library
-    return found
+        if piece.kind in _TOLD_BY_DUMPS and not piece.place.startswith(PROXIES):
+            language = _printed_language(v["language"], v["version"])
+            if language is not None:
+                told[client_id] = language
+        elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
+            by_itself[client_id] = GO
+        elif piece.kind in _OWN_LOG:
+            by_itself.setdefault(client_id, JAVA)
+        if _CPP_ID.match(client_id):
+            by_itself[client_id] = CPP
+    return by_itself | told
 
 
-def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str]) -> None:
+_GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")
+"""PROP_CLIENT_VERSION of Go; Java prints V5_3_3."""
+_CPP_ID = re.compile(r"\d+-\d+\.\d+\.\d+\.\d+@")
+"""C++ up to 1.2.0: pid-ip@instance; all others begin with the address."""
+
+
+def _printed_language(language: str | None, version: int | str | None) -> str | None:
+    """The language of a client as brokers print it, ali-ons apart; `OTHER` for a new one."""
+    if language is None:
+        return None
+    if version is not None:
+        plain = version_of_ordinal(version) if isinstance(version, int) else plain_version(version)
+        if library_of(language, plain) == ALI_ONS:
+            return NODE
+    return language if language in LANGUAGES else OTHER_LANGUAGE
+
+
+def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
+    """The library of each client that is not Java's, by client id; none tells its release.
+
+    >>> client_libraries({"a": "JAVA", "b": "GO", "c": "NODE"})
+    {'b': 'GO', 'c': 'ali-ons'}
+    """
+    return {
+        client_id: ALI_ONS if language == NODE else language
+        for client_id, language in languages.items()
+        if language != JAVA
+    }
+
+
+def client_releases(pieces: Iterable[Evidence], languages: Mapping[str, str]) -> dict[str, str]:
+    """The release of each client of another language that consumerStatus tells, by client id."""
+    releases: dict[str, str] = {}
+    for piece in pieces:
+        client_id = piece.values.get("client_file")
+        if piece.kind == "client" and client_id and languages.get(client_id, JAVA) != JAVA:
+            release = told_release(languages[client_id], piece.values["version"])
+            if release is not None:
+                releases[client_id] = release
+    return releases
+
+
+def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str | int]) -> None:
     """What any file shows of each member: columns of its join by client id."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
@@ -257,11 +331,26 @@ def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]
         yield finding(
             "INGEST_RELEASE_NOT_TOLD",
             f"{len(libraries)} of the clients are of another library than Java's ({names}), which "
-            "sends the same version in every release: they are taken as the group's other members, "
-            "or as the assumed version.",
+            "sends the same version in every release: where its releases differ, what they do is "
+            "not known.",
             "Nothing; read their starts and windows with care.",
             consumer_group=group,
             evidence={"clients": ", ".join(sorted(libraries)[:LISTED])},
+        )
+
+
+def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Row]:
+    """One finding for all members of languages of which nothing is known."""
+    clients = sorted(c for c, language in languages.items() if not is_modelled(language))
+    if clients:
+        names = ", ".join(sorted({languages[client] for client in clients}))
+        yield finding(
+            "INGEST_LANGUAGE_NOT_MODELLED",
+            f"Nothing is known of the clients of {len(clients)} of the members ({names}): they are "
+            "taken as Java clients.",
+            "Compare what they hold with what is predicted.",
+            consumer_group=group,
+            evidence={"clients": ", ".join(clients[:LISTED])},
         )
 
 

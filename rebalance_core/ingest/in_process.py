@@ -190,6 +190,7 @@ def context_of(
         client_zones=zones,
         logged=_logged(collection, stats),
         log_begins=_log_begins(collection, stats),
+        client_settings=collection.settings.clients,
     )
 
 

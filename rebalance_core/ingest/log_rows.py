@@ -115,7 +115,8 @@ MOST_HOSTS = 5
 
 
 class Clients:
-    """Which client a line is about: by its process, or its address at the broker that logs it.
+    """Find the client that a line is about: by its process, or its address at the broker
+    that logs it.
 
     Args:
         pieces: all evidence on the group.

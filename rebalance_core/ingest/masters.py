@@ -359,7 +359,7 @@ class SlaveModes:
             self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
-        """What the slaves would do if the master went now; None: no file tells it."""
+        """Return what the slaves would do if the master went now; None: no file tells it."""
         mode = self.of(broker_name, end_ms, None)
         return REFUSED if mode is None and self._refused.get(broker_name) else mode
 
@@ -434,7 +434,9 @@ def master_turns(
 def modes_at_end(
     pieces: Iterable[Evidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
-    """What the slaves of each broker that has one would do without its master; None: not known."""
+    """Return what the slaves of each broker that has one would do without its master; None:
+    not known.
+    """
     timed = [piece for piece in pieces if piece.at_ms is not None]
     modes = SlaveModes(sorted(timed, key=lambda piece: piece.at_ms or 0), replicas)
     return {name: modes.at_end(name, end_ms) for name in sorted(replicas.replicated)}

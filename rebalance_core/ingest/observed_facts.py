@@ -48,7 +48,7 @@ from rebalance_core.model.verdicts import INFO, WARNING
 
 REMEDY = (
     "Run `mqadmin rocksDBConfigToJson -n <name servers> -b <broker address>` right before "
-    "config/*.json is copied, as collect/collect.sh does."
+    "config/*.json is copied, as `rebalance collect` does."
 )
 
 

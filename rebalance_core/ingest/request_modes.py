@@ -38,7 +38,7 @@ change. A client asks one of them at random, every 1 s to 20 s."""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a broker's store, or a client, says of the mode of one topic."""
+    """One statement of a broker's store, or of a client, about the mode of one topic."""
 
     at_ms: int
     source: str
@@ -144,7 +144,7 @@ def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[Evidence]:
 
 
 def divide_all(pieces: Iterable[Evidence]) -> set[str]:
-    """Those of them, by client id, that no broker answered for any topic but retry topics."""
+    """Return, by client id, those that no broker answered for any topic but retry topics."""
     pieces = list(pieces)
     asked = {
         piece.values["client_id"]

@@ -120,7 +120,7 @@ _TYPES = {TOPICS: "topics", GROUPS: "subscriptionGroups", OFFSETS: "consumerOffs
 def copied_store(
     file: CollectedFile, results: Iterable[Fact | Unread], text: str
 ) -> Iterator[Evidence]:
-    """That a JSON store was copied, with what tells copies apart: store, digest, version_ms.
+    """State that a JSON store was copied, with what tells copies apart: store, digest, version_ms.
 
     ``whole``: it states something, and no entry was refused: what it lacks was not there.
     """
@@ -144,7 +144,7 @@ def copied_store(
 def printed_stores(
     file: CollectedFile, results: Iterable[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Which stores of a broker a command printed."""
+    """List the stores of a broker that a command printed."""
     if not file.arguments or file.arguments[0] not in (*STORE_COMMANDS, EXPORT_METADATA):
         return
     _, broker = asked("-" + file.arguments[1], (), brokers)

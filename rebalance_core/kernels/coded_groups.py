@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -45,9 +46,9 @@ from rebalance_core.model.events import (
     UNSUBSCRIBE,
     Event,
 )
-from rebalance_core.model.group_settings import parse_request_mode
+from rebalance_core.model.group_settings import Intervals, parse_request_mode
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
-from rebalance_core.protocol.members import window_ms
+from rebalance_core.protocol.members import notices_of, window_ms
 from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.config import Config
@@ -85,7 +86,7 @@ class Events:
     subscriptions: Ints
     """Number of the set that a CONSUMER_JOIN subscribes."""
     words: dict[str, Ints]
-    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`)."""
+    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
     broker_version: Ints
     """Word of the version that a BROKER_UP names; -1: none."""
     observed: Bools
@@ -126,6 +127,7 @@ def read_events(
         name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
         for name in group_rows.OWN_WORDS
     }
+    words[group_rows.LANGUAGE_WORD] = codes[EVENTS, group_rows.LANGUAGE_WORD]
     types = _types(given)
     perm = given.ints("perm", null=DEFAULT_PERM)
     read_queue_nums = given.ints("read_queue_nums", null=0)
@@ -146,7 +148,7 @@ def read_events(
             order
         ],
         observed=given.equal("detail", OBSERVED)[order],
-        window_ms=_windows(types, given.equal("detail", EXPIRED))[order],
+        window_ms=_windows(given, codes, order, group, types, groups),
         share=_shares(given, types)[order],
         mode=_modes(given, types)[order],
     )
@@ -181,10 +183,52 @@ def _modes(given: Columns, types: Ints) -> Ints:
     return modes
 
 
-def _windows(types: Ints, expired: Bools) -> Ints:
-    plain = np.array([window_ms(Event(0, 0, name)) for name in EVENT_TYPES], np.int64)
-    late = np.array([window_ms(Event(0, 0, name, detail=EXPIRED)) for name in EVENT_TYPES])
-    return np.where(expired, late[types], plain[types])
+def _windows(
+    given: Columns, codes: Mapping[Key, Ints], order: Ints, group: Ints, types: Ints, groups: Groups
+) -> Ints:
+    """The window of each event, in order."""
+    kinds, kind_of = np.unique(groups.intervals, axis=0, return_inverse=True)
+    table = np.stack([_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())])
+    expired, group = given.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
+    told = np.zeros(len(order), np.int64)
+    rows = np.flatnonzero(types[order] == type_code(events.NOTICES))
+    if len(rows):
+        detail = given.strings("detail").take(pa.array(order[rows])).to_pylist()
+        at = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
+        _follow_notices(told, group, given.ints("event_ms")[order], *at, detail)
+    notified = groups.notified.astype(np.int64)[group]
+    return table[kind_of.reshape(-1)[group], told, notified, types[order], expired]
+
+
+@lru_cache(maxsize=1024)
+def _window_table(intervals: tuple[int, ...]) -> Ints:
+    """(`NOTICE_MODES`, notified, `EVENT_TYPES`, expired) the windows, for clients' intervals."""
+    its = Intervals(*intervals)
+    about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
+    found = [
+        [
+            [[window_ms(e, its, notices_of(e, brokers, notified=told)) for e in both]
+             for both in about]
+            for told in (False, True)
+        ]
+        for brokers in events.NOTICE_MODES
+    ]  # fmt: skip
+    return np.array(found, np.int64)
+
+
+def _follow_notices(
+    told: Ints, group: Ints, at_ms: Ints, rows: Ints, of: Ints, broker: Ints, detail: list[str]
+) -> None:
+    """Set how brokers tell members at each event: as the slowest of them, from its instant on."""
+    modes: dict[int, dict[int, int]] = {}
+    for row, number, name, mode in zip(
+        rows.tolist(), of.tolist(), broker.tolist(), detail, strict=True
+    ):
+        slowest = modes.setdefault(number, {})
+        slowest[name] = events.NOTICE_MODES.index(mode)
+        begin, end = np.searchsorted(group, (number, number + 1))
+        first = begin + np.searchsorted(at_ms[begin:end], at_ms[row])
+        told[first:end] = max(slowest.values())
 
 
 # Rows of queue_offsets and committed_offsets as arrays, sorted for look-ups by moment.
@@ -335,7 +379,7 @@ def read_lists(
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the rows alone do not say.
+    """Options that the rows alone do not give.
 
     Attributes:
         queue_offsets_given: there is such a table, so no row means not observed.
@@ -352,7 +396,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the codes stand for; clients, topics and brokers in Java's order."""
+    """The names that codes stand for; clients, topics and brokers in Java's order."""
 
     clusters: pa.StringArray
     """One a group, as `groups`."""
@@ -419,7 +463,9 @@ def read_coded_groups(
         | {(t, "subscriptions"): tables[t].lists("subscriptions").flatten() for t in TABLES[:2]}
         | {(GROUPS, "retry"): retry_topics}
     )
-    found_words = encode_all(group_rows.words_of(tables, options.strategy_override))
+    found_words = encode_all(
+        group_rows.words_of(tables, numbers[EVENTS], options.strategy_override)
+    )
     brokers = _all(tables, "broker_name", EVENTS, OFFSETS, COMMITS)
     brokers[NAME, "broker_name"] = listed_brokers(found_words[0])
     named = {
@@ -507,7 +553,7 @@ JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
 SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
 
-_WORDS = ("strategy", "version", "message_model", "rebalance_mode")
+_WORDS = ("strategy", "version", "message_model", "rebalance_mode", "rules", "language")
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,6 +574,10 @@ class MemberStates:
     version: Ints
     message_model: Ints
     rebalance_mode: Ints
+    rules: Ints
+    """Word of the version whose rules they follow."""
+    language: Ints
+    """Word; -1: not known."""
     suspended: Bools
 
 
@@ -612,7 +662,7 @@ def _states(
     suspended = (turn >= 0) & (kind[turn] == SUSPENDS)
     key = subscriptions
     for word in (*words, suspended.astype(np.int64)):
-        key = np.unique(pair(key, word), return_inverse=True)[1]
+        key = np.unique(pair(key, word + 1), return_inverse=True)[1]
     _, first, numbers = np.unique(key, return_index=True, return_inverse=True)
     after = np.where((kind == LEAVE) | (kind == LOST), GONE, numbers)
     found = (subscriptions, *words, suspended)

@@ -23,7 +23,7 @@ from rebalance_core.kernels.segments import (
 )
 from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
-from rebalance_core.protocol.members import NOTIFIED_MS, ROUTE_MS
+from rebalance_core.protocol.members import NOTIFIED_MS
 
 # How many queues of each topic can be read on each broker, as the events say (rocketmq.md §6.3).
 
@@ -56,7 +56,7 @@ class TopicBrokers:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """What each TOPIC_CONFIG and TOPIC_DELETED says of one topic on one broker; by both, in order.
+    """Each TOPIC_CONFIG and TOPIC_DELETED about one topic on one broker; by both, in order.
 
     ``readable`` is the number of queues that can be read while the broker is up.
     """
@@ -280,7 +280,7 @@ class Epochs:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What the instants of all groups do."""
+    """The effect of the instants of all groups."""
 
     causing: Bools
     """By event: it changes the state."""
@@ -337,9 +337,12 @@ def _last_ordinals(events: Events) -> Ints:
 
 
 def build_epochs(
-    events: Events, turns: Turns, live: LiveCounts, creations: TopicConfigs, group_count: int
+    events: Events, turns: Turns, live: LiveCounts, creations: TopicConfigs, route_ms: Ints
 ) -> Epochs:
-    """One epoch for each instant that changes a group's state, from its first member on."""
+    """One epoch for each instant that changes a group's state, from its first member on.
+
+    ``route_ms``: the window of a change of routes, by group.
+    """
     last = _last_ordinals(events)
     group = events.group[last]
     members = _live_at(live, group, last)
@@ -349,7 +352,7 @@ def build_epochs(
     at_instant = np.where(begins, np.cumsum(begins) - 1, -1)
     from_instant: Ints = np.cumsum(begins) - begins
     count = int(begins.sum())
-    of_group = pointers(np.bincount(epoch_group, minlength=group_count))
+    of_group = pointers(np.bincount(epoch_group, minlength=len(route_ms)))
     from_ms = events.at_ms[ordinal]
     causing = np.flatnonzero(turns.causing & (at_instant[events.instant] >= 0))
     epoch = at_instant[events.instant[causing]]
@@ -359,7 +362,8 @@ def build_epochs(
     grown = at_instant[events.instant[creations.ordinal]]
     routed = latest.copy()
     grown = grown[grown >= 0]
-    routed[grown] = np.maximum(routed[grown], from_ms[grown] + ROUTE_MS)
+    shown = from_ms[grown] + route_ms[epoch_group[grown]]
+    routed[grown] = np.maximum(routed[grown], shown)
     initial = np.ones(count, np.bool_)
     initial[epoch[~events.observed[causing]]] = False
     types, first_cause = _causes(epoch, events.type[causing], count)

@@ -261,7 +261,7 @@ class MasterOutages:
 
 @dataclass(frozen=True, slots=True)
 class MasterTurns:
-    """What each instant with MASTER events of a broker does; by group, broker and instant."""
+    """The effect of each instant with MASTER events of a broker; by group, broker and instant."""
 
     event: Ints
     """The last of its events."""

@@ -4,7 +4,7 @@ kernels take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -19,6 +19,8 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
+    INTERVALS,
+    JAVA,
     LITE_PULL,
     PROXY_REBALANCE,
     PULL,
@@ -26,7 +28,8 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.languages import member_profile, own_strategy, rules_version
+from rebalance_core.protocol.members import PASS_MS, asks_broker
 from rebalance_core.protocol.start_offset import (
     EXACT_LOWER_BOUND,
     OVERFLOW_ALWAYS_TO_MAX,
@@ -36,6 +39,7 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.go import GoConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
 
 # Which groups the kernels take, and why they leave the others to the replay.
@@ -49,6 +53,7 @@ KINDS: tuple[type[AllocationStrategy], ...] = (
 )
 """Strategies with a kernel; a group's kind is the index here, or one of those below."""
 RING = KINDS.index(ConsistentHash)
+"""Also of Go's."""
 EVERYONE = len(KINDS)
 """BROADCASTING: every member reads every queue."""
 LISTED = EVERYONE + 1
@@ -75,6 +80,10 @@ REASONS = {
     "NO_ROOM": "a client or broker without a machine room",
     "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
+    "LANGUAGE": "a member of another language, and what it does otherwise than Java's: it lets go "
+    "of a topic without a readable queue, keeps order locks, sorts in another order, is not told "
+    "of changes, or has another interval between passes",
+    "OWN_INTERVALS": "a member whose timers have other intervals than its group's",
 }
 """Code and meaning."""
 (
@@ -91,6 +100,8 @@ REASONS = {
     NO_ROOM,
     SUBSCRIPTION_UNKNOWN,
     BLANK_CLIENT_ID,
+    LANGUAGE,
+    OWN_INTERVALS,
 ) = range(len(REASONS))
 
 
@@ -104,6 +115,8 @@ def kind_of(strategy: AllocationStrategy) -> int:
     if isinstance(strategy, Config):
         negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
         return NO_KIND if negative else LISTED
+    if isinstance(strategy, GoConsistentHash):
+        return RING
     return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND
 
 
@@ -119,7 +132,7 @@ class Divisions:
     """
 
     words: Ints
-    """(strategy word, version word) of all members, as sorted pairs."""
+    """(strategy word, word of the rules) of all members, as sorted pairs."""
     of_words: Ints
     """The strategy of each: index into the strategies of the coded."""
     group: Ints
@@ -133,9 +146,9 @@ class Divisions:
     mixed_models: Ints
     """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
 
-    def allocations(self, strategy: Ints, version: Ints) -> Ints:
+    def allocations(self, strategy: Ints, rules: Ints) -> Ints:
         """The strategy of members with these words."""
-        return self.of_words[segments.find(self.words, segments.pair(strategy, version))]
+        return self.of_words[segments.find(self.words, segments.pair(strategy, rules))]
 
     @property
     def number(self) -> Ints:
@@ -180,7 +193,7 @@ class Divisions:
 def find_divisions(
     group: Ints,
     strategy: Ints,
-    version: Ints,
+    rules: Ints,
     allocation: Ints,
     everyone: Bools,
     lists: Bools,
@@ -191,13 +204,13 @@ def find_divisions(
     Args:
         group: of each member that ever joined, as all that follow.
         strategy: word of its strategy text.
-        version: word of its version.
+        rules: word of the version whose rules it follows.
         allocation: its strategy.
         everyone: it is BROADCASTING, so that its strategy is never asked.
         lists: its strategy is a CONFIG list.
         no_retry: it subscribes no retry topic, whatever its group.
     """
-    words, first = np.unique(segments.pair(strategy, version), return_index=True)
+    words, first = np.unique(segments.pair(strategy, rules), return_index=True)
     rows = (~everyone & ~lists, ~everyone & lists)
     pairs, listed = (np.unique(segments.pair(group[mine], allocation[mine])) for mine in rows)
     mixed = np.union1d(
@@ -226,8 +239,13 @@ OWN_WORDS = {
     "message_model": "message_model",
     "consume_from_where": "consume_from_where",
     "rebalance_mode": "rebalance_mode",
+    "rules": "client_version",
 }
-"""What a CONSUMER_JOIN may say of its member, and the group's setting where it does not."""
+"""What a CONSUMER_JOIN may say of its member, and the group's setting where it does not.
+
+``rules`` is the version whose rules it follows: another one than it states where its client is of
+another language.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +260,7 @@ class Groups:
     message_model: Ints
     consume_from_where: Ints
     rebalance_mode: Ints
+    rules: Ints
     """Words of the group's own settings."""
     consumer_type: Ints
     """Index into `TYPES`."""
@@ -261,6 +280,9 @@ class Groups:
     exact_search: Bools
     overflow_to_max: Bools
     """What the broker's version makes of a timestamp search and of an offset past the end."""
+    intervals: Ints
+    """(groups, `INTERVALS`), ms."""
+    notified: Bools
     kind: Ints
     """Index into `KINDS`, `EVERYONE` or `NO_KIND`."""
     allocation: Ints
@@ -272,20 +294,83 @@ class Groups:
     def __len__(self) -> int:
         return len(self.kind)
 
+    @property
+    def route_ms(self) -> Ints:
+        """The window of a change of routes."""
+        wait, least, poll, *_ = self.intervals.T
+        return poll + wait + least + PASS_MS
+
     def take(self, order: Ints) -> Groups:
         """The groups in another order."""
         return replace(self, **{f.name: getattr(self, f.name)[order] for f in fields(self)})
 
 
-def words_of(tables: Mapping[str, Columns], override: str | None) -> dict[Key, pa.StringArray]:
-    """Every column of words: of the events as they are, of the groups with their defaults."""
-    columns = {(EVENTS, name): tables[EVENTS].given(name) for name in OWN_WORDS}
+def words_of(
+    tables: Mapping[str, Columns], group: Ints, override: str | None
+) -> dict[Key, pa.StringArray]:
+    """Every column of words: of the events as they are, of the groups with their defaults.
+
+    Members of other languages get the strategy that their client has, and ``rules``.
+
+    Args:
+        tables: all input tables; of the groups one row a group.
+        group: number of the group of each event.
+        override: strategy text of all members.
+    """
+    columns = {(EVENTS, name): tables[EVENTS].given(name) for name in (*OWN_WORDS, LANGUAGE_WORD)}
+    columns[EVENTS, "rules"] = columns[EVENTS, "version"]
     for name in (*OWN_WORDS.values(), "broker_version"):
         columns[GROUPS, name] = pc.fill_null(tables[GROUPS].given(name), getattr(DEFAULTS, name))
     if override is not None:
         for table in (EVENTS, GROUPS):
             columns[table, "strategy"] = pa.repeat(pa.scalar(override), len(tables[table]))
+    others = np.flatnonzero(_of_other_languages(columns[EVENTS, LANGUAGE_WORD]))
+    if len(others):
+        own = _words_of_others(columns, others, group[others])
+        for name, texts in own.items():
+            columns[EVENTS, name] = _with(columns[EVENTS, name], others, texts)
     return columns
+
+
+LANGUAGE_WORD = "language"
+
+
+def _of_other_languages(languages: pa.StringArray) -> Bools:
+    found: Bools = pc.fill_null(pc.not_equal(languages, JAVA), False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _words_of_others(
+    columns: Mapping[Key, pa.StringArray], rows: Ints, group: Ints
+) -> dict[str, list[str]]:
+    """The strategy and the rules of members of other languages, as `replay` finds them.
+
+    Args:
+        columns: all words.
+        rows: their events.
+        group: number of the group of each of these.
+    """
+    given = (
+        pc.coalesce(
+            columns[EVENTS, name].take(pa.array(rows)),
+            columns[GROUPS, OWN_WORDS[name]].take(pa.array(group)),
+        ).to_pylist()
+        for name in ("version", "rebalance_mode", "strategy")
+    )
+    languages = columns[EVENTS, LANGUAGE_WORD].take(pa.array(rows)).to_pylist()
+    own: dict[str, list[str]] = {"strategy": [], "rules": []}
+    for language, version, mode, strategy in zip(languages, *given, strict=True):
+        profile = member_profile(language, version, mode)
+        own["strategy"].append(own_strategy(profile, strategy))
+        own["rules"].append(rules_version(language, version))
+    return own
+
+
+def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.StringArray:
+    """The column with other texts in some rows."""
+    chosen = np.zeros(len(column), np.bool_)
+    chosen[rows] = True
+    return pc.replace_with_mask(column, pa.array(chosen), pa.array(texts, pa.string()))
 
 
 def read_groups(
@@ -326,6 +411,8 @@ def read_groups(
         empty_queue_is_zero=np.array([v < PAGE_CACHE_CHECK for v in broker], np.bool_),
         exact_search=np.array([v >= EXACT_LOWER_BOUND for v in broker], np.bool_),
         overflow_to_max=np.array([v >= OVERFLOW_ALWAYS_TO_MAX for v in broker], np.bool_),
+        intervals=np.stack([given.ints(n, null=getattr(DEFAULTS, n)) for n in INTERVALS], axis=1),
+        notified=given.bools("notified", null=DEFAULTS.notified),
         kind=np.zeros(count, np.int64),
         allocation=np.full(count, -1, np.int64),
         reason=np.full(count, REGULAR, np.int64),
@@ -365,16 +452,16 @@ def divided(
     joins, of = joins[order], of[order]
     own = {
         name: _own(codes[EVENTS, name][joins], getattr(groups, name)[of])
-        for name in ("strategy", "version", "message_model", "rebalance_mode")
+        for name in ("strategy", "rules", "message_model", "rebalance_mode")
     }
-    strategies, allocation = _resolve(own["strategy"], own["version"], words, strategy_for)
+    strategies, allocation = _resolve(own["strategy"], own["rules"], words, strategy_for)
     kinds = np.array([*map(kind_of, strategies), NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
     lists = kinds[allocation] == LISTED
     reads_all = own["message_model"] == broadcasting
     behind_proxy = own["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
     divisions = find_divisions(
-        of, own["strategy"], own["version"], allocation, reads_all, lists, reads_all | behind_proxy
+        of, own["strategy"], own["rules"], allocation, reads_all, lists, reads_all | behind_proxy
     )
     bounds = segments.pointers(np.bincount(of, minlength=len(groups)))
     unknown = segments.sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
@@ -395,18 +482,22 @@ def divided(
         for name in (EVENTS, GROUPS)
     )
     unstated = unstated & of_group[group]
+    said = np.stack([tables[EVENTS].ints(name)[joins] for name in INTERVALS], axis=1)
+    own_timers = ((said >= 0) & (said != groups.intervals[of])).any(axis=1)
     reason = np.select(
         [
             refused | unknown,
             strategies_of > MOST_STRATEGIES,
             segments.sums(reads_all & behind_proxy, bounds) > 0,
             segments.sums(unstated[joins], bounds) > 0,
+            segments.sums(own_timers, bounds) > 0,
         ],
         [
             NO_KERNEL,
             MANY_STRATEGIES,
             BROADCASTING_PROXY,
             SUBSCRIPTION_UNKNOWN,
+            OWN_INTERVALS,
         ],
         REGULAR,
     )
@@ -429,7 +520,7 @@ def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.String
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()
-    for group, model, version in zip(of, own["message_model"], own["version"], strict=True):
+    for group, model, version in zip(of, own["message_model"], own["rules"], strict=True):
         refused[group] |= asks_broker(
             BROKER_REBALANCE,
             TYPES[groups.consumer_type[group]],

@@ -277,6 +277,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
             "message_model": names_of(names.words, states.message_model[runs.state]),
             "rebalance_mode": names_of(names.words, states.rebalance_mode[runs.state]),
             "suspended": states.suspended[runs.state],
+            "language": names_of(names.words, states.language[runs.state]),
         },
     )
 

@@ -225,7 +225,7 @@ class Clients:
 
 
 class SharedLoads:
-    """What the members of groups share, worked out once for all tables.
+    """The queues that members of groups share, worked out once for all tables.
 
     Args:
         prepared: the groups.
@@ -238,7 +238,7 @@ class SharedLoads:
 
     @cached_property
     def reach(self) -> Reach:
-        """Which client may take from which queue."""
+        """Find the queues that each client may take from."""
         return Reach(PopAnswers(self._prepared, self.topics))
 
     @cached_property

@@ -15,6 +15,7 @@ from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 from rebalance_core.kernels.topics import GroupTopics
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
+from rebalance_core.protocol.languages import JAVA_PROFILE, ClientProfile, member_profile
 
 # Stretches of epochs in which a process is a member with the same settings.
 
@@ -124,10 +125,25 @@ def retrying(coded: CodedGroups, membership: Membership) -> Bools:
     return clustering(coded, membership) & ~proxied[membership.states.rebalance_mode]
 
 
+def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfile]:
+    """By state: how the clients of its members behave."""
+    states = membership.states
+    if (states.language < 0).all():
+        return [JAVA_PROFILE] * len(states.language)
+    words = np.stack([states.language, states.version, states.rebalance_mode])
+    distinct, of = np.unique(words, axis=1, return_inverse=True)
+    texts = [*coded.names.words.to_pylist(), None]  # index -1: none
+    found = [
+        member_profile(texts[language], str(texts[version]), str(texts[mode]))
+        for language, version, mode in distinct.T.tolist()
+    ]
+    return [found[number] for number in of.reshape(-1).tolist()]
+
+
 def find_reading(
     coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> Reading:
-    """What the members of some groups read, their retry topic included.
+    """Find the topics that the members of some groups read, their retry topic included.
 
     Args:
         coded: the groups.

@@ -167,7 +167,9 @@ class Periods:
 
     @classmethod
     def union(cls, major: Ints, minor: Ints, begin: Ints, end: Ints) -> Periods:
-        """What any of these periods covers; they may come in any order, overlap and touch."""
+        """Return the time that any of these periods covers; they may come in any order,
+        overlap and touch.
+        """
         order = np.lexsort((begin, minor, major))
         major, minor, begin, end = (a[order] for a in (major, minor, begin, end))
         starts = begins_of_union(first_of_run(major, minor), begin, end)

@@ -304,7 +304,7 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What each REQUEST_MODE makes of a topic; by group, topic and ordinal."""
+    """The mode that each REQUEST_MODE gives a topic; by group, topic and ordinal."""
 
     group: Ints
     topic: Ints
@@ -396,7 +396,7 @@ def behind_proxies(coded: CodedGroups, membership: Membership) -> Bools:
 def asks(coded: CodedGroups, membership: Membership) -> Bools:
     """By state: its members ask a broker, in `asking_groups`."""
     states, texts = membership.states, coded.names.words.to_pylist()
-    words = np.stack([states.rebalance_mode, states.message_model, states.version])
+    words = np.stack([states.rebalance_mode, states.message_model, states.rules])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
     asking = [
         asks_broker(texts[mode], PUSH, texts[model], False, texts[version])

@@ -16,6 +16,7 @@ TOPIC_DELETED = "TOPIC_DELETED"
 REQUEST_MODE = "REQUEST_MODE"
 MASTER_DOWN = "MASTER_DOWN"
 MASTER_UP = "MASTER_UP"
+NOTICES = "NOTICES"
 
 CONSUMER_EVENTS = (
     CONSUMER_JOIN,
@@ -31,7 +32,7 @@ GROUP_EVENTS = (*CONSUMER_EVENTS, REQUEST_MODE)
 BROKER_EVENTS = (BROKER_UP, BROKER_DOWN)
 TOPIC_EVENTS = (TOPIC_CONFIG, TOPIC_DELETED)
 MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
-EVENT_TYPES = GROUP_EVENTS + BROKER_EVENTS + TOPIC_EVENTS + MASTER_EVENTS
+EVENT_TYPES = (*GROUP_EVENTS, *BROKER_EVENTS, *TOPIC_EVENTS, *MASTER_EVENTS, NOTICES)
 
 OBSERVED = "OBSERVED"  # detail: true since before the log began
 EXPIRED = "EXPIRED"  # detail of a loss: found by the scan, nobody is told
@@ -43,6 +44,15 @@ SLAVE_READ = "SLAVE_READ"
 ACTING = "ACTING"
 """Detail of a MASTER_DOWN: a slave acts as master (enableSlaveActingMaster): locks go on."""
 MASTER_MODES = (REFUSED, SLAVE_READ, ACTING)
+
+ON = "ON"
+"""Detail of a NOTICES: the broker tells members of changes at once (the default)."""
+BATCHED = "BATCHED"
+"""Detail of a NOTICES: it tells them every 15 s (realTimeNotifyConsumerChange=false)."""
+OFF = "OFF"
+"""Detail of a NOTICES: it tells nobody of anything (notifyConsumerIdsChangedEnable=false)."""
+NOTICE_MODES = (ON, BATCHED, OFF)
+"""From the soonest to the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,5 +76,11 @@ class Event:
     message_model: str | None = None
     consume_from_where: str | None = None
     rebalance_mode: str | None = None
+    language: str | None = None
+    wait_interval_ms: int | None = None
+    min_interval_ms: int | None = None
+    poll_name_server_interval_ms: int | None = None
+    heartbeat_broker_interval_ms: int | None = None
+    persist_consumer_offset_interval_ms: int | None = None
     source: str | None = None
     raw: str | None = None

@@ -5,10 +5,18 @@ PULL or POP.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.events import Event
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.times import (
+    HEARTBEAT_MS,
+    OFFSET_PERSIST_MS,
+    REBALANCE_MIN_INTERVAL_MS,
+    REBALANCE_WAIT_MS,
+    ROUTE_POLL_MS,
+)
 
 # How consumers that ask the broker get messages of a topic: PULL, or POP (rocketmq.md §2.8, §14).
 
@@ -83,6 +91,53 @@ CONSUME_FROM_WHERE = (
 BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
 
 
+# The language of a client: `LanguageCode` as brokers print it, and one that they do not know.
+
+JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
+NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
+LANGUAGE_CODES = (
+    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", OTHER_LANGUAGE, "HTTP", GO, "PHP", "OMS",
+    RUST, NODE_JS,
+)  # fmt: skip
+NODE = "NODE"
+"""ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
+LANGUAGES = (*LANGUAGE_CODES, NODE)
+"""What columns ``language`` of settings may say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """How often a client does what its timers do, in ms, named as the columns (rocketmq.md §6.1).
+
+    Attributes:
+        wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``: passes of its own.
+        min_interval_ms: ``rocketmq.client.rebalance.minInterval`` (5.2+): between two passes.
+        poll_name_server_interval_ms: ``ClientConfig.pollNameServerInterval``.
+        heartbeat_broker_interval_ms: ``ClientConfig.heartbeatBrokerInterval``.
+        persist_consumer_offset_interval_ms: ``ClientConfig.persistConsumerOffsetInterval``.
+    """
+
+    wait_interval_ms: int = REBALANCE_WAIT_MS
+    min_interval_ms: int = REBALANCE_MIN_INTERVAL_MS
+    poll_name_server_interval_ms: int = ROUTE_POLL_MS
+    heartbeat_broker_interval_ms: int = HEARTBEAT_MS
+    persist_consumer_offset_interval_ms: int = OFFSET_PERSIST_MS
+
+
+DEFAULT_INTERVALS = Intervals()
+INTERVALS = tuple(field.name for field in fields(Intervals))
+"""The columns of consumer_groups and of a CONSUMER_JOIN."""
+SHORTEST_INTERVAL_MS = 100
+"""Of a client's timer; 20 or 30 are seconds."""
+LONGEST_INTERVAL_MS = 3_600_000
+"""Microseconds of 5 s are more."""
+
+
+def is_interval(value: int) -> bool:
+    """True for what a client's timer may be set to, in ms."""
+    return SHORTEST_INTERVAL_MS <= value <= LONGEST_INTERVAL_MS
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """One row of consumer_groups; a group without a row has the defaults below."""
@@ -102,3 +157,23 @@ class GroupSettings:
     pull_threshold_size_for_queue: int = 100
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
+    notified: bool = True
+    """False: brokers tell members neither of joins nor of leaves; a closed channel is told."""
+    wait_interval_ms: int = DEFAULT_INTERVALS.wait_interval_ms
+    min_interval_ms: int = DEFAULT_INTERVALS.min_interval_ms
+    poll_name_server_interval_ms: int = DEFAULT_INTERVALS.poll_name_server_interval_ms
+    heartbeat_broker_interval_ms: int = DEFAULT_INTERVALS.heartbeat_broker_interval_ms
+    persist_consumer_offset_interval_ms: int = DEFAULT_INTERVALS.persist_consumer_offset_interval_ms
+
+    @property
+    def intervals(self) -> Intervals:
+        """Of its clients that state none of their own."""
+        return Intervals(*(getattr(self, name) for name in INTERVALS))
+
+    def intervals_of(self, join: Event) -> Intervals:
+        """Of the client that a CONSUMER_JOIN is about."""
+        said = (getattr(join, name) for name in INTERVALS)
+        return Intervals(
+            *(getattr(self, name) if value is None else value
+              for name, value in zip(INTERVALS, said, strict=True))
+        )  # fmt: skip

@@ -164,6 +164,9 @@ REGISTRATION_MS = 30_000
 POP_REVIVE_WAIT_MS = 2_000
 """PopReviveService: PopAckConstants.ackTimeInterval and a second, after the invisible time."""
 
+NOTICE_BATCH_MS = 15_000
+"""DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""
+
 # --- proxy ------------------------------------------------------------------------------------
 
 PROXY_CHANNEL_EXPIRY_MS = 120_000

@@ -58,6 +58,7 @@ NOT_COVERED: Final = "NOT_COVERED"
 STRATEGY: Final = "STRATEGY"
 STATIC_TOPIC: Final = "STATIC_TOPIC"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
+LANGUAGE: Final = "LANGUAGE"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
@@ -75,6 +76,7 @@ REASONS = {
     STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
     "brokers, which is not modelled",
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
+    LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host does",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }

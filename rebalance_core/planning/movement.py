@@ -17,6 +17,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners, by_topic
+from rebalance_core.protocol.languages import member_profile
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_replay import metric_rows
 from rebalance_core.replay.group_state import GroupView
@@ -101,7 +102,7 @@ def movement(
     queues: Iterable[MessageQueue] | None = None,
     message_model: str = CLUSTERING,
 ) -> StepMovement:
-    """What a step from ``previous`` to ``owners`` moved, and how even its result is.
+    """Count what a step from ``previous`` to ``owners`` moved, and how even its result is.
 
     Retry topics are left out, as in the ledger.
 
@@ -166,11 +167,15 @@ def member_of(
     topics: Iterable[str],
     message_model: str,
     rebalance_mode: str = CLIENT_REBALANCE,
+    language: str | None = None,
 ) -> Member:
     """A member with only what movement depends on, of a client as new as any."""
     version = GroupSettings().client_version
     topics = frozenset(topics)
-    return Member(client_id, channel_id, topics, "", version, message_model, "", rebalance_mode)
+    return Member(
+        client_id, channel_id, topics, "", version, message_model, "", rebalance_mode,
+        language=language, profile=member_profile(language, version, rebalance_mode),
+    )  # fmt: skip
 
 
 def _holdings(
@@ -281,7 +286,7 @@ def _divides(row: Figures) -> bool:
 
 
 def possible(rows: Sequence[Figures], best: Best) -> str | None:
-    """What a hypothetical strategy would save against the best; None if nothing.
+    """Return what a hypothetical strategy would save against the best; None if nothing.
 
     Only one that leaves no more queues without an owner and is no less even counts.
     """

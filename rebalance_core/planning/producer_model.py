@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rebalance_core.contracts.paths import toml_text
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.model.versions import Version, parse_version
@@ -135,22 +136,12 @@ Values = dict[str, Any]
 
 
 def read_model(path: str | Path) -> ProducerModel:
-    """The model of a file.
+    """The model of a file; a bundled one by name.
 
     Raises:
         UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
     """
-    path = Path(path)
-    try:
-        text = path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise UsageError(f"{path}: no such file{did_you_mean(path.name, beside)}") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8") from None
-    return parse_model(text, str(path))
+    return parse_model(toml_text(Path(path), "producers"), str(path))
 
 
 def parse_model(text: str, file: str) -> ProducerModel:

@@ -33,7 +33,7 @@ class ConsumerRate:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits in a queue after a window without an owner.
+    """The messages that wait in a queue after a window without an owner.
 
     Attributes:
         messages: How many waited at the end of the window.

@@ -207,7 +207,7 @@ def scenarios_of(variants: Variants) -> list[Scenario]:
 
 
 def unmatched_patterns(variants: Variants, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
-    """What `unmatched` says of every scenario."""
+    """Return what `unmatched` says of every scenario."""
     for scenario in scenarios_of(variants):
         yield from unmatched(scenario, clusters)
 

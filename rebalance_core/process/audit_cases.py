@@ -1,12 +1,10 @@
-"""The tables that an audit reads, and everything on one group in one place: the rows of many
-tables.
-"""
+"""What an audit compares with, and everything on one group in one place: rows of many tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +13,7 @@ import pyarrow.compute as pc
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import (
-    InputTables,
-    input_tables_of,
-    read_input_tables,
     read_table,
-    stored_input_tables,
-    stored_table,
     tables_at,
 )
 from rebalance_core.checks.packed_rows import PackedTables
@@ -30,24 +23,19 @@ from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,
     FINDING_TABLES,
-    INGESTED_TABLES,
-    INPUT_TABLES,
     OBSERVED_TABLES,
     REJECTED,
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.propagation import PROPAGATION
-from rebalance_core.contracts.table import TECHNICAL, batch_of_rows, rows_of_arrow
+from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
-from rebalance_core.engine.table_writer import read_written
-from rebalance_core.ingest.collection import Collection
-from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.in_process import read_collection
+from rebalance_core.engine.routing import of_types, subscribed
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
-from rebalance_core.storage.place import Location, Place
+from rebalance_core.storage.place import Location
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
@@ -66,7 +54,7 @@ class Observed:
     counts: Mapping[str, RowCounts]
 
 
-def read_observed(folder: str) -> Observed:
+def read_observed(folder: Location) -> Observed:
     """The tables that lie by name in the folder, as `read_input_tables` reads its own.
 
     Raises:
@@ -74,15 +62,6 @@ def read_observed(folder: str) -> Observed:
     """
     locations = tables_at(folder, READ_TABLES)
     return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
-
-
-def stored_observed(folder: Place) -> Observed:
-    """The tables that a job wrote into a folder, wherever that is.
-
-    Raises:
-        InputRefused: a table lacks columns, or a file cannot be read.
-    """
-    return observed({n: stored_table(ALL_TABLES[n], folder / n)[0] for n in READ_TABLES})
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:
@@ -111,14 +90,6 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
 _NAME, _MS = pa.string(), pa.int64()
 _EVENTS = ALL_TABLES["cluster_events"].arrow_schema()
 _DUMP = ("cluster", "broker_name", "command")
-_SCHEMAS = {
-    "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
-    "facts": ALL_TABLES["observed_facts"].arrow_schema(),
-    "dumps": pa.schema([*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]),
-    "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
-    "findings": ALL_TABLES["findings"].arrow_schema(),
-    "coverage": ALL_TABLES["coverage"].arrow_schema(),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +105,17 @@ class ClusterTables(PackedTables):
         coverage: all rows of the table.
     """
 
+    SCHEMAS: ClassVar = {
+        "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
+        "facts": ALL_TABLES["observed_facts"].arrow_schema(),
+        "dumps": pa.schema(
+            [*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]
+        ),
+        "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
+        "findings": ALL_TABLES["findings"].arrow_schema(),
+        "coverage": ALL_TABLES["coverage"].arrow_schema(),
+    }
+
     spans: pa.Table
     facts: pa.Table
     dumps: pa.Table
@@ -144,8 +126,7 @@ class ClusterTables(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
         """Those of all parts."""
-        found = [_tables(), *parts]
-        all_of = {name: pa.concat_tables(getattr(p, name) for p in found) for name in _SCHEMAS}
+        all_of = cls.joined(parts)
         all_of["spans"] = _range(all_of["spans"], ("cluster",))
         all_of["dumps"] = _range(all_of["dumps"], _DUMP)
         return cls(**all_of)
@@ -172,40 +153,36 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
-            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS)
-            return _tables(
-                spans=_range(times.rename_columns(_SCHEMAS["spans"].names), ("cluster",)),
+            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES)
+            return ClusterTables.of(
+                spans=_range(
+                    times.rename_columns(ClusterTables.SCHEMAS["spans"].names), ("cluster",)
+                ),
                 broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),
             )
         case "observed_facts":
-            facts = rows.select(_SCHEMAS["facts"].names)
+            facts = rows.select(ClusterTables.SCHEMAS["facts"].names)
             dumps = _of(facts, "kind", ("DUMP",))
             command = pc.map_lookup(dumps["details"], pa.scalar("command"), "first")
-            return _tables(
+            return ClusterTables.of(
                 facts=_of(facts, "kind", CLUSTER_KINDS),
                 dumps=_dumps(dumps, dumps["broker_name"], command, "last_ms"),
             )
         case "observed_ownership":
-            return _tables(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
+            return ClusterTables.of(dumps=_dumps(rows, None, "consumerStatus", "observed_ms"))
         case "observed_members":
             brokers = rows["asked_broker"]
-            return _tables(dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms"))
+            return ClusterTables.of(
+                dumps=_dumps(rows, brokers, "consumerConnection", "observed_ms")
+            )
         case "findings":
             on_clusters = rows.filter(rows["consumer_group"].is_null())
-            return _tables(findings=on_clusters.select(_SCHEMAS["findings"].names))
+            return ClusterTables.of(
+                findings=on_clusters.select(ClusterTables.SCHEMAS["findings"].names)
+            )
         case "coverage":
-            return _tables(coverage=rows.select(_SCHEMAS["coverage"].names))
+            return ClusterTables.of(coverage=rows.select(ClusterTables.SCHEMAS["coverage"].names))
     return None
-
-
-def _tables(**tables: pa.Table) -> ClusterTables:
-    """These tables; the others are empty."""
-    return ClusterTables(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in _SCHEMAS.items()
-        }
-    )
 
 
 def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
@@ -221,7 +198,7 @@ def _dumps(
     if isinstance(command, str):
         command = pa.repeat(pa.scalar(command), len(rows))
     columns = [rows["cluster"], brokers, command, rows[ms], rows[ms]]
-    return _range(pa.table(columns, _SCHEMAS["dumps"].names), _DUMP)
+    return _range(pa.table(columns, ClusterTables.SCHEMAS["dumps"].names), _DUMP)
 
 
 def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
@@ -229,57 +206,6 @@ def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
     grouped = times.group_by(list(key), use_threads=False)
     made = grouped.aggregate([("first_ms", "min"), ("last_ms", "max")])
     return made.rename_columns([*key, "first_ms", "last_ms"])
-
-
-# The tables that an audit reads: the input of a simulation, and what it is compared with.
-
-
-@dataclass(frozen=True, eq=False)
-class AuditInputs:
-    """The tables of an audit.
-
-    Attributes:
-        history: the input of its simulation, as read.
-        seen: the observed tables, ingest's findings and ``propagation``, if it is there; checked.
-    """
-
-    history: InputTables
-    seen: Observed
-
-    def with_propagation(self, folder: Location) -> AuditInputs:
-        """The same, and what `propagate` wrote into a folder."""
-        name = PROPAGATION.name
-        checked = check_table(name, read_written(folder, name))
-        rows = checked.tables[name].select(PROPAGATION.column_names)
-        rejected = pa.concat_tables([self.seen.rejected, checked.rejected])
-        tables = {**self.seen.tables, name: rows}
-        counts = {**self.seen.counts, **checked.counts}
-        return replace(self, seen=Observed(tables, rejected, counts))
-
-
-def read_inputs(folder: str) -> AuditInputs:
-    """The tables that lie by name in a local folder.
-
-    Raises:
-        InputRefused: a table lacks columns, is there twice or is not readable.
-    """
-    return AuditInputs(read_input_tables(folder), read_observed(folder))
-
-
-def read_ingested(folder: Place) -> AuditInputs:
-    """The tables that an ingest of ours wrote into a folder, wherever that is."""
-    return AuditInputs(stored_input_tables(folder), stored_observed(folder))
-
-
-def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
-    """What an ingest makes of a collection."""
-    ingested = read_collection(collection, assumed).tables
-    tables = {
-        name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
-        for name, table in INGESTED_TABLES.items()
-    }
-    history = input_tables_of({name: tables[name] for name in INPUT_TABLES})
-    return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
 
 
 # The state in which each topic is at the end, broker by broker.
@@ -395,7 +321,7 @@ def cases_of(grouped: GroupedRows) -> Iterator[Case]:
 def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The tables of which a group's case is made; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
-    found = {"cluster_events": _of_types(cluster_events, *events.GROUP_EVENTS)}
+    found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:
         found["consumer_groups"] = tables["consumer_groups"]
     if "committed_offsets" in tables:
@@ -436,15 +362,13 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
     """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
-    joins = _of_types(tables["cluster_events"], events.CONSUMER_JOIN, events.SUBSCRIBE)
-    unnamed = joins.filter(pc.is_null(joins["subscriptions"]))
-    parts = [_listed(joins), unnamed.select([*GROUP, "topic"])]
+    joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
+    parts = [subscribed(joins)]
     if "consumer_groups" in tables:
-        parts.append(_listed(tables["consumer_groups"]))
+        parts.append(subscribed(tables["consumer_groups"]))
     if "committed_offsets" in tables:
         parts.append(tables["committed_offsets"].select([*GROUP, "topic"]))
     topics = pa.concat_tables(parts)
-    topics = topics.filter(pc.is_valid(topics["topic"]))
     retry = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")
     topics = pa.concat_tables([topics, topics.set_column(2, "topic", retry)])
     return topics.group_by([*GROUP, "topic"]).aggregate([])
@@ -516,17 +440,6 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
         of_row = code[order]
         new[1:] |= of_row[1:] != of_row[:-1]
     return order, new
-
-
-def _of_types(cluster_events: pa.Table, *types: str) -> pa.Table:
-    return cluster_events.filter(pc.is_in(cluster_events["event_type"], pa.array(types)))
-
-
-def _listed(table: pa.Table) -> pa.Table:
-    """The topics of the subscriptions, each with its group."""
-    lists = table["subscriptions"].combine_chunks()
-    groups = table.select(GROUP).take(pc.list_parent_indices(lists))
-    return groups.append_column("topic", pc.list_flatten(lists))
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:

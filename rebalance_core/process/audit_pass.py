@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
 from rebalance_core.audit.known_issues import Acceptance
@@ -25,7 +26,13 @@ from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import LedgerRows, ledger_pass, with_empty_events_if_missing
+from rebalance_core.engine.ledger_pass import (
+    LedgerRows,
+    ledger_pass,
+    with_empty_events_if_missing,
+    within,
+)
+from rebalance_core.engine.options import SimulationOptions, group_pattern, matches
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.audit_cases import (
@@ -39,6 +46,7 @@ from rebalance_core.process.audit_cases import (
     read_cluster_tables,
 )
 from rebalance_core.process.audited import AuditResult, Row
+from rebalance_core.process.covered_starts import CoveredStarts
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 
@@ -131,17 +139,22 @@ class AuditedClusters:
     groups: GroupRules
     coverage: pa.Table
 
-    def result(self, group_findings: FoundRows) -> AuditResult:
+    def result(
+        self, group_findings: FoundRows, options: SimulationOptions | None = None
+    ) -> AuditResult:
         """What is found of all groups and clusters.
 
         Args:
             group_findings: of all groups (`run_group_rules`).
+            options: its ``from_ms`` and ``to_ms``: no finding that lies wholly outside.
         """
         verdicts = group_findings["group_verdicts"]
         found = self.clusters.all_findings(
             self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
         )
-        findings = group_findings["findings"] + _whole("findings", found)
+        findings = with_causes(group_findings["findings"] + _whole("findings", found))
+        if options is not None:
+            findings = [row for row in findings if _touches(row, options)]
         coverage = self.coverage
         if self.groups.salt is not None:
             coverage = _redacted_coverage(coverage, self.groups.salt)
@@ -173,10 +186,32 @@ def audit_clusters(
     return AuditedClusters(group_findings, of_ingest, groups, clusters.coverage)
 
 
-def run_group_rules(rules: GroupRules, cases: Iterable[Case]) -> dict[str, list[Row]]:
-    """What is found of some groups: rows of `FOUND_TABLES` with all columns."""
+def _touches(finding: Row, options: SimulationOptions) -> bool:
+    """True unless it ended before the range or began after it."""
+    first, last, begin, end = (
+        finding["first_ms"],
+        finding["last_ms"],
+        options.from_ms,
+        options.to_ms,
+    )
+    before = last is not None and begin is not None and last < begin
+    return not before and (first is None or end is None or first < end)
+
+
+def run_group_rules(
+    rules: GroupRules, cases: Iterable[Case], wanted: str | None = None
+) -> dict[str, list[Row]]:
+    """What is found of some groups: rows of `FOUND_TABLES` with all columns.
+
+    Args:
+        rules: of single groups.
+        cases: the groups.
+        wanted: a glob of the groups judged; None: all.
+    """
     group_findings: dict[str, list[Row]] = {name: [] for name in FOUND_TABLES}
     for cluster, group, rows in cases:
+        if wanted is not None and not matches(wanted, group):
+            continue
         for name, found in rules(cluster, group, rows).items():
             group_findings[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
     return group_findings
@@ -268,10 +303,12 @@ class AuditPass:
     Attributes:
         rules: of single groups.
         engine: see `EngineOptions`.
+        options: its ``group``, ``from_ms`` and ``to_ms``: what is judged and written.
     """
 
     rules: GroupRules
     engine: EngineOptions
+    options: SimulationOptions = field(default_factory=SimulationOptions)
 
     def rows(
         self,
@@ -290,15 +327,15 @@ class AuditPass:
             progress: told how many groups are judged, of how many.
         """
         tables = with_empty_events_if_missing(tables)
-        own, grouped = by_group(case_tables(tables)), fan_out(tables)
+        own = by_group(case_tables(tables))
+        grouped = fan_out(tables, group_pattern(self.options))
         place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
         begin = 0
+        covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
-            for name, rows in ledger_pass(grouped.of(first, end), self.engine, names_coded=True):
-                if name in SIMULATED_TABLES:
-                    ledger.setdefault(name, []).append(_plain(name, rows))
-                yield name, rows
+            made = ledger_pass(grouped.of(first, end), self.engine, names_coded=True)
+            yield from within(_noted(made, ledger, covered), self.options)
             after = place[names_of(grouped, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(own, begin, after, ledger))
             begin = after
@@ -319,7 +356,19 @@ class AuditPass:
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         grouped = by_group(tables)
         del tables
-        return run_group_rules(self.rules, cases_of(grouped))
+        return run_group_rules(self.rules, cases_of(grouped), self.options.group)
+
+
+def _noted(
+    made: LedgerRows, ledger: dict[str, list[pa.Table]], covered: CoveredStarts
+) -> LedgerRows:
+    """The rows as they go by, starts as far as they are known; ``ledger`` gets all, by table."""
+    for name, rows in made:
+        if name == "pull_starts":
+            rows = covered(rows)
+        if name in SIMULATED_TABLES:
+            ledger.setdefault(name, []).append(_plain(name, rows))
+        yield name, rows
 
 
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:

@@ -29,9 +29,10 @@ from rebalance_core.audit.evidence import not_looked_at
 from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
-from rebalance_core.engine.table_writer import GroupName, LedgerWritten, ReadWritten
+from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
 from rebalance_core.model.verdicts import INFO, SYSTEM, UNKNOWN
 from rebalance_core.report.audit_report import (
     CHANGES_ON_PAGE,
@@ -114,7 +115,7 @@ class AuditWritten:
     """
 
     result: AuditResult
-    ledger: LedgerWritten
+    ledger: Written
 
 
 # What the page of an audit shows, from the tables as they were written.
@@ -272,6 +273,17 @@ class Audited:
         """The worst findings as written."""
         rows = (row for row in self._findings if with_info or row["severity"] != INFO)
         return shown_findings(rows, findings)
+
+    def top(self, causes: int) -> list[ShownFinding]:
+        """The gravest causes above INFO as written, each followed by what it caused.
+
+        Args:
+            causes: so many at most, and of each no more consequences.
+        """
+        rows = [row for row in self._findings if row["severity"] != INFO]
+        ordered = shown_findings(rows, len(rows))
+        lists = by_cause((one.fingerprint, one.caused_by) for one in ordered)
+        return [ordered[at] for one in lists[:causes] for at in one[: causes + 1]]
 
     def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, ReportRows]:
         """Rows of the ledger as written, for the page."""

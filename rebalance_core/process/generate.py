@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from rebalance_core.engine.table_writer import FleetWritten, TableWriters
+from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.storage.place import Location
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
@@ -13,7 +13,7 @@ from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
 
 def generate_and_write(
     plan: FleetPlan, output: Location, *, before_writing: Callable[[], object] | None = None
-) -> FleetWritten:
+) -> Written:
     """Make the fleet of a plan and write its tables. Memory: some entities' rows at a time.
 
     Args:
@@ -32,4 +32,4 @@ def generate_and_write(
             writers.write(name, batch)
             if name == "cluster_events":
                 events.update(batch["event_type"].to_pylist())
-    return FleetWritten(writers.written(), dict(sorted(events.items())))
+    return Written(writers.written(), dict(sorted(events.items())))

@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, read_table
-from rebalance_core.checks.row_checks import Checked, check_table, check_tables, complaints
-from rebalance_core.checks.row_limits import refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
+from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, QUEUE_RATES
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.options import RowForecast, like_pattern
-from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import LedgerFacts, TableWriters
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
+from rebalance_core.engine.options import RowForecast, engine_options, like_pattern, refuse_rejected
+from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
 from rebalance_core.planning.sweep.plan_options import (
@@ -35,11 +32,9 @@ from rebalance_core.process.plan_pass import (
     PlanPass,
     Progress,
     plan_pass,
-    summed_up,
 )
-from rebalance_core.process.plan_summary import last_rates
-from rebalance_core.process.simulate import row_forecast, unknown_members
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
+from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
+from rebalance_core.process.simulate import checked_forecast, refuse_no_group_of, unknown_members
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
@@ -56,15 +51,12 @@ def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig)
         InputRefused: There are too many.
     """
     unknown = unknown_members(checked.tables, recorded_history(options))
-    found = [*checked.rejected.to_batches(), *unknown]
-    facts = LedgerFacts()
-    for rows in found:
+    rejected = Rejections()
+    for rows in (*checked.rejected.to_batches(), *unknown):
         writers.write(REJECTED.name, rows)
-        facts.add(REJECTED.name, rows)
-    counts = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
-    rejected = pa.Table.from_batches(found, REJECTED.arrow_schema())
-    refuse_bad_rows(counts, options.bad_rows, lambda: complaints(rejected))
-    return {code: times for code, times in sorted(facts.rejected.items()) if times}
+        rejected.add(rows)
+    refuse_rejected(checked.counts, rejected, options.bad_rows)
+    return rejected.codes
 
 
 # The optional input ``queue_rates``: messages per second of each queue.
@@ -85,11 +77,15 @@ def read_queue_rates(location: str, input_format: str | None = None, *, name: st
     """
     rows, _ = read_table(QUEUE_RATES, location, input_format)
     checked = check_table(QUEUE_RATES.name, rows)
-    good = checked.tables[QUEUE_RATES.name]
+    return good_rates(checked.tables[QUEUE_RATES.name], checked.rejected, name or location)
+
+
+def good_rates(good: pa.Table, rejected: pa.Table, name: str) -> pa.Table:
+    """The used rows; `InputRefused` if any row is rejected, or a rate is none."""
     wrong = pc.or_(pc.is_nan(good[_RATE]), pc.less(good[_RATE], 0))
     negative = good[_RATE].filter(wrong).slice(0, MOST_REASONS).to_pylist()
-    bad = checked.rejected["issues"].slice(0, MOST_REASONS).to_pylist()
-    refuse_bad_rates(name or location, [issues[0]["message"] for issues in bad], negative)
+    bad = rejected["issues"].slice(0, MOST_REASONS).to_pylist()
+    refuse_bad_rates(name, [issues[0]["message"] for issues in bad], negative)
     return good
 
 
@@ -127,9 +123,9 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked = _checked(inputs, options, warn)
-    refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
-    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
+    refuse_no_group_of(checked, options.group)
     if before_writing is not None:
         before_writing({name: count.rows for name, count in checked.counts.items()})
     rates = None if queue_rates is None else last_rates(queue_rates)
@@ -142,15 +138,16 @@ def run_plan(
             writers.write(table, batch)
             if table == PLAN_SUMMARY.name:
                 summary.append(batch)
-        sums = summed_up(pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema()), facts.sound)
-        for batch in sums.league.to_batches():
+        whole = pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema())
+        league = plan_league(whole, facts.sound)
+        for batch in league.to_batches():
             writers.write(PLAN_LEAGUE.name, batch)
     return PlanResult(
         tables=writers.written(),
         inputs=checked.counts,
         rejected=rejected,
-        scenarios=sums.scenarios,
-        league=sums.league.to_pylist(),
+        scenarios=scenario_rows(whole),
+        league=league.to_pylist(),
         warnings=planned.edits.told(facts.warnings),
     )
 
@@ -164,8 +161,8 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked = _checked(inputs, options, warn)
-    forecast = row_forecast(checked, recorded_history(options), options.bad_rows)
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    forecast = checked_forecast(checked, recorded_history(options), options.bad_rows)
     if forecast.refusal is not None:
         return forecast, ()
     planned = _plan_pass(checked, variants, options, None)
@@ -179,15 +176,6 @@ def _plan_pass(
     edits = plan_edits(EventFacts.of_tables(tables), variants)
     members = tables[EVENTS].filter(is_type(tables[EVENTS], events.CONSUMER_EVENTS))
     return plan_pass(variants, edits, members, tables, options, rates)
-
-
-def _checked(
-    inputs: InputTables, options: PlanConfig, warn: Callable[[str], object] | None
-) -> Checked:
-    if warn is not None:
-        for name, columns in inputs.unknown_columns.items():
-            warn(unknown_columns(name, columns))
-    return check_tables(inputs, max_queue_nums=options.max_queue_nums)
 
 
 # The histories of a plan as the replay has them, to look into one group.
@@ -212,9 +200,5 @@ def planned_histories(
         edited = histories.of(number)
         grouped = fan_out(edited.tables, like_pattern(group))
         for place in range(len(grouped)):
-            history = history_of(
-                grouped.of(place, place + 1),
-                queue_offsets_given=OFFSETS in edited.tables,
-                committed_offsets_given=COMMITS in edited.tables,
-            )
+            history = history_of(grouped.of(place, place + 1), engine_options(edited.tables))
             yield named.name, edited.first_ms.get(history.cluster, -1), history

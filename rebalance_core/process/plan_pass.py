@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_OWNERSHIP, PLAN_STEPS, PLAN_SUMMARY
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, chunks, fan_out
+from rebalance_core.engine.fan_out import (
+    GROUP,
+    ROWS_PER_CHUNK,
+    GroupedRows,
+    chunks,
+    fan_out,
+    joining,
+)
 from rebalance_core.engine.ledger_pass import LedgerRows, history_of, prepare_tables, rows_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.coded_groups import EngineOptions
@@ -42,17 +49,13 @@ from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_ta
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants, first_edits
 from rebalance_core.process.plan_summary import (
-    Row,
     SoundSteps,
     as_table,
     of_variant,
     owners,
     peak_rates,
-    plan_league,
     plan_summary,
-    scenario_rows,
 )
-from rebalance_core.replay.history import GroupHistory
 
 COMMITS = "committed_offsets"
 _COLUMNS = INPUT_TABLES[EVENTS].column_names
@@ -154,12 +157,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
 def _shared(recorded: pa.Table, edits: ClusterEventChanges) -> pa.Table:
     """Events of brokers and topics as a history has them."""
     if edits.lacking.num_rows:
-        keys = recorded.select(EVENT_KEY)
-        numbered = keys.append_column("_row", pa.array(np.arange(keys.num_rows)))
-        kept = numbered.join(
-            edits.lacking, keys=EVENT_KEY, join_type="left anti", use_threads=False
-        )
-        recorded = recorded.take(kept["_row"].combine_chunks().sort())
+        recorded = joining(recorded, edits.lacking.select(EVENT_KEY), "left anti")
     return pa.concat_tables([recorded, edits.added.select(_COLUMNS)])
 
 
@@ -273,18 +271,10 @@ def _transitions(
         if sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
-            history = _history(grouped.of(group, group + 1), sweep)
+            history = history_of(grouped.of(group, group + 1), sweep.options)
             for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
-
-
-def _history(tables: Mapping[str, pa.Table], sweep: Sweep) -> GroupHistory:
-    return history_of(
-        tables,
-        queue_offsets_given=sweep.options.queue_offsets_given,
-        committed_offsets_given=sweep.options.committed_offsets_given,
-    )
 
 
 def _engine_passes(
@@ -314,7 +304,7 @@ def _hypothetical(
     for group in range(begin, end):
         tables = grouped.of(group, group + 1)
         given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
-        history = _history(given, sweep)
+        history = history_of(given, sweep.options)
         for number, rows in sweep.hypothetical.tables(passes, history):
             tables_of_group = {
                 p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes
@@ -330,19 +320,6 @@ def _hypothetical(
 Progress = Callable[[int, int, str | None], object]
 OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
 """The tables of a plan whose rows are of single groups."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanSums:
-    """What is made of the whole ``plan_summary``: rows of ``plan_league``, and what is printed."""
-
-    league: pa.Table
-    scenarios: list[Row]
-
-
-def summed_up(summary: pa.Table, sound: SoundSteps) -> PlanSums:
-    """Add all groups up; rows of ``plan_summary`` in any order."""
-    return PlanSums(plan_league(summary, sound), scenario_rows(summary))
 
 
 class PlanFacts:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.planning import PLAN_LEAGUE, PLAN_SUMMARY, VARIANT_KEY
 from rebalance_core.contracts.table import Table
-from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.engine.fan_out import GROUP, joining
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.planning.sweep.passes import all_shared
 from rebalance_core.planning.sweep.plan_options import (
@@ -129,11 +129,7 @@ def _wanted(intervals: pa.Table, groups: Collection[tuple[str, str]] | None) -> 
         return intervals
     schema = pa.schema([(name, pa.string()) for name in GROUP])
     names = pa.Table.from_pylist([dict(zip(GROUP, pair, strict=True)) for pair in groups], schema)
-    numbered = intervals.select(list(GROUP)).append_column(
-        "_row", pa.array(np.arange(intervals.num_rows))
-    )
-    kept = numbered.join(names, keys=list(GROUP), join_type="left semi", use_threads=False)
-    return intervals.take(kept["_row"].combine_chunks().sort())
+    return joining(intervals, names)
 
 
 # Messages per second of the busiest member, by group.

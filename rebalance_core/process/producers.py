@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import issue_counts, with_text
+from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.input_tables import read_table
-from rebalance_core.checks.row_checks import check_table, complaints
-from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts, refuse_bad_rows
+from rebalance_core.checks.row_checks import Rejections, check_table
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.engine.table_writer import ProducersWritten, TableWriters
+from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.versions import Version
 from rebalance_core.producers.answers import (
@@ -69,7 +70,7 @@ def simulate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     progress: Progress | None = None,
-) -> ProducersWritten:
+) -> Written:
     """Simulate a model and write its tables. Memory: the rows of some producers.
 
     Args:
@@ -91,7 +92,7 @@ def simulate_and_write(
             _write(writers, part)
         answers = answer_tables(model, variants_of(model, versions), tallies)
         _write(writers, answers)
-    return ProducersWritten(writers.written(), answers)
+    return Written(writers.written(), answers)
 
 
 def _parts(
@@ -124,6 +125,11 @@ class Replayed:
     tables: Mapping[str, pa.Table]
     counts: Mapping[str, RowCounts]
 
+    @cached_property
+    def rejections(self) -> Rejections:
+        """What is wrong with the rejected rows."""
+        return Rejections.of(self.tables[REJECTED.name])
+
 
 def read_results(
     paths: Mapping[str, str], input_format: str | None = None
@@ -152,8 +158,7 @@ def replay_producers(
         InputRefused: No row, too many bad ones, or columns are missing.
     """
     replayed = _replayed(inputs, options)
-    known = replayed.tables[REJECTED.name]
-    refuse_results(replayed.counts, limits or BadRowLimits(), lambda: complaints(known))
+    refuse_results(replayed.counts, limits or BadRowLimits(), replayed.rejections)
     return replayed
 
 
@@ -164,7 +169,7 @@ def replay_and_write(
     output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """The same, written. Memory: the input and all tables.
 
     Raises:
@@ -178,10 +183,10 @@ def replay_and_write(
         for name, rows in replayed.tables.items():
             for batch in rows.to_batches():
                 writers.write(name, batch)
-    return ProducersWritten(
+    return Written(
         writers.written(),
         replayed.tables,
-        dict(sorted(issue_counts(replayed.tables[REJECTED.name]).items())),
+        replayed.rejections.codes,
         replayed.counts,
     )
 
@@ -191,27 +196,28 @@ def replay_forecast(
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     replayed = _replayed(inputs, options)
-    return forecast_of(replayed.counts, complaints(replayed.tables[REJECTED.name]), limits)
+    return forecast_of(replayed.counts, replayed.rejections, limits)
 
 
 def forecast_of(
-    counts: Mapping[str, RowCounts], known: Sequence[Complaint], limits: BadRowLimits
+    counts: Mapping[str, RowCounts], rejections: Rejections, limits: BadRowLimits
 ) -> RowForecast:
     """How a run ends with so many rows, so many of them bad, wherever it takes place."""
+    refused = None
     try:
-        refuse_results(counts, limits, lambda: known)
+        refuse_results(counts, limits, rejections)
     except InputRefused as refusal:
-        return RowForecast(counts, known, refusal)
-    return RowForecast(counts, known, None)
+        refused = refusal
+    return RowForecast(counts, rejections.complaints(), refused)
 
 
 def refuse_results(
-    counts: Mapping[str, RowCounts], limits: BadRowLimits, known: Callable[[], Sequence[Complaint]]
+    counts: Mapping[str, RowCounts], limits: BadRowLimits, rejections: Rejections
 ) -> None:
     """Raise `InputRefused` where there is no result, or too many rows are bad."""
     if not counts[SEND_RESULTS.name].rows:
         raise InputRefused(NO_RESULT)
-    refuse_bad_rows(counts, limits, known)
+    refuse_bad_rows(counts, limits, rejections.complaints)
 
 
 def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replayed:

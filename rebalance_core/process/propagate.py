@@ -7,16 +7,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rebalance_core.checks.conform import issue_counts, unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, check_tables, complaints
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.clockwork.measured import Measured, propagation
 from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
@@ -28,7 +30,14 @@ from rebalance_core.contracts.propagation import (
 )
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.options import RowForecast, like_pattern
+from rebalance_core.engine.mates import joins_of, mates_of
+from rebalance_core.engine.options import (
+    RowForecast,
+    engine_options,
+    like_pattern,
+    refuse_rejected,
+    row_forecast,
+)
 from rebalance_core.engine.propagation import (
     PropagationFacts,
     PropagationOptions,
@@ -38,10 +47,9 @@ from rebalance_core.engine.propagation import (
     survey_facts,
     surveyed,
 )
-from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten, TableWriters
-from rebalance_core.kernels.codes import COMMITS, EVENTS, OFFSETS
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.engine.table_writer import TableWriters, Written
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
@@ -50,29 +58,52 @@ from rebalance_core.storage.place import Location
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Histories by the number of the group; each is made when it is asked for."""
+    """Histories by the number of the group; each is made when it is asked for.
+
+    Attributes:
+        rows: Of the groups wanted, and of those that share client instances with them.
+        wanted: Numbers of the groups wanted, within the rows.
+        mates: By number within the rows: those that share client instances.
+    """
 
     rows: GroupedRows
+    wanted: Sequence[int]
+    mates: Mapping[int, Sequence[int]]
 
     @classmethod
     def of(cls, checked: Checked, options: PropagationOptions) -> Groups:
         """The groups wanted that have consumer events."""
         pattern = None if options.group is None else like_pattern(options.group)
-        return cls(fan_out(checked.tables, pattern))
+        mates = mates_of(joins_of(checked.tables[EVENTS]))
+        rows = fan_out(checked.tables, None if mates else pattern)
+        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
+        numbers = {name: number for number, name in enumerate(names)}
+        wanted = [
+            number
+            for number, (_, name) in enumerate(names)
+            if pattern is None or pc.match_like(name, pattern).as_py()
+        ]
+        shared = {
+            numbers[group]: [numbers[mate] for mate in its if mate in numbers]
+            for group, its in mates.items()
+            if group in numbers
+        }
+        return cls(rows, wanted, shared)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.wanted)
 
     def __iter__(self) -> Iterator[GroupHistory]:
         return map(self.history, range(len(self)))
 
     def history(self, number: int) -> GroupHistory:
-        """The history of one group."""
-        return history_of(
-            self.rows.of(number, number + 1),
-            queue_offsets_given=OFFSETS in self.rows.tables,
-            committed_offsets_given=COMMITS in self.rows.tables,
-        )
+        """The history of one group, with those of the groups that share its client instances."""
+        row = self.wanted[number]
+        mates = tuple(map(self._history, self.mates.get(row, ())))
+        return replace(self._history(row), mates=mates)
+
+    def _history(self, number: int) -> GroupHistory:
+        return history_of(self.rows.of(number, number + 1), engine_options(self.rows.tables))
 
 
 # Workers that end with the process that started them, however that ended.
@@ -202,7 +233,10 @@ def propagate(
     options = options or PropagationOptions()
     if not isinstance(inputs, InputTables):
         inputs = input_tables_of(inputs)
-    looked = _looked_over(inputs, options, BadRowLimits(max_bad_share=1.0))
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+    refuse_bad_rows(checked.counts, BadRowLimits(max_bad_share=1.0))
+    refuse_no_group_of(checked, options.group)
+    looked = _looked_over(checked, options)
     found: dict[str, list[pa.Table]] = {name: [] for name in PROPAGATION_TABLES}
     for name, rows in _rows(looked, options, processes, None):
         found[name].append(rows)
@@ -223,7 +257,7 @@ def propagate_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-) -> PropagationWritten:
+) -> Written:
     """The same, written. Memory: the input and some pieces of work.
 
     Args:
@@ -240,8 +274,11 @@ def propagate_and_write(
         InputRefused: The input has no event or too many bad rows.
         OutputExists: A table is in the folder already.
     """
-    _warn_of_columns(inputs, warn)
-    looked = _looked_over(inputs, options, limits)
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    refuse_bad_rows(checked.counts, limits, checked.complaints)
+    refuse_no_group_of(checked, options.group)
+    looked = _looked_over(checked, options)
+    refuse_rejected(checked.counts, looked.rejections, limits)
     if before_writing is not None:
         before_writing()
     if processes is None:
@@ -255,11 +292,11 @@ def propagate_and_write(
                 facts.add(rows)
             for batch in rows.to_batches():
                 writers.write(name, batch)
-    return PropagationWritten(
+    return Written(
         tables=writers.written(),
         facts=survey_facts(looked.surveys) | facts.totals(),
-        rejected=dict(sorted(issue_counts(looked.rejected).items())),
-        inputs=looked.checked.counts,
+        rejected=looked.rejections.codes,
+        inputs=checked.counts,
     )
 
 
@@ -268,22 +305,27 @@ def propagation_forecast(
     options: PropagationOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
-) -> PropagationForecast:
-    """How `propagate_and_write` would end for the rows of its input; plays and writes nothing."""
-    _warn_of_columns(inputs, warn)
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-    counts, known = checked.counts, complaints(checked.rejected)
-    try:
-        refuse_bad_rows(counts, limits, lambda: known)
-        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
-        surveys = [surveyed(history, options) for history in Groups.of(checked, options)]
-        rejected = pa.concat_tables([checked.rejected, rejected_rows(surveys)])
-        known = complaints(rejected)
-        counts = with_unknown_members(counts, len(rejected) - len(checked.rejected))
-        refuse_bad_rows(counts, limits, lambda: known)
-    except InputRefused as refusal:
-        return PropagationForecast(RowForecast(counts, known, refusal), {})
-    return PropagationForecast(RowForecast(counts, known, None), survey_facts(surveys))
+) -> tuple[RowForecast, dict[str, Any]]:
+    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+
+    Plays and writes nothing; `survey_facts` are empty where the rows are refused.
+    """
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    surveys: list[Survey] = []
+
+    def rejected() -> Rejections:
+        looked = _looked_over(checked, options)
+        surveys.extend(looked.surveys)
+        return looked.rejections
+
+    forecast = row_forecast(
+        checked.counts,
+        checked.rejections,
+        limits,
+        lambda: refuse_no_group_of(checked, options.group),
+        rejected,
+    )
+    return forecast, {} if forecast.refusal is not None else survey_facts(surveys)
 
 
 def usable_cores() -> int:
@@ -293,31 +335,27 @@ def usable_cores() -> int:
 
 @dataclass(frozen=True, eq=False)
 class _LookedOver:
-    """A checked input and its groups."""
+    """The groups of a checked input."""
 
-    checked: Checked
     groups: Groups
     surveys: Sequence[Survey]
     rejected: pa.Table
+
+    @cached_property
+    def rejections(self) -> Rejections:
+        return Rejections.of(self.rejected)
 
     def pieces(self, options: PropagationOptions) -> int:
         return sum(survey.parts(options) for survey in self.surveys if survey.changes)
 
 
-def _looked_over(
-    inputs: InputTables, options: PropagationOptions, limits: BadRowLimits
-) -> _LookedOver:
-    """The input, refused if it is to be, before anything is simulated."""
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-    refuse_bad_rows(checked.counts, limits, lambda: complaints(checked.rejected))
-    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+def _looked_over(checked: Checked, options: PropagationOptions) -> _LookedOver:
+    """Look every group over; nothing is simulated."""
     groups = Groups.of(checked, options)
     surveys = [surveyed(history, options) for history in groups]
-    unknown = rejected_rows(surveys)
-    rejected = pa.concat_tables([checked.rejected, unknown])
-    counts = with_unknown_members(checked.counts, len(unknown))
-    refuse_bad_rows(counts, limits, lambda: complaints(rejected))
-    return _LookedOver(checked, groups, surveys, rejected)
+    return _LookedOver(
+        groups, surveys, pa.concat_tables([checked.rejected, rejected_rows(surveys)])
+    )
 
 
 def _rows(
@@ -360,9 +398,3 @@ def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]
         history, parts = looked.groups.history(group), survey.parts(options)
         for part in range(parts):
             yield Piece(group, history, options.part(part, parts), last=part == parts - 1)
-
-
-def _warn_of_columns(inputs: InputTables, warn: Callable[[str], object] | None) -> None:
-    if warn is not None:
-        for name, columns in inputs.unknown_columns.items():
-            warn(unknown_columns(name, columns))

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.digest import TableWritten
 from rebalance_core.checks.input_tables import InputTables
-from rebalance_core.checks.row_checks import check_tables, complaints
-from rebalance_core.checks.row_limits import RowCounts, refuse_bad_rows
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.planning import ROLLOUT_PLANS, SEARCH_TABLES
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
-from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.rollout.choice import Searched, search_plans
 from rebalance_core.planning.rollout.futures import (
@@ -33,29 +29,15 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import CLOCK
 from rebalance_core.process.plan import write_rejected
 from rebalance_core.process.propagate import Groups
+from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.storage.place import Location
 
 Progress = Callable[[int, int, str | None], object]
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found and wrote.
-
-    Attributes:
-        searched: what it found.
-        tables: rows and digest of every table written.
-        inputs: what was read, by table.
-        rejected: how often each issue code occurs in ``rejected``.
-        warnings: groups that are left out, and why.
-    """
-
-    searched: Searched
-    tables: Mapping[str, TableWritten]
-    inputs: Mapping[str, RowCounts]
-    rejected: Mapping[str, int]
-    warnings: tuple[str, ...]
+SEARCHED, WARNINGS = "searched", "warnings"
+"""Facts of what was written: the `Searched`, and groups that are left out, and why."""
 
 
 def run_search(
@@ -67,7 +49,7 @@ def run_search(
     before_writing: Callable[[Mapping[str, int]], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
-) -> SearchResult:
+) -> Written:
     """Search a rollout and write ``rollout_plans``, ``handovers`` of the chosen one, ``rejected``.
 
     Args:
@@ -85,12 +67,9 @@ def run_search(
         OutputExists: A table is in the folder already.
     """
     options = replace(options or PlanConfig(), group=search.groups)
-    if warn is not None:
-        for name, columns in inputs.unknown_columns.items():
-            warn(unknown_columns(name, columns))
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-    refuse_bad_rows(checked.counts, options.bad_rows, lambda: complaints(checked.rejected))
-    refuse_no_group(search.groups, interests_of(EVENTS, checked.tables[EVENTS]))
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
+    refuse_no_group_of(checked, search.groups)
     wanted = PropagationOptions(group=search.groups)
     found = [deployed_group(history) for history in Groups.of(checked, wanted)]
     rollouts, warnings = rollouts_of(search, found, options)
@@ -102,7 +81,8 @@ def run_search(
         for name, table in search_tables(searched).items():
             for batch in table.to_batches():
                 writers.write(name, batch)
-    return SearchResult(searched, writers.written(), checked.counts, rejected, warnings)
+    facts = {SEARCHED: searched, WARNINGS: warnings}
+    return Written(writers.written(), facts, rejected, checked.counts)
 
 
 def played_here(
@@ -128,6 +108,11 @@ def rollouts_of(
     for group in sorted(found, key=lambda group: group.name):
         if group.trouble is None:
             groups.append(group)
+            if group.mates:
+                warnings.append(
+                    f"{'/'.join(group.name)} shares client instances with "
+                    f"{', '.join(group.mates)}; simulated: each member has one of its own"
+                )
         else:
             warnings.append(f"{'/'.join(group.name)} {group.trouble}, so it is left out")
     if not groups:

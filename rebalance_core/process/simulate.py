@@ -4,16 +4,15 @@ and summed up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
-from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.input_tables import InputTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, check_tables, complaints
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows, with_unknown_members
+from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
@@ -31,17 +30,17 @@ from rebalance_core.engine.options import (
     check_options,
     engine_options,
     group_pattern,
+    refuse_rejected,
+    row_forecast,
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.engine.table_writer import (
     LedgerFacts,
-    LedgerWritten,
     TableWriters,
+    Written,
     ledger_written,
 )
 from rebalance_core.kernels.codes import EVENTS
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.storage.place import Location
 
 # A whole simulation in this process: Arrow tables in, the tables of the ledger out.
@@ -148,37 +147,22 @@ def unknown_members(
         yield from made.rows[REJECTED.name]
 
 
-# How a run in this process would end for the rows of its input; for dry runs.
+def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
+    """Raise `InputRefused` unless a group with consumer events is wanted."""
+    refuse_no_group(wanted, interests_of(EVENTS, checked.tables[EVENTS]))
 
 
-def row_forecast(
-    checked: Checked,
-    options: SimulationOptions,
-    limits: BadRowLimits,
-    simulated: Callable[[], Iterable[pa.RecordBatch]] | None = None,
+def checked_forecast(
+    checked: Checked, options: SimulationOptions, limits: BadRowLimits
 ) -> RowForecast:
-    """Apply the limits as a run does, before the replay and with what the replay rejects.
-
-    Args:
-        checked: the input.
-        options: what would be simulated.
-        limits: how many rows may be bad.
-        simulated: simulates, called once few enough rows are bad, and gives what the replay
-            rejects; None: nothing but that is wanted.
-    """
-    counts, known = checked.counts, complaints(checked.rejected)
-    try:
-        refuse_bad_rows(counts, limits, lambda: known)
-        refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
-        more = unknown_members(checked.tables, options) if simulated is None else simulated()
-        rejected = [*checked.rejected.to_batches(), *more]
-        known = complaints(pa.Table.from_batches(rejected, checked.rejected.schema))
-        unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
-        counts = with_unknown_members(counts, unknown)
-        refuse_bad_rows(counts, limits, lambda: known)
-    except InputRefused as refusal:
-        return RowForecast(counts, known, refusal)
-    return RowForecast(counts, known, None)
+    """How a run would end for checked rows, if it simulates their groups as they are."""
+    return row_forecast(
+        checked.counts,
+        checked.rejections,
+        limits,
+        lambda: refuse_no_group_of(checked, options.group),
+        lambda: Rejections.of(checked.rejected, *unknown_members(checked.tables, options)),
+    )
 
 
 def simulation_forecast(
@@ -189,10 +173,8 @@ def simulation_forecast(
     warn: Callable[[str], object],
 ) -> RowForecast:
     """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
-    for name, columns in tables.unknown_columns.items():
-        warn(unknown_columns(name, columns))
-    checked = check_tables(tables, max_queue_nums=options.max_queue_nums)
-    return row_forecast(checked, options, limits)
+    checked = check_tables(tables, max_queue_nums=options.max_queue_nums, warn=warn)
+    return checked_forecast(checked, options, limits)
 
 
 # A whole simulation in this process: check the input, replay it, write the ledger, sum it up.
@@ -207,7 +189,7 @@ def simulate_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
-) -> LedgerWritten:
+) -> Written:
     """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
 
     Args:
@@ -228,26 +210,16 @@ def simulate_and_write(
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
     check_options(options)
-    if warn is not None:
-        for name, columns in inputs.unknown_columns.items():
-            warn(unknown_columns(name, columns))
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-
-    refuse_bad_rows(checked.counts, config.bad_rows, lambda: complaints(checked.rejected))
-    refuse_no_group(options.group, interests_of(EVENTS, checked.tables[EVENTS]))
+    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
+    refuse_bad_rows(checked.counts, config.bad_rows, checked.complaints)
+    refuse_no_group_of(checked, options.group)
     if before_writing is not None:
         before_writing()
     facts = LedgerFacts()
-    rejected = []
     with TableWriters(output, tuple(LEDGER_TABLES)) as writers:
         for name, rows in ledger_rows(checked, options, progress, names_coded=True):
             facts.add(name, rows)
             if name in LEDGER_TABLES:
                 writers.write(name, rows)
-            if name == "rejected":
-                rejected.append(rows)
-    unknown = with_unknown_members(checked.counts, facts.rejected[UNKNOWN_MEMBER])
-    schema = LEDGER_TABLES["rejected"].arrow_schema()
-    written = pa.Table.from_batches(rejected, schema)
-    refuse_bad_rows(unknown, config.bad_rows, lambda: complaints(written))
+    refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
     return ledger_written(writers.written(), facts, checked.counts, config.worst_groups)

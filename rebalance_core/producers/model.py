@@ -121,7 +121,7 @@ class BrownOut:
 
     @property
     def label(self) -> str:
-        """What a phase with it is called."""
+        """Return the name of a phase with it."""
         return f"brown-out of {self.broker}"
 
 
@@ -138,7 +138,7 @@ class Outage:
 
     @property
     def label(self) -> str:
-        """What a phase with it is called."""
+        """Return the name of a phase with it."""
         return f"outage of {self.broker}"
 
 
@@ -188,7 +188,7 @@ class ProducerModel:
 
     @property
     def producers(self) -> int:
-        """Of all groups."""
+        """The producers of all groups."""
         return sum(group.clients for group in self.groups)
 
     def producer(self, number: int) -> tuple[ProducerGroup, int]:

@@ -117,7 +117,7 @@ class BrokerCounts:
 
 @dataclass(slots=True)
 class ClientReplay:
-    """What one client's results come to."""
+    """The choices, counts and isolations of one client's results."""
 
     choices: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """attempts by topic, broker and number of the slice since the epoch"""
@@ -181,7 +181,7 @@ CLIENT = ("cluster", "producer_group", "client_id")
 
 @dataclass(frozen=True, slots=True)
 class ResultsOptions:
-    """What is assumed of the producers whose results were recorded."""
+    """Assumptions about the producers whose results were recorded."""
 
     variant: Variant
     detector: bool = False

@@ -127,7 +127,7 @@ class QueueMapping:
 
 @dataclass(frozen=True, slots=True)
 class TopicRoute:
-    """What a client knows of a topic; lists are in the order of the answer."""
+    """A topic as a client knows it; lists are in the order of the answer."""
 
     queue_datas: tuple[QueueData, ...]
     broker_datas: tuple[BrokerData, ...]

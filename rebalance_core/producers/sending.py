@@ -37,7 +37,9 @@ class Answer(NamedTuple):
 
 
 def in_time(answer: Answer, timeout_ms: int, found_ms: int) -> Answer:
-    """What the client sees of an answer: after the timeout it is none, found so ``found_ms`` on."""
+    """Return what the client sees of an answer: after the timeout it is none, found so
+    ``found_ms`` on.
+    """
     late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
     return Answer(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
 
@@ -50,7 +52,7 @@ class Brokers(Protocol):
         ...
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
-        """What the next request to this broker meets; asked once for each request."""
+        """Return what the next request to this broker meets; asked once for each request."""
         ...
 
 
@@ -102,7 +104,7 @@ def failure_of(kind: str) -> JavaFailure | None:
 
 
 class Verdict(NamedTuple):
-    """What is reported to the fault table."""
+    """The report to the fault table."""
 
     isolation: bool
     """it counts as the version's isolation latency, whatever it took"""

@@ -76,7 +76,7 @@ _BUCKETS = 32  # new ConcurrentHashMap(16)
 
 @dataclass(slots=True)
 class FaultItem:
-    """What is remembered of one broker; times in ms."""
+    """The memory of one broker; times in ms."""
 
     broker_name: str
     latency_ms: int = 0

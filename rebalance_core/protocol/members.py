@@ -11,9 +11,11 @@ from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
+    DEFAULT_INTERVALS,
     LITE_PULL,
     PULL,
     PUSH,
+    Intervals,
 )
 from rebalance_core.model.versions import Version, parse_version
 
@@ -182,26 +184,49 @@ MASTER_BACK_MS = ROUTE_MS + times.HEARTBEAT_MS  # and each client's first heartb
 LOCK_EXPIRY_MARGIN_MS = 1_000
 ORDER_LOCK_MS = times.BROKER_LOCK_LIFE_MS + LOCK_EXPIRY_MARGIN_MS  # the lock of a client that died
 
-_WINDOW_MS = {
-    events.CONSUMER_JOIN: NOTIFIED_MS,
-    events.CONSUMER_LEAVE: NOTIFIED_MS,
-    events.CONSUMER_LOST: NOTIFIED_MS,
-    events.CONSUMER_SUSPEND: 0,
-    events.CONSUMER_RESUME: OWN_PASS_MS,
-    events.UNSUBSCRIBE: OWN_PASS_MS,
-    events.REQUEST_MODE: OWN_PASS_MS,  # no member is notified (rocketmq.md §14)
-    events.SUBSCRIBE: ROUTE_MS,
-    events.BROKER_UP: ROUTE_MS,
-    events.BROKER_DOWN: ROUTE_MS,
-    events.TOPIC_CONFIG: ROUTE_MS,
-    events.TOPIC_DELETED: ROUTE_MS,
-    events.MASTER_DOWN: ROUTE_MS,  # until the route names the slaves alone, passes may fail
-    events.MASTER_UP: MASTER_BACK_MS,
-}
+_TOLD = (events.CONSUMER_JOIN, events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+_OWN_PASS = (events.CONSUMER_RESUME, events.UNSUBSCRIBE, events.REQUEST_MODE)
+"""No member is notified (of a mode: rocketmq.md §14)."""
+_NO_WINDOW = (events.CONSUMER_SUSPEND, events.NOTICES)
 
 
-def window_ms(event: Event) -> int:
-    """Longest time from this event to the group's last pass that answers it, in milliseconds."""
-    if event.event_type == events.CONSUMER_LOST and event.detail == EXPIRED:
-        return SCAN_AND_PASS_MS
-    return _WINDOW_MS[event.event_type]
+def window_ms(
+    event: Event, intervals: Intervals = DEFAULT_INTERVALS, notices: str = events.ON
+) -> int:
+    """Longest time from an event to a client's last pass that answers it, in milliseconds.
+
+    Args:
+        event: its type and detail count.
+        intervals: the client's.
+        notices: how brokers tell members then, one of `NOTICE_MODES`; see `notices_of`.
+    """
+    soon = intervals.min_interval_ms + PASS_MS
+    own = intervals.wait_interval_ms + soon
+    expired = event.event_type == events.CONSUMER_LOST and event.detail == EXPIRED
+    if expired:
+        return times.CHANNEL_SCAN_MS + own
+    if event.event_type in _TOLD:
+        late = {events.ON: 0, events.BATCHED: times.NOTICE_BATCH_MS}.get(notices)
+        return own if late is None else min(own, late + soon) if late else soon
+    if event.event_type in _NO_WINDOW:
+        return 0
+    if event.event_type in _OWN_PASS:
+        return own
+    routed = intervals.poll_name_server_interval_ms + own  # until the route names the slaves alone
+    back = event.event_type == events.MASTER_UP
+    return routed + (intervals.heartbeat_broker_interval_ms if back else 0)
+
+
+def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
+    """How members are told of an event: one of `NOTICE_MODES`.
+
+    The group's switch holds for joins and leaves alone; a channel that closes is told whatever it
+    says (rocketmq.md §6.2).
+
+    Args:
+        event: a consumer event.
+        brokers: the slowest way of the brokers that have queues of the group.
+        notified: the group's switch.
+    """
+    closed = event.event_type == events.CONSUMER_LOST
+    return brokers if notified or closed else events.OFF

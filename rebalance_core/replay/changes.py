@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
+from rebalance_core.protocol.languages import KEPT, KEPT_LOCK_MS
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
@@ -69,7 +70,8 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
             changes.append(
                 OwnerChange(
                     queue, ADD, client_id, _only(dropping), _add_kind(epoch, queue, was),
-                    epoch.from_ms, _latest_ms(epoch, queue) + (ORDER_LOCK_MS if ordered else 0),
+                    epoch.from_ms,
+                    _latest_ms(epoch, queue, client_id) + (ORDER_LOCK_MS if ordered else 0),
                 )
             )  # fmt: skip
         for client_id in sorted(dropping, key=java_string_key):
@@ -78,14 +80,16 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
             changes.append(
                 OwnerChange(
                     queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
-                    epoch.from_ms, epoch.from_ms if departed else _latest_ms(epoch, queue),
+                    epoch.from_ms,
+                    epoch.from_ms if departed else _latest_ms(epoch, queue, client_id),
                 )
             )  # fmt: skip
     return changes
 
 
-def _latest_ms(epoch: Epoch, queue: MessageQueue) -> int:
-    return epoch.retry_latest_ms if is_retry_topic(queue.topic) else epoch.latest_ms
+def _latest_ms(epoch: Epoch, queue: MessageQueue, client_id: str) -> int:
+    everyone = epoch.latest_ms, epoch.retry_latest_ms
+    return epoch.latest_of.get(client_id, everyone)[is_retry_topic(queue.topic)]
 
 
 def _only(clients: list[str]) -> str | None:
@@ -122,3 +126,50 @@ def _departed(epoch: Epoch, queue: MessageQueue, client_id: str) -> bool:
 
 def _holds(epoch: Epoch, key: ProcessKey, queue: MessageQueue) -> bool:
     return queue in epoch.holdings.get(key, frozenset())
+
+
+# Order locks that a member keeps of queues that it gives up: nobody can take those at once.
+
+
+@dataclass(slots=True)
+class KeptLocks:
+    """Follows the epochs of an orderly group; to be told of every one, in order."""
+
+    _taken_ms: dict[tuple[MessageQueue, str], int] = field(default_factory=dict)
+    """By when the client that holds a queue had taken it, so that it has its lock."""
+
+    def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
+        """The changes; new owners wait at least for the end of a lock that surely is kept."""
+        before = holders_by_queue(epoch.before, {change.queue for change in changes})
+        found = [
+            replace(change, earliest_ms=change.earliest_ms + KEPT_LOCK_MS[0])
+            if change.action == ADD and self._is_kept(epoch, change.queue, before)
+            else change
+            for change in changes
+        ]
+        for change in changes:
+            if change.action == ADD:
+                free = change.kind == NEW  # nobody has its lock
+                taken_ms = change.latest_ms - (ORDER_LOCK_MS if free else 0)
+                self._taken_ms[change.queue, change.client_id] = (
+                    epoch.from_ms if change.kind == INITIAL else taken_ms
+                )
+        return found
+
+    def _is_kept(
+        self, epoch: Epoch, queue: MessageQueue, before: dict[MessageQueue, dict[str, int]]
+    ) -> bool:
+        """All who held the queue live on, let go of it, and unlock nothing."""
+        now = holders_by_queue(epoch.holdings, {queue}).get(queue, {})
+        keeping = {
+            member.client_id
+            for member in epoch.members.values()
+            if member.profile.locks == KEPT and "locks" not in member.profile.read
+        }
+        holders = before.get(queue, {})
+        return bool(holders) and all(
+            client_id in keeping
+            and client_id not in now
+            and self._taken_ms.get((queue, client_id), epoch.from_ms + 1) <= epoch.from_ms
+            for client_id in holders
+        )

@@ -13,7 +13,14 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.routes import minimum_moves
 from rebalance_core.replay import intervals
-from rebalance_core.replay.changes import ADD, VOLUNTARY, OwnerChange, changes_of, holders_by_queue
+from rebalance_core.replay.changes import (
+    ADD,
+    VOLUNTARY,
+    KeptLocks,
+    OwnerChange,
+    changes_of,
+    holders_by_queue,
+)
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
@@ -102,7 +109,7 @@ def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
     if (
         not members
         or topic in epoch.frozen_topics
-        or any(m.message_model == BROADCASTING or not m.subscriptions_known for m in members)
+        or any(m.message_model == BROADCASTING or not m.share_known for m in members)
         or len({m.subscriptions for m in members}) > 1
         or any(queue.broker_name in epoch.view.lockless for queue in epoch.readable[topic])
     ):
@@ -187,7 +194,11 @@ class GroupLedger:
     @cached_property
     def _changes(self) -> list[tuple[Epoch, list[OwnerChange]]]:
         ordered = self._history.settings.ordered
-        return [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
+        changes = [(epoch, changes_of(epoch, ordered=ordered)) for epoch in self._replay.epochs]
+        if not ordered:
+            return changes
+        locks = KeptLocks()
+        return [(epoch, locks.waited(epoch, of_epoch)) for epoch, of_epoch in changes]
 
     def _epochs(self) -> list[Row]:
         masters = MasterOutages(self._history.events)

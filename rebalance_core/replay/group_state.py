@@ -18,6 +18,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import MessageQueue, retry_topic
+from rebalance_core.protocol.languages import BYTES, UTF16, member_profile, own_strategy
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 
@@ -117,18 +118,25 @@ class GroupState:
         given = event.subscriptions
         topics = self.settings.subscriptions if given is None else given
         mode = event.rebalance_mode or self.settings.rebalance_mode
+        version = event.version or self.settings.client_version
+        profile = member_profile(event.language, version, mode)
+        strategy = self.strategy_override or event.strategy or self.settings.strategy
         self.members[key] = Member(
             client_id=event.client_id,
             channel_id=event.channel_id,
             subscriptions=frozenset(topics or ()) - {self.retry_topic},
             subscriptions_known=topics is not None,
-            strategy=self.strategy_override or event.strategy or self.settings.strategy,
-            version=event.version or self.settings.client_version,
+            strategy=own_strategy(profile, strategy),
+            version=version,
             message_model=model,
             consume_from_where=event.consume_from_where or self.settings.consume_from_where,
             rebalance_mode=mode,
             suspended=key in self.members and self.members[key].suspended,
-            retry_topic=self.retry_topic if self._has_retry_topic(model, mode) else None,
+            retry_topic=self.retry_topic
+            if profile.retry and self._has_retry_topic(model, mode)
+            else None,
+            language=event.language,
+            profile=profile,
         )
 
     def _change_member(self, event: Event) -> None:
@@ -219,7 +227,7 @@ class GroupState:
         """Equal before and after an instant exactly when no new epoch begins there."""
         members = frozenset(
             (m.key, m.subscriptions, m.subscriptions_known, m.strategy, m.version, m.message_model,
-             m.rebalance_mode, m.suspended)
+             m.rebalance_mode, m.suspended, m.language)
             for m in self.members.values()
         )  # fmt: skip
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())
@@ -253,15 +261,23 @@ class GroupView:
     lockless: frozenset[str] = frozenset()
 
     def topics_of(self, member: Member) -> list[str]:
-        """What the member subscribes, its retry topic included once that exists; in Java order."""
+        """Return the topics that the member subscribes, its retry topic included once that
+        exists; in Java order.
+        """
         topics = set(member.subscriptions)
         if member.retry_topic is not None and member.retry_topic in self.readable:
             topics.add(member.retry_topic)
         return sorted(topics, key=queue.java_string_key)
 
-    def sorted_client_ids(self) -> list[str]:
-        """cidAll: one entry a process, so an id that several processes have is repeated."""
-        return queue.sort_client_ids(client_id for client_id, _ in self.members)
+    def sorted_client_ids(self, order: str = UTF16) -> list[str]:
+        """cidAll: one entry a process, so an id that several processes have is repeated.
+
+        In the order of Java, or in that of the bytes of UTF-8.
+        """
+        client_ids = [client_id for client_id, _ in self.members]
+        if order == BYTES:
+            return sorted(client_ids)  # by code points, as UTF-8 is
+        return queue.sort_client_ids(client_ids)
 
 
 def group_view(state: GroupState) -> GroupView:

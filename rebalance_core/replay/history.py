@@ -8,10 +8,11 @@ from itertools import groupby
 
 from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
-from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.group_settings import GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
-from rebalance_core.protocol.members import NOTIFIED_MS, ROUTE_MS, window_ms
+from rebalance_core.protocol.languages import window_intervals
+from rebalance_core.protocol.members import NOTIFIED_MS, notices_of, window_ms
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember, group_view
 from rebalance_core.replay.settle import (
     Holdings,
@@ -37,6 +38,8 @@ class GroupHistory:
     """None: no observation was given at all."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
     """None: not given, so nothing is known; empty: nothing was committed."""
+    mates: tuple[GroupHistory, ...] = ()
+    """Other groups that share client instances with it; only time goes by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Epoch:
     """Queues that a member of unknown subscriptions may hold, and nobody else does."""
     unsure_before: frozenset[MessageQueue] = frozenset()
     """The same just before it."""
+    latest_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """`latest_ms` and `retry_latest_ms` of client ids whose timers make them differ."""
 
     @property
     def members(self) -> Mapping[ProcessKey, Member]:
@@ -103,8 +108,8 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known."""
-        return all(member.subscriptions_known for member in self.members.values())
+        """True if it is known what each member subscribes, and by which order it divides."""
+        return all(member.share_known for member in self.members.values())
 
     @property
     def status(self) -> str:
@@ -191,31 +196,33 @@ def replay_events(
     )
     replay = Replay(history)
     before = Settled({}, frozenset())
-    settled_by = retry_settled_by = 0
+    windows = _Windows(history)
     for at_ms, simultaneous in _instants(history.events):
         signature, retry_brokers = state.signature(), set(state.retry_brokers)
         masterless = dict(state.routes.masterless)
         instant = _apply(state, simultaneous, replay.unknown_members)
         turned = masterless.items() ^ state.routes.masterless.items()
-        unsettled_ms = _unsettled_ms(state, simultaneous, {name for name, _ in turned})
+        windows.take(simultaneous)
+        masters = _unsettling(state, simultaneous, {name for name, _ in turned})
         if replay.epochs:
-            settled_by = max(settled_by, unsettled_ms)
+            windows.extend(masters)
         if not (replay.epochs or state.members) or state.signature() == signature:
             if replay.epochs:
-                replay.epochs[-1] = _prolonged(replay.epochs[-1], at_ms, unsettled_ms)
+                replay.epochs[-1] = windows.prolonged(replay.epochs[-1], at_ms, masters)
             continue
         view = group_view(state)
         outcome = settled(view, before)
-        settled_by = max(settled_by, at_ms, *(at_ms + window_ms(e) for e in instant.causing))
+        late = windows.extend(instant.causing, at_ms)
         if state.retry_brokers - retry_brokers:
-            retry_settled_by = max(retry_settled_by, at_ms + ROUTE_MS)
+            windows.extend_retry(at_ms)
+        latest_ms, retry_latest_ms = windows.latest(state.members)
         replay.epochs.append(
             Epoch(
                 number=len(replay.epochs),
                 from_ms=at_ms,
-                latest_ms=settled_by,
-                retry_latest_ms=max(settled_by, retry_settled_by),
-                seen_late=any(window_ms(event) > NOTIFIED_MS for event in instant.causing),
+                latest_ms=latest_ms,
+                retry_latest_ms=retry_latest_ms,
+                seen_late=late > NOTIFIED_MS,
                 causes=tuple(dict.fromkeys(event.event_type for event in instant.causing)),
                 initial=all(event.detail == OBSERVED for event in instant.causing),
                 lost=frozenset(instant.lost - state.members.keys()),
@@ -226,33 +233,104 @@ def replay_events(
                 taken=outcome.taken,
                 unsure=outcome.unsure,
                 unsure_before=before.unsure,
+                latest_of=windows.by_client(),
             )
         )
         before = outcome
     return replay
 
 
-def _unsettled_ms(state: GroupState, simultaneous: list[Event], turned: set[str]) -> int:
-    """Until when passes may differ because a master of the group's queues went or came; 0: not."""
+class _Windows:
+    """Until when members may act on what happened so far, by the intervals of their timers."""
+
+    def __init__(self, history: GroupHistory) -> None:
+        self._settings, joins = history.settings, events.CONSUMER_JOIN
+        its = history.settings
+        own = {window_intervals(its, e) for e in history.events if e.event_type == joins}
+        self._settled = dict.fromkeys([history.settings.intervals, *own], 0)
+        self._routed = dict(self._settled)
+        self._of: dict[ProcessKey, Intervals] = {}
+        self._told: dict[str, str] = {}
+
+    def take(self, simultaneous: Iterable[Event]) -> None:
+        """Take note of the clients' intervals and of how brokers tell members."""
+        for event in simultaneous:
+            if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
+                key = (event.client_id, event.channel_id)
+                if event.broker_name is None or key not in self._of:  # else one broker sees it back
+                    self._of[key] = window_intervals(self._settings, event)
+            elif event.event_type == events.NOTICES and event.broker_name is not None:
+                self._told[event.broker_name] = event.detail or events.ON
+
+    def extend(self, causing: Iterable[Event], at_ms: int = 0) -> int:
+        """Windows of some events; returns the longest of them, in ms."""
+        longest = 0
+        brokers = max(self._told.values(), key=events.NOTICE_MODES.index, default=events.ON)
+        for intervals, settled_ms in self._settled.items():
+            latest_ms = max(settled_ms, at_ms)
+            for event in causing:
+                notices = notices_of(event, brokers, notified=self._settings.notified)
+                window = window_ms(event, intervals, notices)
+                latest_ms, longest = max(latest_ms, event.event_ms + window), max(longest, window)
+            self._settled[intervals] = latest_ms
+        return longest
+
+    def extend_retry(self, at_ms: int) -> None:
+        """The window of a retry topic that appears."""
+        appears = Event(at_ms, 0, events.TOPIC_CONFIG)
+        for intervals, latest_ms in self._routed.items():
+            self._routed[intervals] = max(latest_ms, at_ms + window_ms(appears, intervals))
+
+    def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
+        """Until when all of some processes may act, and on retry topics; of none, any client."""
+        kinds = {self._of[key] for key in members} or {self._settings.intervals}
+        return self._until(kinds)
+
+    def by_client(self) -> dict[str, tuple[int, int]]:
+        """`latest` by client id; empty where no client has intervals of its own."""
+        if len(self._settled) == 1:
+            return {}
+        kinds: dict[str, set[Intervals]] = {}
+        for (client_id, _), intervals in self._of.items():
+            kinds.setdefault(client_id, set()).add(intervals)
+        return {client_id: self._until(found) for client_id, found in kinds.items()}
+
+    def prolonged(self, epoch: Epoch, at_ms: int, masters: Iterable[Event]) -> Epoch:
+        """The epoch with its windows that are open at a moment open until that of the events."""
+
+        def longer(latest: tuple[int, int], kinds: Iterable[Intervals]) -> tuple[int, int]:
+            until = max((e.event_ms + window_ms(e, i) for e in masters for i in kinds), default=0)
+            settled, retry = (max(ms, until) if at_ms <= ms else ms for ms in latest)
+            return settled, max(settled, retry)
+
+        kinds = {self._of[key] for key in epoch.members} or {self._settings.intervals}
+        latest_ms, retry_latest_ms = longer((epoch.latest_ms, epoch.retry_latest_ms), kinds)
+        return replace(
+            epoch,
+            latest_ms=latest_ms,
+            retry_latest_ms=retry_latest_ms,
+            latest_of={
+                client_id: longer(
+                    latest, {its for (name, _), its in self._of.items() if name == client_id}
+                )
+                for client_id, latest in epoch.latest_of.items()
+            },
+        )
+
+    def _until(self, kinds: Iterable[Intervals]) -> tuple[int, int]:
+        settled_ms = max(self._settled[intervals] for intervals in kinds)
+        return settled_ms, max(settled_ms, *(self._routed[intervals] for intervals in kinds))
+
+
+def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) -> list[Event]:
+    """Events by which passes may differ: a master of the group's queues went or came."""
     readable = state.readable_by_topic().values()
     concerned = turned & {queue.broker_name for queues in readable for queue in queues}
-    return max(
-        (
-            event.event_ms + window_ms(event)
-            for event in simultaneous
-            if event.event_type in events.MASTER_EVENTS and event.broker_name in concerned
-        ),
-        default=0,
-    )
-
-
-def _prolonged(epoch: Epoch, at_ms: int, unsettled_ms: int) -> Epoch:
-    """The epoch with its windows that are open at a moment open until a later one."""
-    latest_ms, retry_latest_ms = (
-        max(latest, unsettled_ms) if at_ms <= latest else latest
-        for latest in (epoch.latest_ms, epoch.retry_latest_ms)
-    )
-    return replace(epoch, latest_ms=latest_ms, retry_latest_ms=max(latest_ms, retry_latest_ms))
+    return [
+        event
+        for event in simultaneous
+        if event.event_type in events.MASTER_EVENTS and event.broker_name in concerned
+    ]
 
 
 def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:

@@ -114,6 +114,7 @@ def membership_rows(replay: Replay) -> list[Row]:
                 "message_model": member.message_model,
                 "suspended": member.suspended,
                 "rebalance_mode": member.rebalance_mode,
+                "language": member.language,
             }
             for key, member in epoch.members.items()
         }
@@ -125,7 +126,7 @@ def load_rows(replay: Replay) -> list[Row]:
     """One row per distinct client id and stretch of epochs with the same load of one process.
 
     Of several processes with one id the first by channel id stands for all. A process whose
-    subscriptions are not known has no row.
+    subscriptions or order are not known has no row.
     """
     settings = replay.history.settings
 
@@ -136,7 +137,7 @@ def load_rows(replay: Replay) -> list[Row]:
         return {
             client_id: _load(settings, epoch, processes[client_id])
             for client_id in sort_client_ids(processes)
-            if epoch.members[processes[client_id]].subscriptions_known
+            if epoch.members[processes[client_id]].share_known
         }
 
     return [row | span for _, row, span in _intervals(replay, loads)]

@@ -15,6 +15,7 @@ from rebalance_core.contracts import SIMULATED_TABLES
 from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import EMPTY, FAILED, FROZEN, OK, SETTLED, UNKNOWN
+from rebalance_core.protocol.languages import KEPT_LOCK_MS, member_profile
 from rebalance_core.protocol.start_offset import QUERY_FAILED
 from rebalance_core.replay.changes import ADD, DROP, FORCED, INITIAL, NEW, VOLUNTARY
 from rebalance_core.strategies.pop import WHOLE_BROKER
@@ -29,6 +30,13 @@ Move: TypeAlias = tuple[MessageQueue, str, str]
 BALANCED_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # sizes differ by at most one, whatever the input
 OPPOSITE = {ADD: DROP, DROP: ADD}
 KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
+
+
+def share_known(member: Row) -> bool:
+    """False for a row of memberships if nobody can say which queues the process takes."""
+    names = member.get("language"), member["version"], member["rebalance_mode"]
+    order_known = member_profile(*names).share_known or member["message_model"] != CLUSTERING
+    return member["subscriptions"] is not None and order_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +59,8 @@ class Instant:
 
     @property
     def all_known(self) -> bool:
-        """What each member subscribes is known."""
-        return all(row["subscriptions"] is not None for row in self.members)
+        """True if it is known what each member subscribes, and by which order it divides."""
+        return all(map(share_known, self.members))
 
     @property
     def processes(self) -> Counter[str]:
@@ -190,7 +198,9 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
     for row in instant.diffs:
         was = {client_id for client_id in instant.before.get(queue_of(row), {}) if client_id}
         departed = row["action"] == DROP and row["client_id"] not in processes
-        if row["change_ms"] != epoch["from_ms"] or row["earliest_ms"] != row["change_ms"]:
+        waits = row["earliest_ms"] - row["change_ms"]
+        kept = row["action"] == ADD and bool(was)  # by a client that unlocks nothing
+        if row["change_ms"] != epoch["from_ms"] or waits not in (0, KEPT_LOCK_MS[0] * kept):
             yield f"change_ms and earliest_ms should be {epoch['from_ms']} in {dict(row)}"
         if row["latest_ms"] < row["earliest_ms"]:
             yield f"latest_ms lies before earliest_ms in {dict(row)}"
@@ -244,7 +254,7 @@ def _load_errors(instant: Instant) -> Iterator[str]:
     """One load for each distinct client id that is known to subscribe; that of one process."""
     processes = instant.processes
     loads = Counter(row["client_id"] for row in instant.loads)
-    unknown = {row["client_id"] for row in instant.members if row["subscriptions"] is None}
+    unknown = {row["client_id"] for row in instant.members if not share_known(row)}
     expected = Counter(dict.fromkeys(processes.keys() - unknown, 1))
     if Counter({one: n for one, n in loads.items() if one not in unknown}) != expected:
         yield f"consumer_load has {sorted(loads.items())}; members are {sorted(processes)}"
@@ -636,7 +646,7 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
             states, before, holders, were_known,
         )  # fmt: skip
         before = holders
-        were_known = were_known and all(row["subscriptions"] is not None for row in members)
+        were_known = were_known and all(map(share_known, members))
 
 
 def _active(rows: list[Row], epochs: int) -> Iterator[list[Row]]:

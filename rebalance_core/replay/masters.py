@@ -111,7 +111,7 @@ class RoleSwitch:
 
 
 def of_own_master(outage: MasterOutage) -> RoleSwitch:
-    """What an outage is for the queues of its broker."""
+    """Return an outage as the queues of its own broker meet it."""
     settled_ms = None if outage.up_ms is None else outage.up_ms + MASTER_BACK_MS
     return RoleSwitch(outage.down_ms, outage.down_ms - SLAVE_COPY_MS, settled_ms)
 
@@ -132,7 +132,7 @@ class RoleSwitches:
         }
 
     def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
-        """Those of a broker's queues that began not later than a moment, in order."""
+        """Return those of a broker's outages that began not later than a moment, in order."""
         own = map(of_own_master, self._outages.of(broker_name))
         others = (
             RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
@@ -144,7 +144,7 @@ class RoleSwitches:
         return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
-        """What was committed at a moment is not what the master that is back says at another."""
+        """True if a commit of one moment is not what the master that is back says at another."""
         return any(
             one.down_ms <= sent_ms and one.over(asked_ms) and not one.over(sent_ms)
             for one in self._outages.of(broker_name)

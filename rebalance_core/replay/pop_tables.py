@@ -21,7 +21,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Of one process, or of all with one client id.
+    """The queues that one process, or all with one client id, may take from.
 
     Attributes:
         entries: Queues as answers name them, `WHOLE_BROKER` for all of a broker; never that and
@@ -34,12 +34,12 @@ class Reach:
 
 
 def process_reach(epoch: Epoch, process: ProcessKey) -> Reach:
-    """What one live process may take messages from; empty where no topic is shared."""
+    """Return what one live process may take messages from; empty where no topic is shared."""
     return _reach(epoch.shared, [epoch.taken.get(process, Taken())])
 
 
 def client_reaches(epoch: Epoch) -> dict[str, Reach]:
-    """What each client id may take messages from, all its processes together."""
+    """Return what each client id may take messages from, all its processes together."""
     if not epoch.shared:
         return {}
     taken: dict[str, list[Taken]] = {}

@@ -226,7 +226,7 @@ class PullStarts:
 
     def _uncommitted(self, change: OwnerChange, member: Member) -> Start:
         """Without a commit; the end of a queue is only known to its master."""
-        start = start_rule.uncommitted_start(self._history, self._offsets, change, member)
+        start = start_rule.client_start(self._history, self._offsets, change, member)
         return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 
     def _local_start(self, handover: Handover, member: Member) -> Start:
@@ -283,6 +283,7 @@ class PullStarts:
             "corrected_offset": corrected,
             "skipped": skipped,
             "status": start.status,
+            "reason": None,
         }
 
     def _is_beyond(self, change: OwnerChange, start: Start, seen: QueueOffset) -> bool:

@@ -12,13 +12,15 @@ from rebalance_core.model.group_settings import (
     BROKER_STRATEGIES,
     PROXY_REBALANCE,
 )
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import BYTES, DROP
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 CONFIG_STRATEGY = "CONFIG"
 
@@ -28,7 +30,7 @@ StrategyKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one process takes messages from, beside the queues that it alone may have.
+    """The queues that one process takes messages from, beside those that it alone may have.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
 
@@ -43,7 +45,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What every live process holds, and the topics that some member could not allocate.
+    """The queues of every live process, and the topics that some member could not allocate.
 
     Attributes:
         holdings: queues of topics that are not shared.
@@ -61,7 +63,7 @@ class Settled:
 
 def strategy_key(member: Member) -> StrategyKey:
     """Strategies differ by text and, for the hash of 4.9, by client version."""
-    return member.strategy, member.version
+    return member.strategy, member.rules_version
 
 
 def settle(
@@ -79,7 +81,8 @@ def settle(
     A queue whose order lock nobody gives stays with who holds it, and has no new owner.
 
     A member whose subscriptions are not known counts for every topic. Its retry topic apart, what
-    it would hold of the topics that others subscribe is ``unsure``, and it freezes none of them.
+    it would hold of the topics that others subscribe is ``unsure``, and it freezes none of them. So
+    is all that a member may hold of whose order of the members nothing is known.
 
     Args:
         state: the group as its members see it now.
@@ -87,14 +90,15 @@ def settle(
         strategies: one for the `strategy_key` of each member.
         taken_before: what each process took of shared topics until now.
     """
-    client_ids = state.sorted_client_ids()
+    orders = {member.profile.order for member in state.members.values()}
+    client_ids = {order: state.sorted_client_ids(order) for order in orders}
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
     taken: dict[ProcessKey, Taken] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
         shared = (taken_before or {}).get(key, Taken())
         held = Taken(before.get(key, frozenset()) | shared.pulled, shared.popped)
-        now = _pass(state, member, held, client_ids, strategies, frozen)
+        now = _pass(state, member, held, client_ids[member.profile.order], strategies, frozen)
         if member.suspended:  # it runs no pass, but everybody else goes on counting it
             now = held
         alone = frozenset(queue for queue in now.pulled if queue.topic not in state.shared)
@@ -103,8 +107,9 @@ def settle(
             taken[key] = Taken(now.pulled - alone, now.popped)
     unsure: set[MessageQueue] = set()
     for member in state.members.values():
-        if not member.subscriptions_known:
-            unsure.update(_may_hold(state, member, client_ids, strategies))
+        if not member.share_known:
+            ids = client_ids[member.profile.order]
+            unsure.update(_may_hold(state, member, ids, strategies))
     unsure -= frozenset[MessageQueue]().union(*holdings.values())
     return Settled(holdings, frozenset(frozen), taken, frozenset(unsure))
 
@@ -117,11 +122,16 @@ def _may_hold(
 ) -> Iterator[MessageQueue]:
     """Queues that a member of unknown subscriptions may hold: its share of every topic.
 
-    Without a share of a topic it keeps what it had of it, which nobody knows.
+    Without a share of a topic it keeps what it had of it, which nobody knows. One whose order is
+    not known may hold any queue of its topics.
     """
     strategy = strategies[strategy_key(member)]
     for topic, queues in state.readable.items():
-        if topic != member.retry_topic:
+        if not member.order_known:
+            retry_read = is_retry_topic(topic) and "retry" in member.profile.read
+            if member.subscribes(topic) or not member.subscriptions_known or retry_read:
+                yield from queues
+        elif topic != member.retry_topic:
             share = _share(state, member, topic, queues, client_ids, strategy)
             yield from queues if share is None or member.suspended else share
 
@@ -169,7 +179,10 @@ def _with_locks(
         share is None
         or not state.lockless
         or not locks_on_addition(
-            its.consumer_type, member.message_model, its.ordered, parse_version(member.version)
+            its.consumer_type,
+            member.message_model,
+            its.ordered,
+            parse_version(member.rules_version),
         )
     ):
         return share
@@ -216,9 +229,15 @@ def _share(
     client_ids: list[str],
     strategy: AllocationStrategy,
 ) -> Sequence[MessageQueue] | None:
-    """One member's share of one topic; None when the pass leaves the topic as it is."""
+    """One member's share of one topic; None when the pass leaves the topic as it is.
+
+    A client whose strategies answer an empty argument with nothing lets go of the topic.
+    """
+    without: Sequence[MessageQueue] | None = [] if member.profile.no_queue == DROP else None
+    if not member.order_known:
+        return []
     if member.message_model == BROADCASTING:
-        return queues or None
+        return queues or without
     if strategy.name not in BROKER_STRATEGIES and member.asks_broker(state.settings):
         return None
     if strategy.name == CONFIG_STRATEGY:
@@ -226,8 +245,10 @@ def _share(
         listed = strategy.allocate(member.client_id, queues, client_ids)
         return [queue for queue in listed if queue.topic == topic]
     if not queues:
-        return None
+        return without
+    if member.profile.order == BYTES:
+        queues = sorted(queues)
     try:
         return strategy.allocate(member.client_id, queues, client_ids)
-    except AllocationError:
-        return None
+    except AllocationError as error:
+        return without if error.java_class == EMPTY_ARGUMENT else None

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rebalance_core.model.group_settings import PROXY_REBALANCE, GroupSettings
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, GroupSettings
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.protocol.languages import JAVA_PROFILE, ClientProfile, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # One live process of a group.
@@ -33,6 +34,9 @@ class Member:
     """The group's retry topic, if the member subscribes it."""
     subscriptions_known: bool = True
     """False: no row states them, and ``subscriptions`` is empty for want of anything better."""
+    language: str | None = None
+    profile: ClientProfile = JAVA_PROFILE
+    """How its client behaves; of one behind a proxy, which divides for it, as Java's."""
 
     def subscribes(self, topic: str) -> bool:
         """True if the member is known to read the topic, or would if it had queues."""
@@ -45,12 +49,27 @@ class Member:
             settings.consumer_type,
             self.message_model,
             settings.ordered,
-            self.version,
+            self.rules_version,
         )
 
     @property
+    def rules_version(self) -> str:
+        """The RocketMQ version whose rules it follows in what its profile does not say."""
+        return rules_version(self.language, self.version)
+
+    @property
+    def order_known(self) -> bool:
+        """False: it divides by a list of members whose order is not known."""
+        return self.profile.share_known or self.message_model == BROADCASTING
+
+    @property
+    def share_known(self) -> bool:
+        """False: nobody can say which queues it takes."""
+        return self.subscriptions_known and self.order_known
+
+    @property
     def key(self) -> ProcessKey:
-        """What tells this process from another with the same client id."""
+        """Return the key that tells this process from another with the same client id."""
         return self.client_id, self.channel_id
 
 

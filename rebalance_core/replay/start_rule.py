@@ -9,6 +9,7 @@ from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
+from rebalance_core.protocol.languages import NEVER_WITHOUT_COMMIT
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
     FIRST_OFFSET,
@@ -85,6 +86,35 @@ def uncommitted_start(
     return Start(BROKER_ZERO, 0, 0, client.high)
 
 
+def client_start(
+    history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
+) -> Start:
+    """`uncommitted_start` as the member's client makes it, which is not always Java's.
+
+    A rule of which nothing is known, or that was only read in its source, may give any offset of
+    the queue; but a broker that surely answers 0 answers so to all.
+    """
+    its = member.profile
+    if its.start == NEVER_WITHOUT_COMMIT and member.message_model != BROADCASTING:
+        return _broker_start(history, offsets, change)
+    start = uncommitted_start(history, offsets, change, member)
+    if its.start_known(member.consume_from_where) or start == zero(BROKER_ZERO):
+        return start
+    top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
+    return Start(None, None, 0, top, UNKNOWN)
+
+
+def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerChange) -> Start:
+    """The start of a client that takes a queue without a commit only where the broker says 0."""
+    seen = _seen(offsets, change)
+    answers = {None} if seen is None else _answers(history, offsets, change, seen)
+    if answers == {True}:
+        return zero(BROKER_ZERO)
+    if answers == {False}:
+        return Start(QUERY_FAILED, status=FAILED)
+    return Start(BROKER_ZERO, None, 0, 0, UNKNOWN)
+
+
 def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
     """The newest observation before the change.
 
@@ -155,7 +185,7 @@ def _client_start(
             stored_offset=NO_STORED_OFFSET,
             max_offset=seen.max_offset,
             timestamp_offset=None,
-            version=member.version,
+            version=member.rules_version,
         )
     except StartOffsetError:
         return Start(QUERY_FAILED, status=FAILED)

@@ -72,7 +72,7 @@ class Handover:
 
     @property
     def queue(self) -> MessageQueue:
-        """What is handed over."""
+        """The queue that is handed over."""
         return self.change.queue
 
     @property

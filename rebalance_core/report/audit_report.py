@@ -12,6 +12,7 @@ from rebalance_core.model import verdicts
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
 from rebalance_core.model.verdicts import RunVerdict
+from rebalance_core.report.group_table import GroupRow
 from rebalance_core.version import LIBRARY_VERSION
 
 
@@ -23,6 +24,7 @@ class ShownFinding:
         first_ms: since when, epoch ms UTC; last_ms: until when, None where it still holds.
         evidence: what it was seen by, shown in the order of its keys.
         accepted: why it is known and accepted; None where it is not.
+        fingerprint: the same in every run; caused_by: that of the finding it follows from.
     """
 
     rule_id: str
@@ -39,10 +41,14 @@ class ShownFinding:
     evidence: Mapping[str, str] = field(default_factory=dict)
     accepted: str | None = None
     cluster: str = ""
+    fingerprint: str | None = None
+    caused_by: str | None = None
 
     @property
     def key(self) -> tuple[str | int | None, ...]:
-        """What makes it the same finding in two audit runs: the rule and what it is about."""
+        """Return the key that makes it the same finding in two audit runs: the rule and its
+        subject.
+        """
         return (
             self.cluster,
             self.rule_id,
@@ -79,7 +85,7 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What changed since the previous audit run.
+    """The changes since the previous audit run.
 
     Attributes:
         time_ms: end of that run's period, epoch ms UTC.
@@ -127,7 +133,7 @@ class QueueHistory:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What set off a rebalance: an event of the log, in words."""
+    """The trigger of a rebalance: an event of the log, in words."""
 
     time_ms: int
     text: str
@@ -181,9 +187,11 @@ class AuditReport:
         fail_on: the least severity at which the audit exits 3.
         from_ms: start of the period, epoch ms UTC; to_ms: its end; generated_ms: when audited.
         counts: findings by severity, shown or not, accepted ones not counted.
+        causes: how many causes these have, by the gravest severity of what follows from each.
         findings: those shown, accepted ones too, the most important of each rule first.
-        rules: meaning of every rule.
+        rules: meaning of the rules that found something.
         more: findings of a rule that are not shown.
+        group_rows: every group, the worst first; RocketMQ's own, which are not judged, last.
         previous: None: no previous run was given.
         timelines: groups worth a picture, the worst first.
         notes: what a reader must know of this run, one sentence each.
@@ -197,6 +205,7 @@ class AuditReport:
     generated_ms: int
     library_version: str
     counts: Mapping[str, int] = field(default_factory=dict)
+    causes: Mapping[str, int] = field(default_factory=dict)
     groups: GroupCounts = field(default_factory=GroupCounts)
     findings: tuple[ShownFinding, ...] = ()
     rules: Mapping[str, str] = field(default_factory=dict)
@@ -205,6 +214,7 @@ class AuditReport:
     timelines: tuple[GroupTimeline, ...] = ()
     balance: tuple[GroupBalance, ...] = ()
     notes: tuple[str, ...] = ()
+    group_rows: tuple[GroupRow, ...] = ()
 
 
 # Timeline and balance of a group, from its rows of the ledger.
@@ -365,7 +375,7 @@ class Counted(Protocol):
 
     @property
     def severity(self) -> str:
-        """Of the findings."""
+        """The severity of the findings."""
 
     @property
     def accepted(self) -> bool:
@@ -407,23 +417,29 @@ class Outcome(Protocol):
     def groups(self) -> Mapping[str, int]:
         """Groups by verdict of the comparison."""
 
+    @property
+    def causes(self) -> Mapping[str, int]:
+        """Causes of the open findings by severity."""
+
 
 def audit_report(
     outcome: Outcome,
     rules: Mapping[str, str],
     shown: Sequence[ShownFinding],
+    groups: Sequence[GroupRow],
     worst: Sequence[GroupName],
     tables: Mapping[str, ReportRows],
     previous: Previous | None,
     notes: Sequence[str],
     finished_ms: int,
 ) -> AuditReport:
-    """What the page shows.
+    """Build what the page shows.
 
     Args:
         outcome: the verdict and the counts.
         rules: meaning of every rule.
         shown: the worst findings, at most `FINDINGS_ON_PAGE`.
+        groups: every group.
         worst: (cluster, group) of the groups that get a timeline.
         tables: their rows of `TABLES_OF_GROUPS`, of each group at most `ROWS_OF_A_TIMELINE`.
         previous: what changed since the previous audit.
@@ -439,22 +455,23 @@ def audit_report(
         generated_ms=finished_ms,
         library_version=LIBRARY_VERSION,
         counts=_by_severity(outcome.counts),
+        causes=outcome.causes,
         groups=_group_counts(outcome.groups),
         findings=tuple(shown),
-        rules=rules,
+        rules={one.rule_id: rules.get(one.rule_id, "") for one in outcome.counts},
         more=_not_shown(outcome.counts, shown),
         previous=previous,
         timelines=group_timelines(worst, tables),
         balance=group_balances(worst, tables),
         notes=tuple(notes),
+        group_rows=tuple(groups),
     )
 
 
 def shown_finding(row: Row) -> ShownFinding:
     """A row of ``findings`` as the page shows it."""
     evidence = dict(sorted((row["evidence"] or {}).items()))
-    own = {k: v for k, v in row.items() if k not in ("evidence", "fingerprint")}
-    return ShownFinding(**own, evidence=evidence)
+    return ShownFinding(**{**row, "evidence": evidence})
 
 
 def _by_severity(counts: Iterable[Counted]) -> dict[str, int]:

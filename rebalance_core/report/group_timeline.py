@@ -42,7 +42,7 @@ class Flag:
 
 
 def in_window(causes: Iterable[Cause], axis: Axis) -> list[Cause]:
-    """Those inside the axis, in order of time."""
+    """Return those inside the axis, in order of time."""
     inside = [cause for cause in causes if axis.from_ms <= cause.time_ms <= axis.to_ms]
     return sorted(inside, key=lambda cause: (cause.time_ms, cause.text))
 

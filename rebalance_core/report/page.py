@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import INCOMPLETE, WORST_FIRST
+from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
-from rebalance_core.report.group_timeline import draw_timeline
+from rebalance_core.report.group_table import GroupName, anchors, href
+from rebalance_core.report.group_timeline import Picture, draw_timeline
 from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.svg import shape
 from rebalance_core.report.timeline import duration, time_tag
@@ -27,11 +32,51 @@ OPEN_FINDINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A finding as the page shows it, with what follows from it.
+
+    Attributes:
+        anchor: its id in the page.
+    """
+
+    finding: ShownFinding
+    anchor: str
+    consequences: tuple[Item, ...] = ()
+
+    @property
+    def all(self) -> tuple[Item, ...]:
+        """Itself and what follows."""
+        return (self, *self.consequences)
+
+    @property
+    def severity(self) -> str:
+        """The worst of all."""
+        return min((one.finding.severity for one in self.all), key=lambda s: (severity_rank(s), s))
+
+    @property
+    def rules_below(self) -> list[tuple[str, int]]:
+        """How many findings of each rule follow."""
+        return sorted(Counter(one.finding.rule_id for one in self.consequences).items())
+
+
+def items_of(findings: Iterable[ShownFinding]) -> list[Item]:
+    """All findings with their anchors, accepted ones too, each below what caused it."""
+    rows = list(findings)
+    still_open = [at for at, row in enumerate(rows) if row.accepted is None]
+    lists = by_cause((rows[at].fingerprint, rows[at].caused_by) for at in still_open)
+    places = [[still_open[at] for at in one] for one in lists]
+    places += [[at] for at, row in enumerate(rows) if row.accepted is not None]
+    items = [[Item(rows[at], f"f{at + 1}") for at in one] for one in places]
+    return [replace(one[0], consequences=tuple(one[1:])) for one in items]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSection:
     """The findings of one rule with one severity.
 
     Attributes:
         anchor: the id of the section in the page.
+        items: the findings, each with what follows from it.
         remedy: what to do, where all findings say the same; else "".
         more: findings that are not in the page at all.
     """
@@ -40,52 +85,61 @@ class RuleSection:
     severity: str
     meaning: str
     anchor: str
-    findings: tuple[ShownFinding, ...]
+    items: tuple[Item, ...]
     remedy: str
     more: int
 
     @property
     def count(self) -> int:
-        """All findings, shown or not."""
-        return len(self.findings) + self.more
+        """All findings of the rule that follow from no other, shown or not."""
+        return len(self.items) + self.more
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        """Consumer groups that the shown findings name, in the order of the findings."""
-        return tuple(dict.fromkeys(f.consumer_group for f in self.findings if f.consumer_group))
+    def following(self) -> int:
+        """Findings that follow from these."""
+        return sum(len(item.consequences) for item in self.items)
+
+    @property
+    def groups(self) -> tuple[GroupName, ...]:
+        """Groups that the shown findings name, in the order of the findings."""
+        found = (one.finding for item in self.items for one in item.all)
+        named = ((f.cluster, f.consumer_group) for f in found if f.consumer_group)
+        return tuple(dict.fromkeys(named))
 
     @property
     def first_ms(self) -> int | None:
         """Since when the oldest of the shown findings holds."""
-        return min((f.first_ms for f in self.findings if f.first_ms is not None), default=None)
+        times = (item.finding.first_ms for item in self.items)
+        return min((at for at in times if at is not None), default=None)
 
     @property
-    def opened(self) -> tuple[ShownFinding, ...]:
-        """What is read without a click."""
-        return self.findings[:OPEN_FINDINGS]
+    def opened(self) -> tuple[Item, ...]:
+        """Return the parts that are open without a click."""
+        return self.items[:OPEN_FINDINGS]
 
     @property
-    def folded(self) -> tuple[ShownFinding, ...]:
+    def folded(self) -> tuple[Item, ...]:
         """The rest."""
-        return self.findings[OPEN_FINDINGS:]
+        return self.items[OPEN_FINDINGS:]
 
 
-def rule_sections(report: AuditReport) -> list[RuleSection]:
+def rule_sections(report: AuditReport, items: Iterable[Item]) -> list[RuleSection]:
     """All findings that are not accepted: the worst severity first, then the most frequent rule.
 
+    What follows from another finding stands below that one, and has no section of its own.
     What is not shown of a rule counts for its least severe section; a rule that is not shown at
     all has a section without findings.
     """
-    by_rule: dict[tuple[str, str], list[ShownFinding]] = {}
-    for finding in report.findings:
-        if finding.accepted is None:
-            by_rule.setdefault((finding.severity, finding.rule_id), []).append(finding)
+    by_rule: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        if item.finding.accepted is None:
+            by_rule.setdefault((item.severity, item.finding.rule_id), []).append(item)
     more = _places_of_more(by_rule, report.more)
     for place in more:
         by_rule.setdefault(place, [])
     sections = [
-        (severity, rule_id, tuple(findings), more.get((severity, rule_id), 0))
-        for (severity, rule_id), findings in by_rule.items()
+        (severity, rule_id, tuple(found), more.get((severity, rule_id), 0))
+        for (severity, rule_id), found in by_rule.items()
     ]
     sections.sort(key=lambda s: (severity_rank(s[0]), s[0], -len(s[2]) - s[3], s[1]))
     return [
@@ -94,11 +148,11 @@ def rule_sections(report: AuditReport) -> list[RuleSection]:
             severity,
             report.rules.get(rule_id, ""),
             f"rule-{at}",
-            findings,
-            _one_remedy(findings),
+            found,
+            _one_remedy(found),
             not_shown,
         )
-        for at, (severity, rule_id, findings, not_shown) in enumerate(sections, start=1)
+        for at, (severity, rule_id, found, not_shown) in enumerate(sections, start=1)
     ]
 
 
@@ -151,8 +205,8 @@ def _places_of_more(
     return places
 
 
-def _one_remedy(findings: tuple[ShownFinding, ...]) -> str:
-    remedies = {finding.remedy for finding in findings}
+def _one_remedy(items: tuple[Item, ...]) -> str:
+    remedies = {item.finding.remedy for item in items}
     return remedies.pop() if len(remedies) == 1 else ""
 
 
@@ -174,11 +228,16 @@ def _findings(report: AuditReport) -> str:
     accepted = sum(finding.accepted is not None for finding in report.findings)
     known = f" Known and accepted: {accepted:,}." if accepted else ""
     words = [
-        f"{report.counts[severity]:,} {severity}"
+        f"{report.counts[severity]:,} {severity}{_causes(report, severity)}"
         for severity in sorted(report.counts, key=lambda s: (severity_rank(s), s))
         if report.counts[severity]
     ]
     return (f"{', '.join(words)}{_weight(report)}." if words else "No findings.") + known
+
+
+def _causes(report: AuditReport, severity: str) -> str:
+    causes = report.causes.get(severity, 0)
+    return f" of {_count(causes, 'cause')}" if 0 < causes < report.counts[severity] else ""
 
 
 def _weight(report: AuditReport) -> str:
@@ -216,7 +275,7 @@ def _compared(report: AuditReport) -> str:
 
 
 TEMPLATES = "templates"
-PAGE = "page.html.j2"
+PAGE, SCRIPT = "page.html.j2", "page.js"
 GROUPS_NAMED = 6
 """Groups of a rule that the table at the top names."""
 
@@ -224,47 +283,79 @@ GROUPS_NAMED = 6
 def render_page(report: AuditReport) -> str:
     """The report as one HTML document.
 
-    It holds everything it shows: no script, nothing fetched (its own security policy forbids
-    both). Names are escaped and made visible. Equal reports give equal bytes.
+    It holds everything it shows and fetches nothing; its own security policy allows one script,
+    which filters and sorts the table of groups and without which all is there to read. Names are
+    escaped and made visible. Equal reports give equal bytes.
     """
-    return _environment().get_template(PAGE).render(page_facts(report))
+    return template(PAGE).render(page_facts(report))
 
 
 def page_facts(report: AuditReport) -> Mapping[str, Any]:
-    """What the template reads beside the report itself."""
-    sections = rule_sections(report)
+    """Return what the template reads beside the report itself."""
+    items = items_of(report.findings)
     clusters = {one.cluster for one in report.findings} | {t.cluster for t in report.timelines}
+    clusters |= {row.cluster for row in report.group_rows}
     named = named_queues(f for f in report.findings if f.accepted is None)
-    pictures = [
-        draw_timeline(
-            t,
-            report.from_ms,
-            report.to_ms,
-            f"t{at}",
-            named.get((t.cluster, t.consumer_group), frozenset()),
-        )
-        for at, t in enumerate(report.timelines, start=1)
-    ]
+    ids = anchors(report.group_rows)
+    new = report.previous.new if report.previous else ()
+    script = _read_template(SCRIPT)
     return {
         "report": report,
         "headline": headline(report),
         "failing": failing(report),
-        "sections": sections,
+        "sections": (sections := rule_sections(report, items)),
         "severities": severities_of(sections),
         "worst_first": WORST_FIRST,
         "groups_named": GROUPS_NAMED,
-        "accepted": [f for f in report.findings if f.accepted is not None],
-        "new_keys": frozenset(f.key for f in report.previous.new)
-        if report.previous
-        else frozenset(),
+        "accepted": [item for item in items if item.finding.accepted is not None],
+        "new_keys": frozenset(f.key for f in new),
         "group_bar": group_bar(report.groups),
-        "pictures": pictures,
+        "judged": [row for row in report.group_rows if not row.built_in],
+        "built_in": [row for row in report.group_rows if row.built_in],
+        "anchor_of": ids,
+        "links": {name: href(anchor) for name, anchor in ids.items()},
+        "found_in": _found_in(items),
+        "pictures": _pictures(report, named),
         "picture_of": {
             (t.cluster, t.consumer_group): at for at, t in enumerate(report.timelines, start=1)
         },
         "several_clusters": len(clusters) > 1,
         "balance": [balance_line(group) for group in report.balance],
+        "script": Markup(script),
+        "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
     }
+
+
+def template(name: str) -> Template:
+    """Return one of the page templates."""
+    return _environment().get_template(name)
+
+
+def _pictures(
+    report: AuditReport, named: Mapping[GroupName, frozenset[tuple[str, str, int]]]
+) -> list[Picture]:
+    return [
+        draw_timeline(
+            one,
+            report.from_ms,
+            report.to_ms,
+            f"t{at}",
+            named.get((one.cluster, one.consumer_group), frozenset()),
+        )
+        for at, one in enumerate(report.timelines, start=1)
+    ]
+
+
+def _found_in(items: Iterable[Item]) -> dict[GroupName, list[Item]]:
+    """By group the findings that the page shows of it, the worst first; INFO is left out."""
+    found: dict[GroupName, list[Item]] = {}
+    for one in (each for item in items for each in item.all):
+        group = one.finding.consumer_group
+        if group is not None and one.finding.severity != INFO:
+            found.setdefault((one.finding.cluster, group), []).append(one)
+    for of_group in found.values():
+        of_group.sort(key=lambda one: severity_rank(one.finding.severity))
+    return found
 
 
 @cache
@@ -279,6 +370,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"time": time_tag, "utc": utc, "duration": duration, "count": _count}
+    environment.filters["rule"] = _broken
     environment.globals["shape"] = shape
     return environment
 
@@ -290,6 +382,15 @@ def _read_template(name: str) -> str:
 
 def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _broken(rule_id: str) -> Markup:
+    """A rule's name that may break after each underscore.
+
+    >>> _broken("NOT_<A>")
+    Markup('NOT_<wbr>&lt;A&gt;')
+    """
+    return Markup("_<wbr>").join(visible(rule_id).split("_"))
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -92,7 +92,7 @@ GREYS = ("#e9eef4", "#d3dbe5")
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What stands for a client in one picture."""
+    """The mark of a client in one picture."""
 
     label: str
     style: int | None  # index into STYLES; None: grey

@@ -126,7 +126,7 @@ class TimelineRow:
 
     @property
     def rank(self) -> tuple[bool, bool, bool]:
-        """What is worth drawing sorts first: named, then troubled, then with any change."""
+        """Rank what is worth drawing first: named, then troubled, then with any change."""
         return not self.named, not self.troubled, len(self.history) <= 1
 
     @property
@@ -139,7 +139,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRows:
-    """What is drawn, and how much is not.
+    """The rows that are drawn, and how many are not.
 
     Attributes:
         shown: in the order of the queues.

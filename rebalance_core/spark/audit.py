@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +12,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import (
     BadRowLimits,
-    Complaint,
     RowCounts,
     refuse_bad_rows,
-    with_unknown_members,
 )
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.observed import COVERAGE
@@ -29,12 +27,15 @@ from rebalance_core.engine.options import (
     RowForecast,
     SimulationOptions,
     engine_options,
+    refuse_rejected,
+    row_forecast,
 )
 from rebalance_core.engine.routing import (
     UNDIVIDED,
     Interests,
     Routing,
     interests_of_named,
+    refuse_unnamed_group,
     routing_of,
 )
 from rebalance_core.engine.table_writer import ledger_written
@@ -43,11 +44,15 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.ingest import ingested_tables
-from rebalance_core.spark.ledger import rejected_rows, row_forecast
-from rebalance_core.spark.read_tables import InputTables, observed, read_observed, stored_observed
+from rebalance_core.spark.read_tables import (
+    READ_TABLES,
+    InputTables,
+    observed,
+    read_observed,
+    stored_tables,
+)
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import Source, read_written, source_of, task_count
 from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
@@ -63,10 +68,12 @@ class AuditInputs:
     Attributes:
         history: the input of its simulation.
         seen: by name the observed tables, ingest's findings and ``propagation`` that are there.
+        rejected: rows of ``rejected`` that came up before; None: of no ingest.
     """
 
     history: InputTables
     seen: Mapping[str, Source]
+    rejected: DataFrame | None = None
 
     def sources(self) -> dict[str, Source]:
         """All of them by name."""
@@ -89,10 +96,11 @@ def read_inputs(session: SparkSession, folder: str) -> AuditInputs:
 
 def read_ingested(session: SparkSession, folder: str) -> AuditInputs:
     """The tables that an ingest of ours wrote into a folder."""
-    store = object_store(folder)
+    rejected, store = read_written(session, folder, REJECTED.name), object_store(folder)
     if store is None:
-        return read_inputs(session, folder)
-    return AuditInputs(InputTables.read_stored(session, store), stored_observed(session, store))
+        return replace(read_inputs(session, folder), rejected=rejected)
+    seen = stored_tables(session, store, READ_TABLES)
+    return AuditInputs(InputTables.read_stored(session, store), seen, rejected)
 
 
 def unwritten_inputs(
@@ -100,13 +108,8 @@ def unwritten_inputs(
 ) -> AuditInputs:
     """What an ingest makes of a collection; ``kept`` releases it in the end."""
     tables = kept.enter_context(ingested_tables(session, collection, assumed))
-    history = InputTables(
-        tables["cluster_events"],
-        tables["consumer_groups"],
-        tables["queue_offsets"],
-        tables["committed_offsets"],
-    )
-    return AuditInputs(history, observed(tables))
+    history: dict[str, Any] = {name: tables[name] for name in INPUT_TABLES}
+    return AuditInputs(InputTables(**history), observed(tables))
 
 
 # What tasks do for an audit, each with the rows of whole groups (`routed_rows`).
@@ -155,10 +158,9 @@ class AuditWork:
     audit_pass: AuditPass
     salt: str | None
 
-    def __call__(self, batches: Batches) -> tuple[TableRows, AuditPart]:
+    def __call__(self, batches: Batches, part: AuditPart) -> TableRows:
         """`Work` of `task_tables`."""
-        part = AuditPart()
-        return part.shown(self._made(batches, part), self.salt), part
+        return part.shown(self._made(batches, part), self.salt)
 
     def _made(self, batches: Batches, part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
         for _, tables in routed_tables(batches):
@@ -199,7 +201,7 @@ class RoutedAudit:
 
 def checked_tables(
     inputs: AuditInputs, options: SimulationOptions, warn: Callable[[str], object] | None
-) -> tuple[CheckedFrames, CheckCounts]:
+) -> CheckedFrames:
     """All tables checked, in one job; kept until closed.
 
     Args:
@@ -207,22 +209,21 @@ def checked_tables(
         options: Of the simulation.
         warn: Gets a text for each table of the history with unknown columns.
     """
-    checked, counted = check_and_count(inputs, options.max_queue_nums, _NOTINGS)
-    for name, columns in counted.unknown.items():
+    checked = check_and_count(inputs, options.max_queue_nums, _NOTINGS)
+    for name, columns in checked.unknown.items():
         if warn is not None and name in INPUT_TABLES:
             warn(unknown_columns(name, columns))
-    return checked, counted
+    return checked
 
 
-def of_history(counted: CheckCounts) -> dict[str, RowCounts]:
+def of_history(checked: CheckedFrames) -> dict[str, RowCounts]:
     """The counts that limits hold for: of what is only compared with, any row may be bad."""
-    return {name: count for name, count in counted.rows.items() if name in INPUT_TABLES}
+    return {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
 
 
 def routed_audit(
     session: SparkSession,
     checked: CheckedFrames,
-    counted: CheckCounts,
     options: SimulationOptions,
     rule_options: Mapping[str, Any],
 ) -> RoutedAudit:
@@ -231,16 +232,15 @@ def routed_audit(
     Args:
         session: Its default parallelism is asked for.
         checked: Of `checked_tables`.
-        counted: The same.
         options: Of the simulation.
         rule_options: Those of `audit_clusters`.
     """
-    audited = audit_clusters(counted.stats(ClusterTables), **rule_options)
-    rows = sum(count.rows for count in counted.rows.values())
+    audited = audit_clusters(checked.stats(ClusterTables), **rule_options)
+    rows = sum(count.rows for count in checked.counts.values())
     tasks = options.partitions or task_count(rows, session)
     # a group is judged by all its rows
-    routing = AuditRouting(routing_of(counted.stats(Interests), tasks, giant_cells=UNDIVIDED))
-    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options))
+    routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
+    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
     return RoutedAudit(checked, routing, audited, AuditWork(audit_pass, audited.groups.salt))
 
 
@@ -255,7 +255,6 @@ def audit_and_write(
     config: LedgerConfig | None = None,
     *,
     findings_per_rule: int,
-    more_rejected: DataFrame | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     **rule_options: Any,
@@ -269,10 +268,9 @@ def audit_and_write(
         session: Any session; its default parallelism is asked for.
         inputs: See there.
         output: Path or URI of a folder, which gets the tables; none of them may be there.
-        options: Of the simulation; its engine, and what it leaves out, do not count.
+        options: Of the simulation, as `process.audit.audit_and_write` takes them.
         config: See `LedgerConfig`.
         findings_per_rule: Of each rule the worst findings are written.
-        more_rejected: Rows of ``rejected`` that came up before.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
         rule_options: Those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
@@ -284,29 +282,24 @@ def audit_and_write(
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, counted = checked_tables(inputs, options, warn)
-    counts, bad_rows = of_history(counted), config.bad_rows
-    private = rule_options.get("redact_salt") is not None
-
-    def shown(rejected: Callable[[], DataFrame]) -> Callable[[], list[Complaint]]:
-        return lambda: [] if private else complaints(rejected())
-
+    checked = checked_tables(inputs, options, warn)
+    counts, limits = of_history(checked), config.bad_rows
+    hidden = tuple if rule_options.get("redact_salt") is not None else None
     with closing(checked):
-        refuse_bad_rows(counts, bad_rows, shown(lambda: checked.of(INPUT_TABLES).rejected))
+        refuse_bad_rows(counts, limits, hidden or checked.rejections.complaints)
+        refuse_unnamed_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()
-        routed = routed_audit(session, checked, counted, options, rule_options)
+        routed = routed_audit(session, checked, options, rule_options)
         with task_tables(session, output, tuple(AUDITED_TABLES)) as tables:
-            rows = routed.rows(more_rejected)
-            part = _merged(tables.make(rows, routed.work, tuple(LEDGER_TABLES)))
-            unknown = with_unknown_members(counts, part.facts.rejected[UNKNOWN_MEMBER])
-            rejected = partial(read_written, session, output.rstrip("/"), REJECTED.name)
-            refuse_bad_rows(unknown, bad_rows, shown(rejected))
-            result = routed.audited.result(part.group_findings.rows())
+            rows = routed.rows(inputs.rejected)
+            part = tables.make(rows, routed.work, AuditPart, tuple(LEDGER_TABLES))
+            refuse_rejected(counts, part.facts.rejected, limits, hidden)
+            result = routed.audited.result(part.group_findings.rows(), options)
             for name, found in result.tables(findings_per_rule).items():
                 tables.add(name, found)
             written = tables.finish()
-    ledger = ledger_written(written, part.facts, counted.rows, config.worst_groups)
+    ledger = ledger_written(written, part.facts, checked.counts, config.worst_groups)
     return AuditWritten(result, ledger)
 
 
@@ -323,24 +316,17 @@ def audit_unwritten(
 
     None: it would refuse the rows.
     """
-    checked, counted = checked_tables(inputs, options, warn)
+    checked, part = checked_tables(inputs, options, warn), AuditPart()
     with closing(checked):
-        routed = routed_audit(session, checked, counted, options, rule_options)
-        history = checked.of(INPUT_TABLES)
-        forecast = row_forecast(
-            history,
-            of_history(counted),
-            limits,
-            lambda: rejected_rows(history, routed.routing.groups, options),
-        )
-        if forecast.refusal is not None:
-            return forecast, None
-        part = _merged(make_unwritten(routed.rows(), routed.work))
-        return forecast, routed.audited.result(part.group_findings.rows())
+        refuse_unnamed_group(options.group, checked.stats(Interests))
+        routed = routed_audit(session, checked, options, rule_options)
 
+        def simulated() -> Rejections:
+            part.merge(make_unwritten(routed.rows(), routed.work, AuditPart))
+            return part.facts.rejected.of_tables(INPUT_TABLES)
 
-def _merged(parts: Iterable[AuditPart]) -> AuditPart:
-    whole = AuditPart()
-    for part in parts:
-        whole.merge(part)
-    return whole
+        known = checked.rejections.of_tables(INPUT_TABLES)
+        forecast = row_forecast(of_history(checked), known, limits, lambda: None, simulated)
+    if forecast.refusal is not None:
+        return forecast, None
+    return forecast, routed.audited.result(part.group_findings.rows(), options)

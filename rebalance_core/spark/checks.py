@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
-from rebalance_core.checks.row_checks import Checked, by_keys, key_buckets, with_issues
+from rebalance_core.checks.packed_rows import by_bucket, one_row, pack, unpack
+from rebalance_core.checks.row_checks import Checked, Rejections, by_keys, key_buckets, with_issues
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import Complaint, Content, RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, refuse_bad_rows
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
@@ -111,7 +111,7 @@ class RowTask:
         rows = pa.concat_tables(waiting)
         names = json.dumps(sorted(unknown))
         for bucket, part in by_bucket(rows, key_buckets(ALL_TABLES[self.name], rows, self.buckets)):
-            yield _row(_KEYED, bucket, self.name, len(part), names, pack(part))
+            yield one_row(_KEYED, bucket, self.name, len(part), names, pack(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class KeyTask:
                     merged = kind.merged([stats[kind], counted]) if kind in stats else counted
                     stats[kind] = merged
         if stats:
-            yield _row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
+            yield one_row(_CHECKED, None, 0, 0, "[]", pickle.dumps([*stats.values()]), None, None)
 
 
 def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
@@ -165,11 +165,11 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
     used, counts = checked.tables[name], checked.counts[name]
     rejected = pack(checked.rejected) if len(checked.rejected) else None
     first = pack(used.slice(0, _ROWS_AT_ONCE)) if len(used) else None
-    note = pickle.dumps(counts.content)
-    yield _row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
+    note = pickle.dumps((counts.content, checked.rejections))
+    yield one_row(_CHECKED, name, counts.rows, counts.bad, unknown, note, first, rejected)
     for begin in range(_ROWS_AT_ONCE, len(used), _ROWS_AT_ONCE):
         packed = pack(used.slice(begin, _ROWS_AT_ONCE))
-        yield _row(_CHECKED, name, 0, 0, "[]", None, packed, None)
+        yield one_row(_CHECKED, name, 0, 0, "[]", None, packed, None)
 
 
 def used_ddl(name: str) -> str:
@@ -187,71 +187,108 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
-    arrays = [pa.array([v], f.type) for v, f in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 # Row checks: every input row is used, or rejected with the reasons.
 
 _BUCKETS = 64
 """Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
 
 
+StatsT = TypeVar("StatsT", bound=TaskStats)
+
+_COUNTED = ("name", "row_count", "bad", "unknown", "note")
+
+
 @dataclass(frozen=True, eq=False)
 class CheckedFrames:
-    """The input after the checks; everything lazy.
+    """The input after the checks: frames, kept until closed, and what was counted of them.
 
-    ``tables`` has the used rows by table name (contract columns, ``_source``, ``_raw``; equal
-    repeats once), ``rejected`` is the ledger table, ``chunks`` has both, packed (`CHECKED_DDL`).
+    Attributes:
+        tables: The used rows by table name (contract columns, ``_source``, ``_raw``; equal repeats
+            once).
+        rejected: The ledger table.
+        chunks: Both, packed (`CHECKED_DDL`).
+        counts: Rows and bad rows of each table.
+        rejections: What is wrong with the bad ones.
+        unknown: Columns, sorted, that were read past, by table.
+        task_stats: What tasks counted of the used rows, in no order.
     """
 
     tables: Mapping[str, DataFrame]
     rejected: DataFrame
     chunks: DataFrame
+    counts: Mapping[str, RowCounts]
+    rejections: Rejections
+    unknown: Mapping[str, list[str]]
+    task_stats: Sequence[TaskStats]
 
-    def of(self, names: Collection[str]) -> CheckedFrames:
-        """Some of the tables; what is kept is released where all are."""
-        tables = {name: rows for name, rows in self.tables.items() if name in names}
-        return _checked_frames(tables, self.chunks.where(sf.col("name").isin(*names)))
+    def stats(self, kind: type[StatsT]) -> StatsT:
+        """Merge what all tasks counted, of one class."""
+        return kind.merged(part for part in self.task_stats if isinstance(part, kind))
+
+    def refuse(self, limits: BadRowLimits) -> None:
+        """Raise `InputRefused` for too many bad rows."""
+        refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
     def close(self) -> None:
-        """Release the checked rows, which are kept once computed if `quarantine` made them."""
+        """Release the checked rows."""
         self.chunks.unpersist()
 
 
-def quarantine(
-    inputs: Inputs, *, max_queue_nums: int = MAX_QUEUE_NUMS, stats_of: tuple[StatsOf, ...] = ()
+def check_and_count(
+    inputs: Inputs,
+    max_queue_nums: int = MAX_QUEUE_NUMS,
+    stats_of: tuple[StatsOf, ...] = (),
+    warn: Callable[[str], object] | None = None,
 ) -> CheckedFrames:
-    """Check every table there is, and keep the rows once computed; see `check`.
-
-    Args:
-        inputs: The tables as read.
-        max_queue_nums: The most queues that a topic may have on a broker.
-        stats_of: Of the used rows.
-    """
-    # Counted, used and rejected from here.
-    sources = inputs.sources()
-    chunks = _checked_chunks(sources, max_queue_nums, stats_of).persist()
-    return _checked_frames(sources, chunks)
-
-
-def check(sources: Mapping[str, Source], *, max_queue_nums: int = MAX_QUEUE_NUMS) -> CheckedFrames:
-    """Every row of some tables, used or rejected.
+    """Every row of all tables, used or rejected; one job.
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
     tables have no keys, and their texts are what was seen, not settings: any is good.
+
+    Args:
+        inputs: The tables as read.
+        max_queue_nums: The most queues that a topic may have on a broker.
+        stats_of: Each counts something of the used rows.
+        warn: Gets a text for each table with unknown columns, which are not read.
     """
-    return _checked_frames(sources, _checked_chunks(sources, max_queue_nums, ()))
+    sources = inputs.sources()
+    chunks = _checked_chunks(sources, max_queue_nums, stats_of).persist()
+    try:
+        checked = _counted(sources, chunks)
+    except BaseException:
+        chunks.unpersist()
+        raise
+    if warn is not None:
+        for name, columns in checked.unknown.items():
+            warn(unknown_columns(name, columns))
+    return checked
 
 
-def _checked_frames(names: Iterable[str], chunks: DataFrame) -> CheckedFrames:
-    of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in names}
+def _counted(sources: Mapping[str, Source], chunks: DataFrame) -> CheckedFrames:
+    counts, rejections = dict.fromkeys(sources, RowCounts(0, 0)), Rejections()
+    texts: dict[str, list[str]] = {name: [] for name in sources}
+    stats: list[TaskStats] = []
+    for row in rows_of(chunks.select(*_COUNTED)):
+        name = row["name"]
+        note = None if row["note"] is None else pickle.loads(row["note"])
+        if name is None:
+            stats += note or ()
+            continue
+        content, wrong = note or (Content(), Rejections())
+        counts[name] += RowCounts(row["row_count"], row["bad"], content)
+        rejections.merge(wrong)
+        texts[name].append(row["unknown"])
+    found = {name: sources[name].extras or sorted(unknown_names(texts[name])) for name in sources}
+    of_table = {name: chunks.where(sf.col("name") == name).select("used") for name in sources}
     return CheckedFrames(
         tables={name: _unpacked(rows, used_ddl(name)) for name, rows in of_table.items()},
         rejected=_unpacked(chunks.select("rejected"), REJECTED.plain_ddl),
         chunks=chunks,
+        counts=counts,
+        rejections=rejections,
+        unknown={name: names for name, names in found.items() if names},
+        task_stats=stats,
     )
 
 
@@ -268,113 +305,10 @@ def _checked_chunks(
     tasks = task_count_of(sources.values(), session) if keyed else 1
     buckets = max(_BUCKETS, tasks) if keyed else 1
     by_bucket = [
-        source.frame.mapInArrow(
-            _plain(RowTask(name, source.read, max_queue_nums, buckets)), KEYED_DDL
-        )
+        source.frame.mapInArrow(RowTask(name, source.read, max_queue_nums, buckets), KEYED_DDL)
         for name, source in sources.items()
     ]
     rows = reduce(lambda one, other: one.unionAll(other), by_bucket)
     if keyed:
         rows = by_number(rows, tasks, "bucket").sortWithinPartitions("bucket")
-    return rows.mapInArrow(_plain(KeyTask(stats_of)), CHECKED_DDL)
-
-
-def _plain(task: RowTask | KeyTask) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: Spark wants a plain one."""
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        yield from task(batches)
-
-    return run
-
-
-# How many rows were read, how many are bad and why, counted before anything is simulated.
-
-StatsT = TypeVar("StatsT", bound=TaskStats)
-
-_COUNTED = ("name", "row_count", "bad", "unknown", "note")
-
-
-@dataclass(frozen=True, eq=False)
-class CheckCounts:
-    """What was counted of checked tables.
-
-    Attributes:
-        rows: Rows and bad rows of each table.
-        unknown: Columns, sorted, that were read past, by table.
-        task_stats: What tasks counted of the used rows, in no order.
-    """
-
-    rows: Mapping[str, RowCounts]
-    unknown: Mapping[str, list[str]]
-    task_stats: Sequence[TaskStats]
-
-    def stats(self, kind: type[StatsT]) -> StatsT:
-        """Merge what all tasks counted, of one class."""
-        return kind.merged(part for part in self.task_stats if isinstance(part, kind))
-
-
-def check_and_count(
-    inputs: Inputs,
-    max_queue_nums: int,
-    stats_of: tuple[StatsOf, ...],
-    warn: Callable[[str], object] | None = None,
-) -> tuple[CheckedFrames, CheckCounts]:
-    """The checked tables, kept until closed, and what was counted of them; one job.
-
-    Args:
-        inputs: The tables as read.
-        max_queue_nums: As of `quarantine`.
-        stats_of: Each counts something of the used rows.
-        warn: Gets a text for each table with unknown columns, which are not read.
-    """
-    checked = quarantine(inputs, max_queue_nums=max_queue_nums, stats_of=stats_of)
-    try:
-        told = {n: s.extras for n, s in inputs.sources().items() if s.extras is not None}
-        counted = _counted(checked, told)
-    except BaseException:
-        checked.close()
-        raise
-    if warn is not None:
-        for name, columns in counted.unknown.items():
-            warn(unknown_columns(name, columns))
-    return checked, counted
-
-
-def _counted(checked: CheckedFrames, told: Mapping[str, list[str]]) -> CheckCounts:
-    """Args: the tables, and the unknown columns that are known before rows are read."""
-    rows = dict.fromkeys(checked.tables, RowCounts(0, 0))
-    texts: dict[str, list[str]] = {name: [] for name in checked.tables}
-    stats: list[TaskStats] = []
-    for row in rows_of(checked.chunks.select(*_COUNTED)):
-        name = row["name"]
-        note = None if row["note"] is None else pickle.loads(row["note"])
-        if name is None:
-            stats += note or ()
-            continue
-        rows[name] += RowCounts(row["row_count"], row["bad"], note or Content())
-        texts[name].append(row["unknown"])
-    found = {name: told.get(name) or sorted(unknown_names(texts[name])) for name in rows}
-    return CheckCounts(rows, {name: names for name, names in found.items() if names}, stats)
-
-
-def complaints(rejected: DataFrame) -> list[Complaint]:
-    """The issues of rows of ``rejected``, by table and code, the most frequent first; one job."""
-    issue = sf.explode("issues").alias("issue")
-    line = sf.expr(r"try_cast(regexp_extract(source, r'[:@](\d+)$', 1) AS BIGINT)")
-    file = sf.regexp_replace("source", r"[:@]\d+$", "")
-    rows = rejected.select("table_name", file.alias("file"), line.alias("line"), "source", issue)
-    first = sf.min(sf.struct("file", "line", "source", "issue.message")).alias("first")
-    counted = rows.groupBy("table_name", sf.col("issue.code").alias("code")).agg(
-        sf.count(sf.lit(1)).alias("times"), first
-    )
-    return [
-        Complaint(
-            row["table_name"],
-            row["code"],
-            row["times"],
-            row["first"]["source"] or "",
-            row["first"]["message"],
-        )
-        for row in rows_of(counted.orderBy("table_name", sf.desc("times"), "code"))
-    ]
+    return rows.mapInArrow(KeyTask(stats_of), CHECKED_DDL)

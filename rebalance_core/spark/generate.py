@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES, Table
-from rebalance_core.engine.table_writer import FleetWritten
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import cores_of
 from rebalance_core.spark.task_tables import TableRows, task_tables
@@ -34,19 +35,14 @@ def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = N
         partitions: tasks for each kind of entity; None: Spark's default parallelism. A Python
             worker holds one batch at a time.
     """
-    frames = {
+    frames: dict[str, Any] = {
         name: reduce(
             lambda one, other: one.unionByName(other),
             [_frame(spark, plan, INPUT_TABLES[name], part, partitions) for part in parts],
         )
         for name, parts in PARTS.items()
     }
-    return InputTables(
-        cluster_events=frames["cluster_events"],
-        consumer_groups=frames["consumer_groups"],
-        queue_offsets=frames["queue_offsets"],
-        committed_offsets=frames["committed_offsets"],
-    )
+    return InputTables(**frames)
 
 
 def generate_and_write(
@@ -55,7 +51,7 @@ def generate_and_write(
     output: str,
     *,
     before_writing: Callable[[], object] | None = None,
-) -> FleetWritten:
+) -> Written:
     """Make the fleet of a plan and write its tables.
 
     Args:
@@ -72,26 +68,26 @@ def generate_and_write(
     entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
     tasks = max(cores_of(session), entities // _ENTITIES_PER_TASK)
     numbers = session.range(0, tasks, 1, tasks)
-    events: Counter[str] = Counter()
     with task_tables(session, output, tuple(PARTS)) as tables:
-        for found in tables.make(numbers, _Making(plan, tasks), tuple(PARTS)):
-            events.update(found)
+        events = tables.make(numbers, _Making(plan, tasks), _Counts, tuple(PARTS))
         written = tables.finish()
-    return FleetWritten(written, dict(sorted(events.items())))
+    return Written(written, dict(sorted(events.items())))
+
+
+class _Counts(Counter[str]):
+    """Events by type."""
+
+    merge = Counter.update
 
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """`Work` of `task_tables` over the numbers of tasks; the note counts events by type."""
+    """`Work` of `task_tables` over the numbers of tasks; the note is its `_Counts`."""
 
     plan: FleetPlan
     tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, Counter[str]]:
-        events: Counter[str] = Counter()
-        return self._rows(batches, events), events
-
-    def _rows(self, batches: Iterable[pa.RecordBatch], events: Counter[str]) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], events: _Counts) -> TableRows:
         for task in (number for batch in batches for number in batch.column(0).to_pylist()):
             for name, batch in fleet_batches(self.plan, task, self.tasks):
                 if name == "cluster_events":
@@ -102,17 +98,9 @@ class _Making:
 def _frame(
     spark: SparkSession, plan: FleetPlan, table: Table, part: Part, partitions: int | None
 ) -> DataFrame:
-    numbers = spark.range(0, part.entities(plan), 1, partitions)
-    return numbers.mapInArrow(_rows_of(plan, table, part), table.ddl.replace(" NOT NULL", ""))
-
-
-def _rows_of(
-    plan: FleetPlan, table: Table, part: Part
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The UDF's body; it captures plain values and functions of modules only."""
-
     def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
         return arrow_batches(plan, table, part, numbers)
 
-    return rows_of
+    numbers = spark.range(0, part.entities(plan), 1, partitions)
+    return numbers.mapInArrow(rows_of, table.plain_ddl)

@@ -4,7 +4,6 @@ topic.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
@@ -40,7 +38,7 @@ from rebalance_core.ingest.in_process import (
 )
 from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.rows import ORDER, Row, Tables
-from rebalance_core.process.ingest import IngestWritten
+from rebalance_core.process.ingest import IngestCounts, IngestWritten
 from rebalance_core.spark.collection_evidence import (
     DRIVER,
     collection_evidence,
@@ -119,36 +117,12 @@ class Assembling:
         yield from by_bucket(events.append_column(ORDER, orders), seconds % self.buckets)
 
 
-@dataclass(slots=True)
-class IngestCounts:
-    """What a summary tells of the rows.
-
-    Attributes:
-        rejected: How often each issue code occurs in ``rejected``.
-        findings: Rows of ``findings`` by rule.
-    """
-
-    rejected: Counter[str] = field(default_factory=Counter)
-    findings: Counter[str] = field(default_factory=Counter)
-
-    def add(self, table: str, rows: pa.Table) -> None:
-        """Count some rows of a table."""
-        if table == "rejected":
-            self.rejected.update(issue_counts(rows))
-        elif table == "findings":
-            self.findings.update(rows["rule_id"].to_pylist())
-
-
-def completing(batches: Batches) -> tuple[TableRows, IngestCounts]:
+def completing(batches: Batches, counts: IngestCounts) -> TableRows:
     """`Work` of `task_tables`: the tables of a task's rows; the note counts them."""
-    counts = IngestCounts()
-    return _completed(batches, counts), counts
-
-
-def _completed(batches: Batches, counts: IngestCounts) -> TableRows:
     for _, tables in routed_tables(batches):
         for name, rows in tables.items():
-            counts.add(name, rows)
+            for batch in rows.to_batches():
+                counts.add(name, batch)
             if name == _EVENTS:
                 events = sequenced(rows_of_arrow(rows))
                 yield name, batch_of_rows(INGESTED_TABLES[name], events)
@@ -249,22 +223,14 @@ def ingest_and_write(
     Raises:
         OutputExists: A table is in the folder already.
     """
-    rejected: Counter[str] = Counter()
-    findings: Counter[str] = Counter()
     with ingest(session, collection, assumed) as ingested:
         if before_writing is not None:
             before_writing()
         with task_tables(session, output, tuple(INGESTED_TABLES)) as tables:
-            for counts in tables.make(ingested.rows, completing, tuple(INGESTED_TABLES)):
-                rejected.update(counts.rejected)
-                findings.update(counts.findings)
+            names = tuple(INGESTED_TABLES)
+            counts = tables.make(ingested.rows, completing, IngestCounts, names)
             written = tables.finish()
-    return IngestWritten(
-        tables=written,
-        stats=ingested.stats,
-        rejected=dict(sorted(rejected.items())),
-        findings=dict(sorted(findings.items())),
-    )
+    return IngestWritten(written, ingested.stats, counts)
 
 
 @contextmanager
@@ -274,6 +240,6 @@ def ingested_tables(
     """The tables of a collection, lazy, with the contract's columns; kept until the end."""
     with (
         ingest(session, collection, assumed) as ingested,
-        closing(kept_tables(ingested.rows, completing)) as kept,
+        closing(kept_tables(ingested.rows, completing, IngestCounts)) as kept,
     ):
         yield {name: kept.rows(name) for name in INGESTED_TABLES}

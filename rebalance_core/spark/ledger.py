@@ -4,7 +4,7 @@ written or kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -13,12 +13,10 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import (
     BadRowLimits,
-    Complaint,
     RowCounts,
-    refuse_bad_rows,
-    with_unknown_members,
 )
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.ledger_pass import (
@@ -36,27 +34,26 @@ from rebalance_core.engine.options import (
     check_options,
     engine_options,
     group_pattern,
+    refuse_rejected,
+    row_forecast,
 )
 from rebalance_core.engine.routing import (
     GIANT_CELLS,
     UNDIVIDED,
     Interests,
-    Routing,
     interests_of,
     refuse_no_group,
     routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerFacts, LedgerWritten, ledger_written
+from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.simulate import unknown_members
-from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
-from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import read_written, run_record, task_count
-from rebalance_core.spark.task_tables import TableRows as TaskRows
-from rebalance_core.spark.task_tables import kept_tables, task_tables
+from rebalance_core.spark.sources import run_record, task_count
+from rebalance_core.spark.task_tables import kept_tables, make_unwritten, task_tables
 
 # The result of a simulation: its tables as DataFrames by attribute.
 
@@ -141,7 +138,7 @@ def simulate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> LedgerWritten:
+) -> Written:
     """Simulate, and write the ledger.
 
     Args:
@@ -161,31 +158,24 @@ def simulate_and_write(
         OutputExists: A table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
-    counts = counted.rows
+    checked = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
     with closing(checked):
         check_options(options)
-        refuse_bad_rows(counts, config.bad_rows, lambda: complaints(checked.rejected))
-        refuse_no_group(options.group, counted.stats(Interests))
+        checked.refuse(config.bad_rows)
+        refuse_no_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()
-        rows, work = ledger_tasks(session, checked, counted, options)
-        facts = LedgerFacts()
+        rows, work = ledger_tasks(session, checked, options)
         with task_tables(session, output, tuple(LEDGER_TABLES)) as tables:
-            for note in tables.make(rows, work, tuple(LEDGER_TABLES)):
-                facts.merge(note)
+            facts = tables.make(rows, work, LedgerFacts, tuple(LEDGER_TABLES))
             written = tables.finish()
-    with_unknown = with_unknown_members(counts, facts.rejected[UNKNOWN_MEMBER])
-    if with_unknown != counts:
-        rejected = read_written(session, output.rstrip("/"), REJECTED.name)
-        refuse_bad_rows(with_unknown, config.bad_rows, lambda: complaints(rejected))
-    return ledger_written(written, facts, counts, config.worst_groups)
+    refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
+    return ledger_written(written, facts, checked.counts, config.worst_groups)
 
 
 def ledger_tasks(
     session: SparkSession,
     checked: CheckedFrames,
-    counted: CheckCounts,
     options: SimulationOptions,
     wanted: Collection[str] = LEDGER_TABLES,
 ) -> tuple[DataFrame, LedgerWork]:
@@ -193,15 +183,14 @@ def ledger_tasks(
 
     Args:
         session: Its default parallelism is asked for.
-        checked: The input.
-        counted: Of it, with its `Interests`.
+        checked: The input, with its `Interests`.
         options: Of the simulation.
         wanted: As of `LedgerWork`.
     """
-    options = sized(options, counted.rows, session)
+    options = sized(options, checked.counts, session)
     whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
     tasks, pattern = options.partitions or 1, group_pattern(options)
-    routing = routing_of(counted.stats(Interests), tasks, pattern, giant_cells=whole)
+    routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
     work = LedgerWork(routing.giants, engine, options, tuple(wanted))
     return routed_rows(checked, routing), work
@@ -219,7 +208,7 @@ def sized(
 
 @dataclass(frozen=True, slots=True)
 class LedgerWork:
-    """`Work` of `task_tables`: the ledger of some buckets; the note is its facts.
+    """`Work` of `task_tables`: the ledger of some buckets; the note is its `LedgerFacts`.
 
     Attributes:
         giants: The parts of divided groups, by bucket.
@@ -233,12 +222,8 @@ class LedgerWork:
     options: SimulationOptions
     wanted: tuple[str, ...]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[LedgerRows, LedgerFacts]:
+    def __call__(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> LedgerRows:
         """From rows of `routed_rows`."""
-        facts = LedgerFacts()
-        return self._counted(batches, facts), facts
-
-    def _counted(self, batches: Iterable[pa.RecordBatch], facts: LedgerFacts) -> LedgerRows:
         for name, batch in self._rows(batches):
             facts.add(name, batch)
             if name in self.wanted:
@@ -272,11 +257,10 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
     options = options or SimulationOptions()
     check_options(options)
     with ExitStack() as released:
-        checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
+        checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
         released.callback(checked.close)
-        session = checked.chunks.sparkSession
-        rows, work = ledger_tasks(session, checked, counted, options, _TABLES)
-        made = kept_tables(rows, work, _TABLES)
+        rows, work = ledger_tasks(checked.chunks.sparkSession, checked, options, _TABLES)
+        made = kept_tables(rows, work, LedgerFacts, _TABLES)
         released.pop_all()
     return Ledger(
         **{name: made.rows(name) for name in LEDGER_TABLES},
@@ -292,7 +276,7 @@ Batches = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class RejectedWork:
-    """`Work` over `routed_rows` of whole groups; the note is the `LedgerFacts` of the rows.
+    """`Work` over `routed_rows` of whole groups; the note is the `Rejections` of the rows.
 
     Attributes:
         options: Of the simulation that rejects.
@@ -300,78 +284,17 @@ class RejectedWork:
 
     options: SimulationOptions
 
-    def __call__(self, batches: Batches) -> tuple[TaskRows, LedgerFacts]:
+    def __call__(self, batches: Batches, rejections: Rejections) -> LedgerRows:
         """The rows of a task."""
-        facts = LedgerFacts()
-        return self._rows(batches, facts), facts
-
-    def _rows(self, batches: Batches, facts: LedgerFacts) -> Iterator[tuple[str, pa.RecordBatch]]:
-        nothing = REJECTED.arrow_schema().empty_table()
         for _, tables in routed_tables(batches):
-            bad = tables.pop(REJECTED.name, nothing).to_batches()
-            for rows in (
-                *bad,
-                *unknown_members(with_empty_events_if_missing(tables), self.options),
-            ):
-                facts.add(REJECTED.name, rows)
+            bad = tables.pop(REJECTED.name, _NO_ROWS).to_batches()
+            unknown = unknown_members(with_empty_events_if_missing(tables), self.options)
+            for rows in (*bad, *unknown):
+                rejections.add(rows)
                 yield REJECTED.name, rows
 
 
-def rejected_rows(
-    checked: CheckedFrames, routing: Routing, options: SimulationOptions
-) -> DataFrame:
-    """The rows as a frame; lazy.
-
-    Args:
-        checked: The input.
-        routing: Where its rows go; no group is divided.
-        options: Of the simulation that rejects.
-    """
-    work = RejectedWork(options)
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows, _ = work(batches)
-        for _, batch in rows:
-            yield batch
-
-    return routed_rows(checked, routing).mapInArrow(run, REJECTED.plain_ddl)
-
-
 # How a run on Spark would end for the rows of its input; for dry runs.
-
-
-def row_forecast(
-    checked: CheckedFrames,
-    counts: Mapping[str, RowCounts],
-    limits: BadRowLimits,
-    rejected: Callable[[], DataFrame],
-    refuse: Callable[[], object] = lambda: None,
-) -> RowForecast:
-    """Apply the limits as a run does, before the replay and with what the replay rejects.
-
-    Args:
-        checked: the input.
-        counts: its rows (`check_and_count`).
-        limits: how many rows may be bad.
-        rejected: gives the rows of ``rejected``, asked for once few enough rows are bad.
-        refuse: raises `InputRefused` for what else a run would refuse.
-    """
-    known: list[Complaint] = []
-
-    def read(rows: DataFrame) -> Sequence[Complaint]:
-        known[:] = complaints(rows)
-        return known
-
-    try:
-        refuse_bad_rows(counts, limits, lambda: read(checked.rejected))
-        read(rejected())
-        refuse()
-        unknown = sum(each.times for each in known if each.code == UNKNOWN_MEMBER)
-        counts = with_unknown_members(counts, unknown)
-        refuse_bad_rows(counts, limits, lambda: known)
-    except InputRefused as refusal:
-        return RowForecast(counts, known, refusal)
-    return RowForecast(counts, known, None)
 
 
 def simulation_forecast(
@@ -383,14 +306,15 @@ def simulation_forecast(
     warn: Callable[[str], object],
 ) -> RowForecast:
     """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
-    checked, counted = check_and_count(tables, options.max_queue_nums, (interests_of,), warn)
+    checked = check_and_count(tables, options.max_queue_nums, (interests_of,), warn)
     with closing(checked):
-        tasks = sized(options, counted.rows, spark).partitions or 1
-        routing = routing_of(counted.stats(Interests), tasks, group_pattern(options), UNDIVIDED)
+        interests = checked.stats(Interests)
+        tasks = sized(options, checked.counts, spark).partitions or 1
+        rows = routed_rows(checked, routing_of(interests, tasks, group_pattern(options), UNDIVIDED))
         return row_forecast(
-            checked,
-            counted.rows,
+            checked.counts,
+            checked.rejections,
             limits,
-            lambda: rejected_rows(checked, routing, options),
-            lambda: refuse_no_group(options.group, counted.stats(Interests)),
+            lambda: refuse_no_group(options.group, interests),
+            lambda: make_unwritten(rows, RejectedWork(options), Rejections),
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -12,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts
+from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import (
     BROKER_ISOLATIONS,
@@ -24,7 +22,7 @@ from rebalance_core.contracts.producers import (
     SEND_RESULTS,
 )
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.engine.table_writer import ProducersWritten
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.versions import Version
 from rebalance_core.process.producers import (
     EVENTS,
@@ -47,7 +45,7 @@ from rebalance_core.producers.results import (
     recorded_answers,
     replayed_parts,
 )
-from rebalance_core.spark.checks import check_and_count, complaints
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, task_count
@@ -65,13 +63,19 @@ class ProducerStats:
 
     Attributes:
         tallies: Rows of `TALLIES`, one a key.
-        rejected: How often each issue code occurs in ``rejected``.
+        rejected: What is wrong with rows of ``rejected``.
         refused: Rows of ``rejected`` that the replay itself refused.
     """
 
     tallies: pa.Table = field(default_factory=TALLIES.arrow_schema().empty_table)
-    rejected: Counter[str] = field(default_factory=Counter)
+    rejected: Rejections = field(default_factory=Rejections)
     refused: int = 0
+
+    def merge(self, other: ProducerStats) -> None:
+        """Add the counts of other producers."""
+        self.tallies = added_up(pa.concat_tables([self.tallies, other.tallies]))
+        self.rejected.merge(other.rejected)
+        self.refused += other.refused
 
     def counted(self, parts: Mapping[str, pa.Table]) -> TableRows:
         """The rows of parts, once they are counted."""
@@ -80,18 +84,8 @@ class ProducerStats:
                 self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
                 continue
             if name == REJECTED.name:
-                self.rejected.update(issue_counts(rows))
+                self.rejected.add(rows)
             yield from ((name, batch) for batch in rows.to_batches())
-
-
-def added(notes: Iterable[ProducerStats]) -> ProducerStats:
-    """The note of all tasks."""
-    whole = ProducerStats()
-    for note in notes:
-        whole.tallies = added_up(pa.concat_tables([whole.tallies, note.tallies]))
-        whole.rejected.update(note.rejected)
-        whole.refused += note.refused
-    return whole
 
 
 # A model of producers simulated on Spark: producers by number, spread over the tasks.
@@ -105,7 +99,7 @@ def simulate_and_write(
     *,
     partitions: int | None = None,
     before_writing: Callable[[], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """Simulate a model and write its tables; the rows are those of the run in a process.
 
     A producer's rows depend on the model and its number only, so partitions change nothing.
@@ -126,12 +120,12 @@ def simulate_and_write(
     variants = variants_of(model, versions)
     numbers = session.range(0, model.producers, 1, partitions)
     with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
-        note = added(tables.make(numbers, _Simulating(model, variants), DETAILED))
+        note = tables.make(numbers, _Simulating(model, variants), ProducerStats, DETAILED)
         answers = answer_tables(model, variants, note.tallies)
         nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
         for name, rows in (answers | nothing).items():
             tables.add(name, rows)
-        return ProducersWritten(tables.finish(), answers)
+        return Written(tables.finish(), answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +135,7 @@ class _Simulating:
     model: ProducerModel
     variants: Mapping[str, Sequence[Variant]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, ProducerStats]:
-        note = ProducerStats()
-        return self._rows(batches, note), note
-
-    def _rows(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
         for numbers in (batch.column(0).to_pylist() for batch in batches):
             for begin in range(0, len(numbers), PRODUCERS_PER_PART):
                 some = numbers[begin : begin + PRODUCERS_PER_PART]
@@ -178,7 +168,7 @@ def replay_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> ProducersWritten:
+) -> Written:
     """What producers chose and avoided; the rows are those of the run in a process.
 
     Args:
@@ -195,7 +185,7 @@ def replay_and_write(
         OutputExists: A table is in the folder already.
     """
     with _replayed(session, inputs, options, warn) as replayed:
-        refuse_results(replayed.counts, limits, replayed.complaints)
+        refuse_results(replayed.counts, limits, replayed.note.rejected)
         if before_writing is not None:
             before_writing()
         answers = recorded_answers(replayed.note.tallies)
@@ -204,8 +194,7 @@ def replay_and_write(
             for name, rows in answers.items():
                 tables.add(name, rows)
             written = tables.finish()
-    codes = dict(sorted(replayed.note.rejected.items()))
-    return ProducersWritten(written, answers, codes, replayed.counts)
+    return Written(written, answers, replayed.note.rejected.codes, replayed.counts)
 
 
 def replay_forecast(
@@ -217,19 +206,16 @@ def replay_forecast(
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     with _replayed(session, inputs, options, warn) as replayed:
-        return forecast_of(replayed.counts, replayed.complaints(), limits)
+        return forecast_of(replayed.counts, replayed.note.rejected, limits)
 
 
 @dataclass(frozen=True, eq=False)
 class _Replayed:
     """What tasks made of the results, and what they counted."""
 
-    kept: KeptTables
+    kept: KeptTables[ProducerStats]
     counts: Mapping[str, RowCounts]
     note: ProducerStats
-
-    def complaints(self) -> list[Complaint]:
-        return complaints(self.kept.rows(REJECTED.name))
 
 
 @contextmanager
@@ -241,18 +227,18 @@ def _replayed(
 ) -> Iterator[_Replayed]:
     """Checked, replayed and counted; what is kept meanwhile is released."""
     with ExitStack() as released:
-        checked, counted = check_and_count(inputs, MAX_QUEUE_NUMS, (_brokers_seen,), warn)
+        checked = check_and_count(inputs, stats_of=(_brokers_seen,), warn=warn)
         released.callback(checked.close)
-        brokers = counted.stats(_BrokersSeen).brokers if EVENTS in checked.tables else None
-        counts = dict(counted.rows)
+        brokers = checked.stats(_BrokersSeen).brokers if EVENTS in checked.tables else None
+        counts = dict(checked.counts)
         of_results = counts[SEND_RESULTS.name]
         tasks = task_count(of_results.rows, session)
         rows = routed_rows(checked, _ByClient(tasks))
-        kept = released.enter_context(closing(kept_tables(rows, _Replaying(options, brokers))))
-        notes = kept.notes()
-        bad = of_results.bad + sum(note.refused for note in notes)
-        counts[SEND_RESULTS.name] = replace(of_results, bad=bad)
-        yield _Replayed(kept, counts, added(notes))
+        kept = kept_tables(rows, _Replaying(options, brokers), ProducerStats)
+        released.callback(kept.close)
+        note = kept.note()
+        counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + note.refused)
+        yield _Replayed(kept, counts, note)
 
 
 @dataclass(frozen=True)
@@ -294,11 +280,7 @@ class _Replaying:
     options: ResultsOptions
     brokers: Brokers | None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> tuple[TableRows, ProducerStats]:
-        note = ProducerStats()
-        return self._rows(batches, note), note
-
-    def _rows(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
         for _, tables in routed_tables(batches):
             results = tables.pop(SEND_RESULTS.name, None)
             yield from note.counted(tables)

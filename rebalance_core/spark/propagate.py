@@ -4,7 +4,6 @@ process.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -12,15 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import issue_counts
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import (
     BadRowLimits,
-    Complaint,
-    RowCounts,
-    refuse_bad_rows,
-    with_unknown_members,
 )
 from rebalance_core.clockwork.measured import propagation
 from rebalance_core.clockwork.totals import propagation_totals
@@ -33,7 +29,14 @@ from rebalance_core.engine.ledger_pass import (
     history_of,
     with_empty_events_if_missing,
 )
-from rebalance_core.engine.options import RowForecast, like_pattern
+from rebalance_core.engine.mates import INSTANCE, Group, mates_in
+from rebalance_core.engine.options import (
+    RowForecast,
+    engine_options,
+    like_pattern,
+    refuse_rejected,
+    row_forecast,
+)
 from rebalance_core.engine.propagation import (
     PropagationFacts,
     PropagationOptions,
@@ -44,15 +47,16 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
-from rebalance_core.engine.table_writer import PropagationForecast, PropagationWritten
-from rebalance_core.kernels.codes import COMMITS, OFFSETS
-from rebalance_core.model.errors import InputRefused
+from rebalance_core.engine.table_writer import Written
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.spark.checks import CheckCounts, CheckedFrames, check_and_count, complaints
+from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.sources import cores_of
+from rebalance_core.spark.sources import cores_of, rows_of
 from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
@@ -69,28 +73,33 @@ class BucketGroups:
 
     Attributes:
         giants: The parts of divided groups, by bucket.
-        queue_offsets_given: There is such a table.
-        committed_offsets_given: There is such a table.
+        engine: They say which input tables there are.
+        mates: By group: others that share client instances with it.
+        guests: By bucket: groups that are there as mates alone.
     """
 
     giants: Mapping[int, Giants]
-    queue_offsets_given: bool
-    committed_offsets_given: bool
+    engine: EngineOptions
+    mates: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
+    guests: Mapping[int, frozenset[Group]] = field(default_factory=dict)
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[Part]]]:
         """Each group, and which of how many parts of its seeds are to be played here."""
         rows = fan_out(with_empty_events_if_missing(tables))
-        divided = self.giants.get(bucket, {})
-        for number in range(len(rows)):
-            history = history_of(
-                rows.of(number, number + 1),
-                queue_offsets_given=self.queue_offsets_given,
-                committed_offsets_given=self.committed_offsets_given,
-            )
-            name = history.cluster, history.consumer_group
-            yield history, divided.get(name, [WHOLE])
+        divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
+        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
+        numbers = {name: number for number, name in enumerate(names)}
+
+        def history(number: int) -> GroupHistory:
+            return history_of(rows.of(number, number + 1), self.engine)
+
+        for name, number in numbers.items():
+            if name not in guests:
+                its = [numbers[mate] for mate in self.mates.get(name, ()) if mate in numbers]
+                mates = tuple(map(history, its))
+                yield replace(history(number), mates=mates), divided.get(name, [WHOLE])
 
 
 @dataclass(slots=True)
@@ -99,28 +108,27 @@ class SurveyStats:
 
     Attributes:
         surveys: One a group, without its rejected rows.
-        unknown: How many rows name an unknown process.
-        rejected: How often each issue code occurs in ``rejected``.
+        rejected: What is wrong with rows of ``rejected``.
     """
 
     surveys: list[Survey] = field(default_factory=list)
-    unknown: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
+    rejected: Rejections = field(default_factory=Rejections)
+
+    def merge(self, other: SurveyStats) -> None:
+        """Add what was found of other groups."""
+        self.surveys += other.surveys
+        self.rejected.merge(other.rejected)
 
 
 @dataclass(frozen=True, slots=True)
 class Surveying:
-    """`Work` of `task_tables`: looks groups over; rows of ``rejected``, and a `SurveyStats`."""
+    """`Work` of `task_tables`: looks groups over; rows of ``rejected``, with `SurveyStats`."""
 
     groups: BucketGroups
     options: PropagationOptions
 
-    def __call__(self, batches: Batches) -> tuple[TableRows, SurveyStats]:
+    def __call__(self, batches: Batches, note: SurveyStats) -> TableRows:
         """Each group in the bucket that has its first part."""
-        note = SurveyStats()
-        return self._rows(batches, note), note
-
-    def _rows(self, batches: Batches, note: SurveyStats) -> TableRows:
         for bucket, tables in routed_tables(batches):
             found = [
                 surveyed(history, self.options)
@@ -129,9 +137,8 @@ class Surveying:
             ]
             unknown = rejected_rows(found)
             note.surveys += (replace(survey, rejected=()) for survey in found)
-            note.unknown += len(unknown)
             for rows in (tables.get(REJECTED.name, _NO_REJECTED), unknown):
-                note.rejected.update(issue_counts(rows))
+                note.rejected.add(rows)
                 yield from ((REJECTED.name, batch) for batch in rows.to_batches())
 
 
@@ -163,13 +170,8 @@ class Playing:
                         yield routed_batch(of_group, _TOTALS, pack(made.totals))
 
 
-def adding_up(batches: Batches) -> tuple[TableRows, PropagationFacts]:
+def adding_up(batches: Batches, facts: PropagationFacts) -> TableRows:
     """`Work` of `task_tables` over what `Playing` gives; the note counts ``propagation``."""
-    facts = PropagationFacts()
-    return _added_up(batches, facts), facts
-
-
-def _added_up(batches: Batches, facts: PropagationFacts) -> TableRows:
     for _, tables in routed_tables(batches):
         for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
             yield HANDOVERS.name, batch
@@ -206,7 +208,7 @@ def propagate_and_write(
     partitions: int | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-) -> PropagationWritten:
+) -> Written:
     """Simulate the futures of every group, and write what they come to.
 
     Args:
@@ -223,26 +225,26 @@ def propagate_and_write(
         InputRefused: The input has no event or too many bad rows.
         OutputExists: A table is in the folder already.
     """
-    with _checked(session, inputs, options, partitions, warn) as checked:
-        checked.refuse(limits)
-        with _looked_over(checked, options) as looked:
-            looked.refuse(limits)
+    with _ready(session, inputs, options, partitions, warn) as ready:
+        ready.checked.refuse(limits)
+        ready.refuse_no_group()
+        with closing(ready.looked_over()) as kept:
+            looked = kept.note()
+            refuse_rejected(ready.checked.counts, looked.rejected, limits)
             if before_writing is not None:
                 before_writing()
-            playing = Playing(checked.groups, options, checked.tasks)
-            played = checked.routed.mapInArrow(playing, ROUTED_DDL)
-            played = by_number(played, checked.tasks, "bucket")
-            facts = PropagationFacts()
+            playing = Playing(ready.groups, options, ready.tasks)
+            played = ready.routed.mapInArrow(playing, ROUTED_DDL)
+            played = by_number(played, ready.tasks, "bucket")
             with task_tables(session, output, WRITTEN) as tables:
-                looked.kept.write(tables, [REJECTED.name])
-                for note in tables.make(played, adding_up, PLAYED):
-                    facts.merge(note)
+                kept.write(tables, [REJECTED.name])
+                facts = tables.make(played, adding_up, PropagationFacts, PLAYED)
                 written = tables.finish()
-    return PropagationWritten(
+    return Written(
         tables=written,
-        facts={**looked.facts, **facts.totals()},
-        rejected=dict(sorted(looked.codes.items())),
-        inputs=checked.counted.rows,
+        facts=survey_facts(looked.surveys) | facts.totals(),
+        rejected=looked.rejected.codes,
+        inputs=ready.checked.counts,
     )
 
 
@@ -252,85 +254,70 @@ def propagation_forecast(
     options: PropagationOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
-) -> PropagationForecast:
-    """How `propagate_and_write` would end for the rows of its input; plays and writes nothing."""
-    with _checked(session, inputs, options, None, warn) as checked:
-        try:
-            checked.refuse(BadRowLimits(max_bad_share=1.0))
-        except InputRefused as refusal:
-            known = complaints(checked.tables.rejected)
-            return PropagationForecast(RowForecast(checked.counted.rows, known, refusal), {})
-        with _looked_over(checked, options) as looked:
-            known = looked.complaints()
-            try:
-                looked.refuse(limits)
-            except InputRefused as refusal:
-                return PropagationForecast(RowForecast(looked.counts, known, refusal), {})
-            return PropagationForecast(RowForecast(looked.counts, known, None), looked.facts)
+) -> tuple[RowForecast, dict[str, Any]]:
+    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+
+    Plays and writes nothing; `survey_facts` are empty where the rows are refused.
+    """
+    looked = SurveyStats()
+
+    def rejected() -> Rejections:
+        with closing(ready.looked_over()) as kept:
+            looked.merge(kept.note())
+        return looked.rejected
+
+    with _ready(session, inputs, options, None, warn) as ready:
+        counts, known = ready.checked.counts, ready.checked.rejections
+        forecast = row_forecast(counts, known, limits, ready.refuse_no_group, rejected)
+    return forecast, {} if forecast.refusal is not None else survey_facts(looked.surveys)
 
 
 @dataclass(frozen=True, eq=False)
-class _Checked:
+class _Ready:
     """A checked input, and the rows of each task."""
 
-    tables: CheckedFrames
-    counted: CheckCounts
+    checked: CheckedFrames
     groups: BucketGroups
     routed: DataFrame
     tasks: int
-    wanted: str | None
+    options: PropagationOptions
 
-    def refuse(self, limits: BadRowLimits) -> None:
-        refuse_bad_rows(self.counted.rows, limits, lambda: complaints(self.tables.rejected))
-        refuse_no_group(self.wanted, self.counted.stats(Interests))
+    def refuse_no_group(self) -> None:
+        refuse_no_group(self.options.group, self.checked.stats(Interests))
+
+    def looked_over(self) -> KeptTables[SurveyStats]:
+        """Rows of ``rejected``, those that name a process that is not there among them."""
+        return kept_tables(self.routed, Surveying(self.groups, self.options), SurveyStats)
 
 
 @contextmanager
-def _checked(
+def _ready(
     session: SparkSession,
     inputs: InputTables,
     options: PropagationOptions,
     partitions: int | None,
     warn: Callable[[str], object] | None,
-) -> Iterator[_Checked]:
+) -> Iterator[_Ready]:
     """The input; what is kept meanwhile is released."""
     tasks = partitions or TASKS_PER_CORE * cores_of(session)
     with ExitStack() as released:
-        tables, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
-        released.callback(tables.close)
+        checked = check_and_count(inputs, options.max_queue_nums, (interests_of,), warn)
+        released.callback(checked.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        routing = routing_of(counted.stats(Interests), tasks, pattern, giant_cells=cells)
-        routed = routed_rows(tables, routing).persist()
+        mates = _mates(checked.tables[EVENTS])
+        routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
+        routed = routed_rows(checked, routing).persist()
         released.callback(routed.unpersist)
-        groups = BucketGroups(routing.giants, OFFSETS in tables.tables, COMMITS in tables.tables)
-        yield _Checked(tables, counted, groups, routed, tasks, options.group)
+        engine = engine_options(checked.tables)
+        groups = BucketGroups(routing.giants, engine, mates, routing.guests)
+        yield _Ready(checked, groups, routed, tasks, options)
 
 
-@dataclass(frozen=True, eq=False)
-class _LookedOver:
-    """What there is to simulate, and which rows name a process that is not there."""
-
-    kept: KeptTables
-    counts: Mapping[str, RowCounts]
-    codes: Counter[str]
-    facts: Mapping[str, Any]
-
-    def refuse(self, limits: BadRowLimits) -> None:
-        refuse_bad_rows(self.counts, limits, self.complaints)
-
-    def complaints(self) -> list[Complaint]:
-        return complaints(self.kept.rows(REJECTED.name))
-
-
-@contextmanager
-def _looked_over(checked: _Checked, options: PropagationOptions) -> Iterator[_LookedOver]:
-    with closing(kept_tables(checked.routed, Surveying(checked.groups, options))) as kept:
-        notes = kept.notes()
-        codes: Counter[str] = Counter()
-        for note in notes:
-            codes.update(note.rejected)
-        unknown = sum(note.unknown for note in notes)
-        counts = with_unknown_members(checked.counted.rows, unknown)
-        facts = survey_facts(survey for note in notes for survey in note.surveys)
-        yield _LookedOver(kept, counts, codes, facts)
+def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
+    """`mates_of` rows of cluster_events; what comes to the driver are groups that have some."""
+    joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
+    groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
+    shared = groups.where(sf.size("groups") > 1)
+    found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
+    return mates_in((row["cluster"], row["groups"]) for row in rows_of(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import PurePath
 from urllib.parse import unquote
 
@@ -53,13 +54,12 @@ from rebalance_core.spark.sources import (
     Read,
     Source,
     cores_of,
-    read_numbered,
     rows_of,
     source_of,
 )
-from rebalance_core.storage.place import Place
+from rebalance_core.storage.place import Location, Place
 
-# Files under a path that driver and executors share: the tasks read them themselves.
+# Files that driver and executors reach alike: the tasks read them themselves.
 #
 # The JVM would decode every column and hand the rows to Python one by one, which costs more than
 # to check them.
@@ -68,14 +68,16 @@ _BYTES_PER_TASK = 128 << 20
 """As Spark's own spark.sql.files.maxPartitionBytes."""
 
 
-def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence[str]) -> Source:
+def parquet_source(
+    spark: SparkSession, table: Table, path: str, files: Sequence[Location]
+) -> Source:
     """The rows of Parquet files.
 
     Args:
-        spark: A session with a context.
+        spark: Any session.
         table: The contract.
         path: What the table is called.
-        files: Local paths, one at least.
+        files: One at least; driver and tasks reach them by the same places.
 
     Raises:
         InputRefused: The first file is no Parquet, or columns are missing. What is wrong with
@@ -94,6 +96,14 @@ def parquet_source(spark: SparkSession, table: Table, path: str, files: Sequence
 
     numbers = spark.range(0, len(shares), 1, len(shares))
     return Source(table, numbers, read, unknown_names(table, stored.names, TECHNICAL))
+
+
+def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> dict[str, Source]:
+    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    return {
+        name: parquet_source(spark, ALL_TABLES[name], str(place), place.files())
+        for name, place in ((name, folder / name) for name in names)
+    }
 
 
 def _shares(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
@@ -138,36 +148,23 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
 
 # Lines of text files as rows of a contract table, each with the file and line it came from.
 
-Parse = Callable[[Lines], ReadRows]
-"""Lines to conformed rows."""
-
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
     """The rows of JSON lines."""
-
-    def parse(lines: Lines) -> ReadRows:
-        return json_rows(table, lines)
-
-    return Source(table, _lines(spark, path), _reading(parse), None)
+    return Source(table, _lines(spark, path), _reading(partial(json_rows, table)), None)
 
 
-def csv_source(
-    spark: SparkSession, table: Table, path: str, header: str, names: Sequence[str]
-) -> Source:
-    """The rows of CSV.
-
-    Args:
-        spark: any session.
-        table: the contract.
-        path: of a file or folder.
-        header: the first line of every file.
-        names: of the header.
-    """
-
-    def parse(lines: Lines) -> ReadRows:
-        return csv_rows(table, names, lines)
-
+def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
+    """The rows of CSV; every part of the table has the header of the first."""
+    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
+    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
+    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
+    names = header_names(path, header)
+    if not lines:
+        return _nothing(spark, table)
+    refuse_missing_columns(table, names)
     unknown = unknown_names(table, names, TECHNICAL)
+    parse = partial(csv_rows, table, names)
     return Source(table, _lines(spark, path), _reading(parse, header), unknown)
 
 
@@ -184,7 +181,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
     )
 
 
-def _reading(parse: Parse, header: str | None = None) -> Read:
+def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> Read:
     """The rows that ``parse`` makes of `_lines`.
 
     ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
@@ -297,14 +294,10 @@ class InputTables:
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
         """The tables that a job of ours wrote into a folder of an object store; lazy."""
-        frames = {name: read_numbered(spark, folder, name) for name in INPUT_TABLES}
-        return cls(
-            frames["cluster_events"],
-            frames["consumer_groups"],
-            frames["queue_offsets"],
-            frames["committed_offsets"],
-            paths={name: str(folder / name) for name in frames},
-        )
+        read = stored_tables(spark, folder, INPUT_TABLES)
+        frames = {name: source.conformed for name, source in read.items()}
+        paths = {name: str(folder / name) for name in frames}
+        return cls(**frames, paths=paths, read_from=read)
 
     def tables(self) -> dict[str, DataFrame]:
         """The frames that are there, by table name."""
@@ -320,11 +313,6 @@ class InputTables:
                 read = source_of(INPUT_TABLES[name], frame)
             found[name] = read
         return found
-
-    def unknown_columns(self) -> dict[str, list[str]]:
-        """Columns (sorted) that are read past, by table; a job for each that its rows tell of."""
-        found = {name: source.unknown_columns() for name, source in self.sources().items()}
-        return {name: names for name, names in found.items() if names}
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
@@ -379,7 +367,7 @@ def read_table(
         local = [file.removeprefix("file://") for file in files]
         return replace(parquet_source(spark, table, path, local), about_rows=about)
     try:
-        read = {"json": json_source, "csv": _csv, "parquet": parquet_frame}[kind]
+        read = {"json": json_source, "csv": csv_source, "parquet": parquet_frame}[kind]
         return replace(read(spark, table, path), about_rows=about)
     except _OF_SPARK as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
@@ -416,17 +404,6 @@ def _nothing(spark: SparkSession, table: Table) -> Source:
     return source_of(table, spark.createDataFrame([], table.plain_ddl))
 
 
-def _csv(spark: SparkSession, table: Table, path: str) -> Source:
-    text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
-    lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
-    header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
-    names = header_names(path, header)
-    if not lines:
-        return _nothing(spark, table)
-    refuse_missing_columns(table, names)
-    return csv_source(spark, table, path, header, names)
-
-
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
 READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
@@ -440,11 +417,6 @@ def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
     """
     locations = tables_in(spark, folder, READ_TABLES)
     return {name: read_table(spark, ALL_TABLES[name], path) for name, path in locations.items()}
-
-
-def stored_observed(spark: SparkSession, folder: Place) -> dict[str, Source]:
-    """The tables that a job of ours wrote into a folder of an object store; lazy."""
-    return observed({name: read_numbered(spark, folder, name) for name in READ_TABLES})
 
 
 def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:

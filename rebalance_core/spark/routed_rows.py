@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.checks.packed_rows import one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.older_sparks import by_number
@@ -95,6 +95,4 @@ def routed_tables(
 
 def routed_batch(bucket: int, table: str, rows: bytes) -> pa.RecordBatch:
     """Some rows of a table, packed, as `ROUTED_DDL`."""
-    values = bucket, table, rows
-    arrays = [pa.array([v], f.type) for v, f in zip(values, ROUTED_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_SCHEMA)
+    return one_row(ROUTED_SCHEMA, bucket, table, rows)

@@ -9,14 +9,11 @@ from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession, types
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.conform import conform as conformed
-from rebalance_core.checks.conform import refuse_missing_columns, refuse_repeated_columns
+from rebalance_core.checks.conform import conform, refuse_missing_columns, refuse_repeated_columns
 from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
@@ -34,7 +31,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import arrow_of, context_of
 from rebalance_core.storage.place import Place, is_here, object_store
 
@@ -144,19 +141,6 @@ class Source:
 
         return self.frame.mapInArrow(run, conformed_ddl(self.table))
 
-    def unknown_columns(self) -> list[str]:
-        """Columns, sorted, that are read past; a pass over the rows if only they tell."""
-        if self.extras is not None:
-            return self.extras
-        read = self.read
-
-        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-            found = sorted(set().union(*(part.unknown for part in read(batches))))
-            yield pa.RecordBatch.from_arrays([pa.array(found, pa.string())], ["name"])
-
-        names = {row["name"] for row in rows_of(self.frame.mapInArrow(run, "name STRING"))}
-        return unknown_names(self.table, names, TECHNICAL)
-
 
 class Inputs(Protocol):
     """Tables that go through the row checks together."""
@@ -177,7 +161,7 @@ class GivenTables:
 
 
 def source_of(table: Table, frame: DataFrame) -> Source:
-    """Any frame as a source; see `rebalance_core.checks.conform.conform` for what is accepted.
+    """Any frame as a source; see `checks.conform.conform` for what is accepted.
 
     Raises:
         InputRefused: A column is there twice, or one that may not be null is missing; all of them
@@ -191,7 +175,7 @@ def source_of(table: Table, frame: DataFrame) -> Source:
         for batch in batches:
             names = _names_in(batch.column(RAW)) if with_raw else ()
             rows = pa.Table.from_batches([batch])
-            yield ReadRows(conformed(table, rows), frozenset(unknown_names(table, names, ())))
+            yield ReadRows(conform(table, rows), frozenset(unknown_names(table, names, ())))
 
     extras = None if with_raw else unknown_names(table, frame.columns, TECHNICAL)
     return Source(table, frame, read, extras)
@@ -201,40 +185,9 @@ def _names_in(lines: pa.Array) -> set[str]:
     return set().union(*map(names_of_line, lines.drop_null().to_pylist()))
 
 
-def conform(table: Table, frame: DataFrame) -> DataFrame:
-    """The frame with exactly the columns of ``table`` in order and type, and `TECHNICAL`.
-
-    Missing nullable columns are added as null, unknown ones dropped. A value that is not of the
-    contract's type becomes null and a ``BAD_TYPE`` in ``_read_issues``; nothing is nulled
-    silently. NaN (a gap, for pandas) is null. A conformed frame is returned as it is.
-
-    Raises:
-        InputRefused: Columns that may not be null are missing; all of them are named.
-    """
-    source = source_of(table, frame)
-    present = {field.name: field.dataType for field in frame.schema.fields}
-    wanted = {column.name: _data_type(column.type) for column in table.columns}
-    if set(TECHNICAL) <= set(present) and all(present.get(n) == t for n, t in wanted.items()):
-        return frame.select(*table.column_names, *TECHNICAL)
-    return source.conformed
-
-
 def conformed_ddl(table: Table) -> str:
     """The columns of a conformed frame."""
     return f"{table.plain_ddl}, {SOURCE} STRING, {RAW} STRING, {READ_ISSUES} {ISSUES_TYPE}"
-
-
-def _data_type(sql_type: str) -> types.DataType:
-    # the contracts' few types; comparing with a frame's schema must not depend on null flags
-    return {
-        "STRING": types.StringType(),
-        "BIGINT": types.LongType(),
-        "INT": types.IntegerType(),
-        "BOOLEAN": types.BooleanType(),
-        "DOUBLE": types.DoubleType(),
-        "ARRAY<STRING>": types.ArrayType(types.StringType()),
-        "MAP<STRING, STRING>": types.MapType(types.StringType(), types.StringType()),
-    }[sql_type]
 
 
 # Tables that a job of ours wrote, as frames; from an object store through pyarrow.
@@ -269,7 +222,7 @@ def _record_text(session: SparkSession, folder: str) -> str | None:
     if place is not None:
         return (place / RUN_NAME).read_text()
     # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    return HadoopFolder(folder, session).read_text(RUN_NAME)
+    return (HadoopPlace(folder, session) / RUN_NAME).read_text()
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
@@ -284,16 +237,7 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
     if place is None:
         location = f"{folder.rstrip('/')}/{table}"
         return session.read.schema(ALL_TABLES[table].ddl).parquet(location)
-    return _stored(session, place / table, table, numbered=False)
-
-
-def event_span(session: SparkSession, folder: str) -> tuple[int | None, int | None]:
-    """Times of the first and the last event of the ``cluster_events`` that a run wrote."""
-    events = read_written(session, folder, "cluster_events")
-    (span,) = rows_of(
-        events.agg(sf.min("event_ms").alias("first"), sf.max("event_ms").alias("last"))
-    )
-    return span["first"], span["last"]
+    return _stored(session, place / table, table)
 
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
@@ -310,28 +254,13 @@ def reader_of(session: SparkSession, folder: str) -> ReadWritten:
     return read
 
 
-def read_numbered(session: SparkSession, folder: Place, table: str) -> DataFrame:
-    """The table in a folder of an object store, each row with where it stands in `SOURCE`."""
-    return _stored(session, folder / table, table, numbered=True)
-
-
-def _stored(session: SparkSession, place: Place, name: str, *, numbered: bool) -> DataFrame:
+def _stored(session: SparkSession, place: Place, name: str) -> DataFrame:
     schema = ALL_TABLES[name].arrow_schema()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file in batch["file"].to_pylist():
-                rows = batches_of_file(place / file, schema)
-                yield from _numbered(file, rows) if numbered else rows
+                yield from batches_of_file(place / file, schema)
 
     files = session.createDataFrame([(file.name,) for file in place.files()], "file STRING")
-    ddl = ALL_TABLES[name].plain_ddl
-    return files.mapInArrow(read, f"{ddl}, {SOURCE} STRING" if numbered else ddl)
-
-
-def _numbered(file: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    before = 0
-    for batch in batches:
-        numbers = pa.array(np.arange(before + 1, before + len(batch) + 1)).cast(pa.string())
-        yield batch.append_column(SOURCE, pc.binary_join_element_wise(file, numbers, ":"))
-        before += len(batch)
+    return files.mapInArrow(read, ALL_TABLES[name].plain_ddl)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.checks.packed_rows import one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.older_sparks import arrow_of, is_condition
-from rebalance_core.spark.sources import frame_of, read_written, rows_of
+from rebalance_core.spark.sources import frame_of, read_written, rows_of, unpacked
 from rebalance_core.storage.place import Location, Place, is_here, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
@@ -35,8 +35,29 @@ from rebalance_core.storage.place import Location, Place, is_here, place_of
 # a copy on its side. The folder must be one that driver and executors share.
 
 Batches = Iterable[pa.RecordBatch]
-Task = Callable[[Batches], Iterator[pa.RecordBatch]]
-"""What writes its rows and yields the one row of `one_attempt`."""
+TableRows = Iterable[tuple[str, pa.RecordBatch]]
+"""Rows of tables, each with the table's name."""
+
+
+class Note(Protocol):
+    """What a task tells beside its rows; empty when it is made."""
+
+    def merge(self, other: Any) -> object:
+        """Add what another task tells."""
+
+
+NoteT = TypeVar("NoteT", bound=Note)
+Work = Callable[[Batches, NoteT], TableRows]
+"""From a task's rows to those of tables; the note is complete once these are made."""
+
+
+def merged(kind: Callable[[], NoteT], notes: Iterable[NoteT]) -> NoteT:
+    """The note of all tasks."""
+    whole = kind()
+    for note in notes:
+        whole.merge(note)
+    return whole
+
 
 _MOVES_AT_ONCE = 8
 
@@ -64,8 +85,7 @@ def one_attempt(
     with TableWriters(folder / attempt, tuple(tables)) as writers:
         for name, batch in rows:
             writers.write(name, batch)
-    row = [attempt], [pickle.dumps(writers.digests())], [pickle.dumps(note)]
-    yield pa.RecordBatch.from_arrays(list(map(pa.array, row)), schema=_FILES_SCHEMA)
+    yield one_row(_FILES_SCHEMA, attempt, pickle.dumps(writers.digests()), pickle.dumps(note))
 
 
 class TaskFiles:
@@ -93,17 +113,27 @@ class TaskFiles:
         """The folder for the files of tasks."""
         return self._folder / ATTEMPTS
 
-    def write(self, rows: DataFrame, task: Task) -> list[Any]:
-        """Run a task over the rows, and take what it wrote; one Spark job. The notes of all tasks.
+    def make(
+        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
+    ) -> NoteT:
+        """As `TaskTables`, in files of the tasks."""
+        folder, names = self.attempts, tuple(tables)
+
+        def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
+            note = kind()
+            yield from one_attempt(folder, names, work(batches, note), note)
+
+        return merged(kind, self.write(rows, attempt))
+
+    def write(
+        self, rows: DataFrame, attempt: Callable[[Batches], Iterator[pa.RecordBatch]]
+    ) -> list[Any]:
+        """Take what attempts (`one_attempt`) write; one Spark job. The notes of all tasks.
 
         Raises:
             UsageError: The executors do not share the folder with the driver.
         """
-
-        def body(batches: Batches) -> Iterator[pa.RecordBatch]:
-            yield from task(batches)
-
-        return self._took(rows_of(rows.mapInArrow(body, _FILES_DDL)))
+        return self._took(rows_of(rows.mapInArrow(attempt, _FILES_DDL)))
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write rows of a table from here."""
@@ -111,11 +141,14 @@ class TaskFiles:
         for attempt in one_attempt(self.attempts, [table], batches):
             self._took(attempt.to_pylist())
 
-    def files_of(self, table: str) -> list[Place]:
-        """The files of a table that are in its place."""
-        return [self._folder / table / _numbered(n) for n in range(self._files[table])]
+    def rows_of(self, table: str) -> pa.Table:
+        """The rows that are in the table's place."""
+        schema = ALL_TABLES[table].arrow_schema()
+        files = [self._folder / table / _numbered(n) for n in range(self._files[table])]
+        batches = [batch for file in files for batch in batches_of_file(file, schema)]
+        return pa.Table.from_batches(batches, schema)
 
-    def close(self) -> dict[str, TableWritten]:
+    def finish(self) -> dict[str, TableWritten]:
         """Give every table that has no row a file; rows and digest of each."""
         empty = self.attempts / "empty"
         without = tuple(name for name, files in self._files.items() if not files)
@@ -170,11 +203,6 @@ def _numbered(file: int) -> str:
 # Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows
 # are kept, packed, and each table goes through Spark's writer.
 
-TableRows = Iterable[tuple[str, pa.RecordBatch]]
-"""Rows of tables, each with the table's name."""
-Work = Callable[[Batches], tuple[TableRows, object]]
-"""From a task's rows to those of tables, and a note that is complete once these are made."""
-
 _NOTE = "_note"
 _DDL = "name STRING, chunk BINARY"
 _SCHEMA = pa.schema([("name", pa.string()), ("chunk", pa.binary())])
@@ -183,8 +211,17 @@ _SCHEMA = pa.schema([("name", pa.string()), ("chunk", pa.binary())])
 class TaskTables(Protocol):
     """A folder that gets tables, each from one pass or from the driver."""
 
-    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
-        """Write some of the tables; the notes of all tasks."""
+    def make(
+        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
+    ) -> NoteT:
+        """Write some of the tables, which work makes of the rows; the note of all tasks.
+
+        Args:
+            rows: What tasks get.
+            work: Makes the tables of them.
+            kind: Makes an empty note.
+            tables: Those that are written.
+        """
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write one table from here."""
@@ -212,48 +249,51 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
         yield _ThroughSpark(session, folder, tables)
         return
     with TaskFiles(folder, tables) as files:
-        yield _FilesOfTasks(files)
+        yield files
 
 
-def make_unwritten(rows: DataFrame, work: Work) -> list[Any]:
-    """The notes of all tasks; the rows that they make are written nowhere."""
+def make_unwritten(rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT]) -> NoteT:
+    """The note of all tasks; the rows that they make are written nowhere."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        made, note = work(batches)
-        for _ in made:
+        note = kind()
+        for _ in work(batches, note):
             pass
-        yield _chunk(_NOTE, pickle.dumps(note))
+        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
 
-    return [pickle.loads(row["chunk"]) for row in rows_of(rows.mapInArrow(run, _DDL))]
+    return merged(kind, _notes(rows.mapInArrow(run, _DDL)))
+
+
+def _notes(chunks: DataFrame) -> list[Any]:
+    return [pickle.loads(row["chunk"]) for row in rows_of(chunks.where(sf.col("name") == _NOTE))]
 
 
 @dataclass(frozen=True, eq=False)
-class KeptTables:
+class KeptTables(Generic[NoteT]):
     """Tables that tasks make and do not write; lazy, and kept once made. See `kept_tables`.
 
     Attributes:
         chunks: A row for some rows of a table each, packed, and one for each note.
+        kind: Makes an empty note.
         tables: Those that may occur.
     """
 
     chunks: DataFrame
+    kind: Callable[[], NoteT]
     tables: Mapping[str, Table]
 
-    def notes(self) -> list[Any]:
-        """The notes of all tasks."""
-        return [
-            pickle.loads(row["chunk"])
-            for row in rows_of(self.chunks.where(sf.col("name") == _NOTE))
-        ]
+    def note(self) -> NoteT:
+        """The note of all tasks."""
+        return merged(self.kind, _notes(self.chunks))
 
     def rows(self, table: str) -> DataFrame:
         """The rows of one table."""
-        chunks = self.chunks.where(sf.col("name") == table)
-        return chunks.mapInArrow(_unpacked, self.tables[table].plain_ddl)
+        chunks = self.chunks.where(sf.col("name") == table).select("chunk")
+        return chunks.mapInArrow(unpacked, self.tables[table].plain_ddl)
 
     def write(self, into: TaskTables, tables: Sequence[str]) -> None:
         """Write some of the tables."""
-        into.make(self.chunks, _again, tables)
+        into.make(self.chunks, _again, _Digests, tables)
 
     def close(self) -> None:
         """Release the rows."""
@@ -261,37 +301,37 @@ class KeptTables:
 
 
 def kept_tables(
-    rows: DataFrame, work: Work, tables: Mapping[str, Table] = ALL_TABLES
-) -> KeptTables:
-    """The tables that tasks make of rows, kept until closed."""
-    return KeptTables(rows.mapInArrow(_packed(work, tables), _DDL).persist(), tables)
+    rows: DataFrame,
+    work: Work[NoteT],
+    kind: Callable[[], NoteT],
+    tables: Mapping[str, Table] = ALL_TABLES,
+) -> KeptTables[NoteT]:
+    """The tables that tasks make of rows, kept until closed; ``kind`` makes an empty note."""
+
+    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        note = kind()
+        for table, batch in work(batches, note):
+            # the writer of files takes coded names, Spark plain ones
+            plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
+            yield one_row(_SCHEMA, table, pack(plain))
+        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
+
+    return KeptTables(rows.mapInArrow(run, _DDL).persist(), kind, tables)
 
 
-class _FilesOfTasks:
-    """`TaskTables` in files of the tasks."""
+class _Digests:
+    """A note of work, and the digests of the tables that it made."""
 
-    def __init__(self, files: TaskFiles) -> None:
-        self._files = files
+    def __init__(self, note: Any = None, tables: Iterable[str] = ()) -> None:
+        self.note = note
+        self.tables = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
-    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
-        folder, names = self._files.attempts, tuple(tables)
-
-        def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
-            return one_attempt(folder, names, *work(batches))
-
-        return self._files.write(rows, attempt)
-
-    def add(self, table: str, rows: pa.Table) -> None:
-        self._files.add(table, rows)
-
-    def rows_of(self, table: str) -> pa.Table:
-        schema = ALL_TABLES[table].arrow_schema()
-        files = self._files.files_of(table)
-        batches = [batch for file in files for batch in batches_of_file(file, schema)]
-        return pa.Table.from_batches(batches, schema)
-
-    def finish(self) -> dict[str, TableWritten]:
-        return self._files.close()
+    def merge(self, other: _Digests) -> None:
+        """Add those of another task."""
+        if self.note is not None:
+            self.note.merge(other.note)
+        for name, digest in other.tables.items():
+            self.tables[name].merge(digest)
 
 
 class _ThroughSpark:
@@ -302,15 +342,24 @@ class _ThroughSpark:
         self._folder = folder.rstrip("/")
         self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
-    def make(self, rows: DataFrame, work: Work, tables: Sequence[str]) -> list[Any]:
-        with closing(kept_tables(rows, _digested(work, tuple(tables)))) as kept:
+    def make(
+        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
+    ) -> NoteT:
+        names = tuple(tables)
+
+        def digested(batches: Batches, digests: _Digests) -> TableRows:
+            for name, batch in work(batches, digests.note):
+                digests.tables[name].add(batch)
+                yield name, batch
+
+        with closing(kept_tables(rows, digested, lambda: _Digests(kind(), names))) as kept:
             for table in tables:
                 self._write(table, kept.rows(table))
-            notes = kept.notes()
-        for _, digests in notes:
-            for table in tables:
-                self._digests[table].merge(digests[table])
-        return [note for note, _ in notes]
+            made = kept.note()
+        for table in tables:
+            self._digests[table].merge(made.tables[table])
+        note: NoteT = made.note
+        return note
 
     def add(self, table: str, rows: pa.Table) -> None:
         self._write(table, frame_of(self._session, rows, ALL_TABLES[table].plain_ddl))
@@ -333,50 +382,8 @@ class _ThroughSpark:
             raise
 
 
-def _digested(work: Work, tables: Sequence[str]) -> Work:
-    """The same work; its note comes with the digest of each table."""
-
-    def run(batches: Batches) -> tuple[TableRows, tuple[object, dict[str, TableDigest]]]:
-        rows, note = work(batches)
-        digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
-
-        def added() -> Iterator[tuple[str, pa.RecordBatch]]:
-            for name, batch in rows:
-                digests[name].add(batch)
-                yield name, batch
-
-        return added(), (note, digests)
-
-    return run
-
-
-def _packed(
-    work: Work, tables: Mapping[str, Table]
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows, note = work(batches)
-        for table, batch in rows:
-            # the writer of files takes coded names, Spark plain ones
-            plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
-            yield _chunk(table, pack(plain))
-        yield _chunk(_NOTE, pickle.dumps(note))
-
-    return run
-
-
-def _unpacked(batches: Batches) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for chunk in batch["chunk"]:
-            yield from unpack(chunk.as_buffer()).to_batches()
-
-
-def _again(batches: Batches) -> tuple[TableRows, None]:
+def _again(batches: Batches, note: Note) -> TableRows:
     """`Work` over the rows of `KeptTables`."""
-    chunks = (row for batch in batches for row in batch.to_pylist() if row["name"] != _NOTE)
-    return (
-        (row["name"], made) for row in chunks for made in unpack(row["chunk"]).to_batches()
-    ), None
-
-
-def _chunk(name: str, chunk: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([name]), pa.array([chunk])], schema=_SCHEMA)
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        if row["name"] != _NOTE:
+            yield from ((row["name"], made) for made in unpack(row["chunk"]).to_batches())

@@ -8,8 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike, fspath
 from pathlib import Path
@@ -25,6 +29,12 @@ if TYPE_CHECKING:
 
 # How a file system is opened: plain values that travel to the tasks of a cluster.
 
+SETTLE_SECONDS = 0.5
+"""How long a file that was made must stay as it is: longer than a writer takes to look and write.
+
+pyarrow knows no exclusive creation in a store. Of two writers the last one stays, and the other
+sees it.
+"""
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
 """How long a store may be silent, and how often it is asked: a dead one is told in half a minute.
 
@@ -274,7 +284,7 @@ class Place:
 
     def __truediv__(self, name: str) -> Place:
         """What lies in this folder under a name."""
-        return Place(f"{self.url}/{name}", f"{self.path.rstrip('/')}/{name}", self.access)
+        return replace(self, url=f"{self.url}/{name}", path=f"{self.path.rstrip('/')}/{name}")
 
     def __str__(self) -> str:
         return self.url
@@ -337,9 +347,18 @@ class Place:
             return None
 
     def write_text(self, text: str) -> None:
-        """Write a small file, over an earlier one; in an object store, whole or not at all."""
+        """Write a small file, over an earlier one; on HDFS not whole at every moment."""
         with self.file_system.open_output_stream(self.path) as file:
             file.write(text.encode("utf-8"))
+
+    def create_text(self, text: str) -> None:
+        """Create a small file; `FileExistsError` if it is there, or another writer was later."""
+        if self.read_text() is not None:
+            raise FileExistsError(self.url)
+        self.write_text(text)
+        time.sleep(SETTLE_SECONDS)
+        if self.read_text() != text:
+            raise FileExistsError(self.url)
 
     def make_folder(self) -> None:
         """Make the folder and those above it; object stores have none to make."""
@@ -348,9 +367,6 @@ class Place:
 
     def make_new_folder(self) -> None:
         """As `make_folder`; `FileExistsError` if anything is there already."""
-        if self.is_local:
-            Path(self.path).mkdir(parents=True)
-            return
         if self.exists():
             raise FileExistsError(self.url)
         self.make_folder()
@@ -391,6 +407,79 @@ class Place:
             return []
 
 
+@dataclass(frozen=True)
+class LocalPlace(Place):
+    """A file or a folder of this machine, or one mounted here; its name may be no UTF-8."""
+
+    def names(self) -> list[str]:
+        """What lies right in the folder, sorted; nothing if there is none."""
+        folder = Path(self.path)
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+
+    def read_text(self) -> str | None:
+        """A small file's text; None if it is not there."""
+        try:
+            return Path(self.path).read_text("utf-8")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def write_text(self, text: str) -> None:
+        """Write a small file over an earlier one, whole at every moment."""
+        with self._written_aside(text) as whole:
+            whole.replace(self.path)
+
+    def create_text(self, text: str) -> None:
+        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
+        with self._written_aside(text) as whole:
+            try:
+                os.link(whole, self.path)
+            except FileExistsError:
+                raise
+            except OSError:
+                # Some mounts know no links: exclusive still, though a crash could leave half a file
+                with Path(self.path).open("x", encoding="utf-8") as file:
+                    file.write(text)
+
+    def make_folder(self) -> None:
+        """Make the folder and those above it."""
+        Path(self.path).mkdir(parents=True, exist_ok=True)
+
+    def make_new_folder(self) -> None:
+        """As `make_folder`; `FileExistsError` if anything is there already."""
+        Path(self.path).mkdir(parents=True)
+
+    def check_makeable(self) -> None:
+        """Raise the `OSError` that `make_folder` and the first file would, and touch nothing."""
+        path = Path(self.path)
+        there = next(path for path in (path, *path.parents) if path.exists())
+        if not there.is_dir():
+            code = errno.EEXIST if there == path else errno.ENOTDIR
+            raise OSError(code, os.strerror(code), str(there))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+
+    def delete(self) -> None:
+        """Remove a file, or a folder with all in it; nothing to do if it is not there."""
+        path = Path(self.path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _written_aside(self, text: str) -> Iterator[Path]:
+        """A file that is gone in the end, on a full disk and after a signal too."""
+        aside = Path(self.path).with_name(f".{self.name}.{uuid.uuid4().hex}")
+        try:
+            with aside.open("x", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            yield aside
+        finally:
+            aside.unlink(missing_ok=True)
+
+
 # Places of what operators write: paths, and URIs of what pyarrow reaches.
 
 Location = str | PathLike[str] | Place
@@ -421,7 +510,7 @@ def place_of(location: Location) -> Place:
     text = fspath(location)
     if is_local(text):
         path = str(local_path(text).absolute())
-        return Place(path, path, LocalAccess())
+        return LocalPlace(path, path, LocalAccess())
     uri = _URI.fullmatch(text.rstrip("/"))
     maker = None if uri is None else _MAKERS.get(uri["scheme"].lower())
     if uri is None or maker is None:

@@ -142,7 +142,7 @@ class GoMachineRoom(AllocationStrategy):
 
 
 def go_strategy(strategy: AllocationStrategy) -> AllocationStrategy:
-    """What a Go member divides by in a group whose Java members divide by ``strategy``."""
+    """Return the strategy of a Go member in a group whose Java members divide by ``strategy``."""
     if isinstance(strategy, ConsistentHash):
         return GoConsistentHash(strategy.virtual_nodes)
     if isinstance(strategy, MachineRoom):

@@ -55,6 +55,10 @@ class StrategyRefusedError(AllocationError, UsageError):
     """Upstream's constructor throws: both an upstream exception and a mistake in the settings."""
 
 
+EMPTY_ARGUMENT = "IllegalArgumentException"
+"""What Java's strategies throw for an empty id or list, among others."""
+
+
 @dataclass(frozen=True)
 class AllocationStrategy(ABC):
     """One ``AllocateMessageQueueStrategy`` of the client, with its settings.

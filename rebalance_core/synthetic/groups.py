@@ -352,7 +352,7 @@ class Seats:
         return Seat(number, address, min(at_ms, self.start_ms) - uptime)
 
     def new_process(self, seat: Seat, at_ms: int) -> FleetProcess:
-        """What a start in this seat is known as.
+        """Make the process that a start in this seat is.
 
         Clustering clients without an instance name are ``ip@pid#nanotime``: new at each start. With
         one (`BY_INSTANCE`: a wrapper that sets it to the pid or to a name) they come back with the

@@ -19,7 +19,7 @@ Action = Callable[..., None]
 
 @dataclass(slots=True)
 class Release:
-    """What the deployed program sets itself; None: what the group's row says."""
+    """The settings of the deployed program; None: those of the group's row."""
 
     version: str | None = None
     strategy: str | None = None

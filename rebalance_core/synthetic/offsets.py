@@ -108,7 +108,7 @@ class QueueTable:
         return flow
 
     def shown(self, at_ms: int, *, readable: bool) -> npt.NDArray[np.bool_]:
-        """Which queues can be looked at: the broker is up and has them.
+        """Tell which queues can be looked at: the broker is up and has them.
 
         Args:
             at_ms: the instant.

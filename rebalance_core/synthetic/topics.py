@@ -60,7 +60,7 @@ class Topic:
     history: tuple[TopicConfig, ...]
 
     def configs(self, at_ms: int) -> dict[int, TopicConfig]:
-        """What is configured at an instant, by broker."""
+        """Return the configuration at an instant, by broker."""
         newest: dict[int, TopicConfig] = {}
         for config in self.history:
             if config.at_ms <= at_ms:

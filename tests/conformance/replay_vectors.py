@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.rebalance_pass import PassRecord, run_pass
+from rebalance_core import rebalance_pass
+from rebalance_core.client.one_pass import sentence
+from rebalance_core.client.process import BrokerAnswers, ClientProcess, LocalOffsetStore
+from rebalance_core.client.rebalance_pass import PassRecord, PassView
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 from tests.conformance.replay_world import Json, ReplayWorld
@@ -67,14 +70,55 @@ def _passes(scenario: Json) -> Iterator[str]:
             raise ValueError(f"epoch {epoch['epoch']}: recorded and live processes differ: {odd}")
         for key, expected in recorded.items():
             topics = [t for t, row in expected["topics"].items() if row.get("subscribed", True)]
-            process = world.processes[key]
-            record = run_pass(process, world.view(key, epoch, topics), brokers)
+            view = world.view(key, epoch, topics)
+            process, record = _one_pass(world.processes[key], view, brokers)
             wrong = _differences(_recorded(expected), _computed(process, record))
             if set(topics) != world.subscriptions(key):
                 wrong.append(f"subscribed: {sorted(world.subscriptions(key))}, recorded {topics}")
             head = f"{scenario['id']} epoch {epoch['epoch']} {key}: "
             yield head + "; ".join(wrong) if wrong else ""
         world.end_epoch(epoch, brokers)
+
+
+def _one_pass(
+    process: ClientProcess, view: PassView, brokers: BrokerAnswers
+) -> tuple[ClientProcess, PassRecord]:
+    """The pass through `rebalance_pass`, which gets plain values; what changed is handed back."""
+    store = process.store
+    done = rebalance_pass(
+        process.client_id,
+        queues={
+            topic: None if its is None else [(q.broker_name, q.queue_id) for q in its]
+            for topic, its in view.queues.items()
+        },
+        members=view.members,
+        strategy=process.strategy,
+        settings=process.settings,
+        table=process.table,
+        memory=store.in_memory(),
+        local_file=store.file if isinstance(store, LocalOffsetStore) else None,
+        offsets={
+            queue: replace(its, committed=brokers.committed.get(queue, its.committed))
+            for queue, its in brokers.answers.items()
+        },
+        locks=brokers.locks,
+        brokers_down=brokers.brokers_down,
+        masters_down=brokers.masters_down,
+        thresholds=(process.threshold_for_queue, process.threshold_size_for_queue),
+        at_ms=1,
+    )
+    assert all(map(sentence, done.steps))  # each step has its words
+    after = done.process
+    if isinstance(store, LocalOffsetStore) and isinstance(after.store, LocalOffsetStore):
+        store.file.clear()  # processes of one client id share it
+        store.file.update(after.store.file)
+        after.store.file = store.file
+    process.table, process.store = after.table, after.store
+    process.threshold_for_queue = after.threshold_for_queue
+    process.threshold_size_for_queue = after.threshold_size_for_queue
+    brokers.committed |= done.brokers.committed
+    brokers.locks = done.brokers.locks
+    return process, done.record
 
 
 def _differences(expected: Json, actual: Json) -> list[str]:

@@ -31,7 +31,7 @@ from tests.recordings.rollouts.compared import rank_correlation
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1_200)]
 
-DEMO = Path(__file__).resolve().parents[2] / "demo" / "steady" / "tables"
+DEMO = Path(__file__).resolve().parents[2] / "rebalance_core/bundled/demo/steady/tables"
 SEARCH = Search(
     "restart", "*", surge=(0, 1, "25%", "50%"), unavailable=(0, 1, "25%", "50%"),
     pause=(0, 15_000), down=15_000,

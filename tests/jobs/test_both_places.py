@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import (
     AUDITED_TABLES,
+    HISTORY_TABLES,
     INGESTED_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
@@ -32,7 +33,12 @@ TABLES: dict[object, Mapping[str, Table]] = {
     "simulate": LEDGER_TABLES, "plan": {**PLAN_OUTPUT_TABLES, REJECTED.name: REJECTED},
 }  # fmt: skip
 """What a job writes."""
-PLANNED = ("--scenario", TREE / "conf/scenarios/add-consumers.toml", "--strategy", "league")
+PLANNED = (
+    "--scenario",
+    TREE / "rebalance_core/bundled/scenarios/add-consumers.toml",
+    "--strategy",
+    "league",
+)
 OF_THE_RUN = ("arguments", "run_on", "seconds", "started_at", "versions")
 """What of a record may differ."""
 TIMES = re.compile(
@@ -49,7 +55,7 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
     record = json.loads((folder / "_run.json").read_text())
     texts = {
         path.name: TIMES.sub("", path.read_text())
-        for path in (folder / "report.html", folder / "metrics.prom")
+        for path in (folder / name for name in ("report.html", "history.html", "metrics.prom"))
         if path.exists()
     }
     return {k: v for k, v in record.items() if k not in OF_THE_RUN} | texts
@@ -64,10 +70,12 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
             ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow
         ),
         pytest.param(
-            ("simulate", "--input", TREE / "demo/join-leave/tables"), marks=pytest.mark.slow
+            ("simulate", "--input", TREE / "rebalance_core/bundled/demo/join-leave/tables"),
+            marks=pytest.mark.slow,
         ),
         pytest.param(
-            ("plan", "--input", TREE / "demo/steady/tables", *PLANNED), marks=pytest.mark.slow
+            ("plan", "--input", TREE / "rebalance_core/bundled/demo/steady/tables", *PLANNED),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["generate", "ingest", "audit", "simulate", "plan"],
@@ -91,7 +99,7 @@ def kept(session: SparkSession) -> set[int]:
 
 def test_producers_leave_the_same(tmp_path: Path) -> None:
     """A model, and recorded results some of which are bad."""
-    model = TREE / "conf/producers/brown-out.toml"
+    model = TREE / "rebalance_core/bundled/producers/brown-out.toml"
     few = tmp_path / "few.toml"
     few.write_text(model.read_text().replace("clients = 200", "clients = 5"))
     recorded = write_input(tmp_path / "recorded")
@@ -113,6 +121,19 @@ def test_propagate_leaves_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert process == spark
     assert process["outputs"]["handovers"]["rows"]
     assert process["rejected"] == {"UNKNOWN_MEMBER": 1}
+
+
+def test_history_leaves_the_same(tables: Path, tmp_path: Path) -> None:
+    """Two clusters' audits, and a folder that is none."""
+    runs = tmp_path / "runs"
+    made(runs / "one", "audit", "--input", tables)
+    made(runs / "two", "audit", "--collection", DATA / "join-leave" / "collection")
+    (runs / "half" / "findings").mkdir(parents=True)
+    words = ("history", "--runs", runs)
+    process, spark = (made(tmp_path / place, *words, "--run-on", place) for place in PLACES)
+    assert process == spark
+    assert process["outputs"].keys() == HISTORY_TABLES.keys()
+    assert process["outputs"]["open_findings"]["rows"]
 
 
 @pytest.fixture

@@ -43,14 +43,14 @@ from rebalance_core.cli import jobs
 from rebalance_core.cli.jobs import Job
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import OutputRun
 
 # a test run in the background of a script hands an ignored SIGINT down
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def run(options):
-    with OutputRun(LocalFolder(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
+    with OutputRun(folder_here(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
         print("held", flush=True)
         time.sleep(60)
 

@@ -143,6 +143,6 @@ def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> 
     (tables / "cluster_events.jsonl").write_text("\n".join(lines) + "\n")
     printed = notebook(tmp_path, PLAN_INPUT=str(tables), PLAN_GROUP="mine")
     assert "None" not in printed.replace("None of", "")
-    assert "EXAMPLE conf/producers/brown-out.toml, not mine: 4 brokers" in printed
-    assert "EXAMPLE demo/steady, not mine: 12 consumers" in printed
+    assert "EXAMPLE rebalance_core/bundled/producers/brown-out.toml, not mine: 4 brokers" in printed
+    assert "EXAMPLE rebalance_core/bundled/demo/steady, not mine: 12 consumers" in printed
     assert "the topic " not in printed[: printed.index("EXAMPLE")]

@@ -17,7 +17,7 @@ from pyarrow import csv
 
 from rebalance_core.checks.input_tables import read_table
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, StoreFolder
+from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.paths import ATTEMPTS, RUN_NAME
 from rebalance_core.engine import table_writer
@@ -143,9 +143,9 @@ def test_what_is_not_ours_is_never_overwritten(
 
 
 def test_two_runs_are_kept_apart(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = StoreFolder(place_of(f"{bucket}/run"))
+    folder = place_of(f"{bucket}/run")
     with OutputLock(folder):
-        assert run(*SIMULATE, "--output", folder.location) == 5
+        assert run(*SIMULATE, "--output", folder.url) == 5
         assert "another run holds it (process" in capsys.readouterr().err
         assert folder.names() == [LOCK_NAME]
     assert folder.names() == []
@@ -155,15 +155,15 @@ def test_of_two_that_make_a_file_at_once_one_sees_the_other(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one looked before, and writes while this one waits."""
-    folder = StoreFolder(place_of(bucket))
+    file = place_of(bucket) / "file"
 
     def wait(_: float) -> None:
-        folder.replace_text("file", "theirs")
+        file.write_text("theirs")
 
-    monkeypatch.setattr("rebalance_core.cli.run.output_folder.time.sleep", wait)
+    monkeypatch.setattr("rebalance_core.storage.place.time.sleep", wait)
     with pytest.raises(FileExistsError):
-        folder.create_text("file", "ours")
-    assert folder.read_text("file") == "theirs"
+        file.create_text("ours")
+    assert file.read_text() == "theirs"
 
 
 def test_a_failure_while_writing_leaves_a_record_and_no_table(

@@ -23,7 +23,7 @@ Words = list[str]
 
 TREE = Path(__file__).resolve().parents[2]
 STRICT = ["--set", "max_bad_share=0.0001"]
-GROW = str(TREE / "conf/scenarios/add-consumers.toml")
+GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
 
 
 @pytest.fixture(

@@ -7,8 +7,7 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.process.audit import audit_unwritten
-from rebalance_core.process.audit_cases import unwritten_inputs
+from rebalance_core.process.audit import audit_unwritten, unwritten_inputs
 from rebalance_core.process.simulate import simulate
 from tests.recordings.tables import DATA, Tables
 

@@ -21,7 +21,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.process import audit_cases as in_process
+from rebalance_core.process import audit as in_process
 from rebalance_core.process.audit import audit_and_write as audit_here
 from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten

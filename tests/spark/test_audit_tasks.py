@@ -83,8 +83,8 @@ def test_all_tasks_find_together_what_a_process_finds(
     routing = AuditRouting(routing_of(interests(tables), buckets, giant_cells=UNDIVIDED))
     judges = audit_clusters(clusters(tables), redact_salt=salt)
     judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
-    rows, note = AuditWork(judging, salt)(routed(tables, routing))
-    written = [*rows]
+    note = AuditPart()
+    written = [*AuditWork(judging, salt)(routed(tables, routing), note)]
     part: AuditPart = pickle.loads(pickle.dumps(note))
     result = judges.result(part.group_findings.rows())
 
@@ -92,7 +92,7 @@ def test_all_tasks_find_together_what_a_process_finds(
     expected = audit_tables({**tables, **ledger}, redact_salt=salt)
     assert by_text(result.findings) == by_text(expected.findings)
     assert by_text(result.verdicts) == by_text(expected.verdicts)
-    assert part.facts.rejected["UNPARSABLE"] == 1
+    assert part.facts.rejected.times("UNPARSABLE") == 1
     assert part.facts.totals(3)["groups"] > 10
     members = [row for name, b in written if name == "memberships" for row in b.to_pylist()]
     clients = {row["client_id"] for row in ledger["memberships"].to_pylist()}

@@ -13,8 +13,7 @@ from pyspark.sql import functions as sf
 
 from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.checks.row_checks import check_tables, complaints
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import Content
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import checks
@@ -93,14 +92,14 @@ def plain(value: Any) -> Any:
 
 def assert_agree(spark: SparkSession, folder: Path) -> None:
     inputs = InputTables.read(spark, str(folder))
-    quarantined, counted = checks.check_and_count(inputs, MAX_QUEUE_NUMS, ())
+    quarantined = checks.check_and_count(inputs)
     mine = read_input_tables(str(folder))
     checked = check_tables(mine)
-    assert mine.unknown_columns == inputs.unknown_columns()
+    assert mine.unknown_columns == quarantined.unknown
     assert mine.paths == inputs.paths
-    assert checked.counts == counted.rows
+    assert checked.counts == quarantined.counts
     for name, counts in checked.counts.items():
-        assert counts.content == counted.rows[name].content != Content()
+        assert counts.content == quarantined.counts[name].content != Content()
     rejected = quarantined.rejected.collect()
     assert Counter(
         (r["table_name"], r["source"], r["raw"], *((i["code"], i["message"]) for i in r["issues"]))
@@ -110,7 +109,7 @@ def assert_agree(spark: SparkSession, folder: Path) -> None:
         used = Counter(tuple(map(plain, row)) for row in frame.collect())
         rows = checked.tables[name].to_pylist()
         assert Counter(tuple(map(plain, row.values())) for row in rows) == used
-    assert complaints(checked.rejected) == checks.complaints(quarantined.rejected)
+    assert checked.rejections == quarantined.rejections
     quarantined.close()
 
 

@@ -31,16 +31,16 @@ JAR_OF_3_5 = "org.apache.spark:spark-connect_2.12:3.5.7"
 START_SECONDS = 120
 STOP_SECONDS = 60
 RECORDING = "join-leave"
-STEADY = TREE / "demo/steady/tables"
-SCENARIO = TREE / "conf/scenarios/add-consumers.toml"
+STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
+SCENARIO = TREE / "rebalance_core/bundled/scenarios/add-consumers.toml"
 JOBS: dict[str, tuple[object, ...]] = {
-    "simulate": ("--input", TREE / "demo/join-leave/tables"),
+    "simulate": ("--input", TREE / "rebalance_core/bundled/demo/join-leave/tables"),
     "generate": ("--groups", 20, "--seed", 5),
     "ingest": ("--collection", DATA / "pathologies/collection"),
     "audit": ("--collection", DATA / "nightly/collection"),
     "plan": ("--input", STEADY, "--scenario", SCENARIO, "--strategy", "league"),
     "propagate": ("--input", STEADY, "--seeds", 2),
-    "producers": ("--model", TREE / "conf/producers/brown-out.toml"),
+    "producers": ("--model", TREE / "rebalance_core/bundled/producers/brown-out.toml"),
 }
 TRACE = re.compile(r"^\s+at [\w.$]+\(|Exception: ", re.MULTILINE)
 """A line of a Java trace, or its head."""

@@ -8,7 +8,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.input_tables import stored_input_tables
+from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.paths import RUN_NAME
@@ -88,7 +88,7 @@ def test_ingested_tables_read_back_as_in_a_process(bucket: str, spark: SparkSess
     """An audit judges what it ingested: rows, and the file and line each came from."""
     folder = place_of(bucket) / "ingested"
     ingest_and_write(open_collection(COLLECTION), folder)
-    here, there = stored_input_tables(folder), InputTables.read_stored(spark, folder)
+    here, there = read_input_tables(folder), InputTables.read_stored(spark, folder)
     assert there.paths == here.paths
     for name, source in there.sources().items():
         found = source.conformed.orderBy(SOURCE).toArrow().to_pylist()

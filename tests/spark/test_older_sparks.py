@@ -4,9 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.contracts import ALL_TABLES, REJECTED
+from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark import older_sparks
-from rebalance_core.spark.checks import complaints
 from rebalance_core.spark.older_sparks import by_number, key_of_task
 from rebalance_core.spark.sources import frame_of, rows_of
 
@@ -38,15 +37,3 @@ def test_rows_of_the_driver_are_a_frame(spark: SparkSession) -> None:
     frame = frame_of(spark, rows, table.plain_ddl)
     assert frame.columns == list(table.column_names)
     assert rows_of(frame) == []
-
-
-def test_the_first_of_many_bad_lines_is_the_one_of_the_least_number(spark: SparkSession) -> None:
-    sources = ["e.jsonl:12", "e.jsonl:9", "e.jsonl@4096", "f.jsonl:1", None]
-    rows = [dict.fromkeys(REJECTED.column_names) for _ in sources]
-    for row, source in zip(rows, sources[:-1], strict=False):
-        issue = {"code": "BAD_TYPE", "message": f"in {source}"}
-        row |= {"table_name": "cluster_events", "source": source, "issues": [issue]}
-    found = complaints(spark.createDataFrame(rows[:-1], REJECTED.plain_ddl))
-    assert [(each.code, each.times, each.source) for each in found] == [
-        ("BAD_TYPE", 4, "e.jsonl:9")
-    ]

@@ -15,7 +15,7 @@ from tests.plans import PLACES, Place
 from tests.recordings.tables import DATA
 
 INPUT = DATA / "join-leave" / "tables"
-SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"
+SCENARIOS = Path(__file__).parents[2] / "rebalance_core/bundled/scenarios"
 
 
 @pytest.fixture(scope="module")

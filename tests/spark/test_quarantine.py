@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from rebalance_core.checks.row_issues import ISSUE_CODES, MAX_QUEUE_NUMS
+from rebalance_core.checks.row_issues import ISSUE_CODES
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.spark.checks import CheckedFrames, check, check_and_count, quarantine
+from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import GivenTables, source_of
 from tests.row_cases import (
@@ -30,7 +30,7 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
     lines, places = rows_by_table()
     for name, texts in lines.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(texts))
-    result = quarantine(InputTables.read(spark, str(tmp_path)))
+    result = check_and_count(InputTables.read(spark, str(tmp_path)))
     assert tuple(result.rejected.columns) == LEDGER_TABLES["rejected"].column_names
     rejected = {(row.table_name, row.source): row for row in result.rejected.collect()}
     expected = {place: case for place, case in places.items() if case is not None}
@@ -55,7 +55,7 @@ def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
 
 
 def checked(name: str, frame: DataFrame) -> CheckedFrames:
-    return check({name: source_of(ALL_TABLES[name], frame)})
+    return check_and_count(GivenTables({name: source_of(ALL_TABLES[name], frame)}))
 
 
 def _rows(used: dict[Place, Row]) -> list[Row]:
@@ -93,7 +93,7 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
         (2, None, 5), (2, "x", 6), (3, "x", -1), (3, "x", 4),
     )  # fmt: skip
     given = GivenTables({COMMITS: source_of(ALL_TABLES[COMMITS], frame)})
-    result, counted = check_and_count(given, MAX_QUEUE_NUMS, ())
+    result = check_and_count(given)
     good, rejected = result.tables[COMMITS], result.rejected
     assert sorted((r.queue_id, r.client_id or "") for r in good.collect()) == [
         (0, ""),
@@ -110,7 +110,7 @@ def test_equal_repeats_are_used_once_and_differing_ones_all_rejected(spark: Spar
     ) in messages
     repeats = 2
     assert good.count() + repeats + len(rows) == frame.count()
-    assert counted.rows == {COMMITS: RowCounts(frame.count(), len(rows))}
+    assert result.counts == {COMMITS: RowCounts(frame.count(), len(rows))}
 
 
 def test_the_source_of_an_event_is_not_its_content_and_rows_without_a_key_are_no_duplicates(
@@ -146,7 +146,7 @@ def test_hand_made_tables_missing_columns_and_limits(spark: SparkSession) -> Non
         "cluster STRING, event_ms BIGINT, sequence BIGINT, event_type STRING, topic STRING, "
         "broker_name STRING, read_queue_nums INT",
     )
-    result = quarantine(InputTables(events), max_queue_nums=64)
+    result = check_and_count(InputTables(events), max_queue_nums=64)
     assert set(result.tables) == {EVENTS}
     (row,) = result.rejected.collect()
     assert (row.table_name, row.source) == (EVENTS, None)
@@ -155,4 +155,4 @@ def test_hand_made_tables_missing_columns_and_limits(spark: SparkSession) -> Non
     ]
     assert json.loads(row.raw)["read_queue_nums"] == 100
     with pytest.raises(InputRefused, match="sequence, event_type"):
-        quarantine(InputTables(events.drop("sequence", "event_type")))
+        check_and_count(InputTables(events.drop("sequence", "event_type")))

@@ -1,5 +1,7 @@
 import gzip
 import json
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +13,9 @@ from pyspark.sql import Row, SparkSession
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.read_tables import InputTables
-from rebalance_core.spark.sources import conform, source_of
+from rebalance_core.spark.sources import source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
 pytestmark = pytest.mark.spark
@@ -35,6 +38,11 @@ def write(path: Path, *lines: str, end: str = "\n", start: str = "") -> Path:
 def read_events(spark: SparkSession, path: Path) -> list[Row]:
     frame = InputTables.read(spark, cluster_events=str(path)).cluster_events
     return sorted(frame.collect(), key=lambda row: (row["_source"], row["_raw"]))
+
+
+def unknown_columns(inputs: InputTables) -> Mapping[str, list[str]]:
+    with closing(check_and_count(inputs)) as checked:
+        return checked.unknown
 
 
 def issues_of(row: Row) -> list[tuple[str, str]]:
@@ -177,7 +185,7 @@ def test_csv(spark: SparkSession, tmp_path: Path) -> None:
     codes = [[code for code, _ in issues_of(row)] for row in rows]
     assert codes[:4] == [[], [], ["UNPARSABLE"], ["UNPARSABLE"]]
     assert codes[4][0] in ("UNPARSABLE", "BAD_TYPE")
-    assert InputTables.read(spark, cluster_events=str(path)).unknown_columns() == {
+    assert unknown_columns(InputTables.read(spark, cluster_events=str(path))) == {
         "cluster_events": ["more"]
     }
 
@@ -217,7 +225,7 @@ def test_parquet(spark: SparkSession, tmp_path: Path, by_spark: bool) -> None:
     assert json.loads(second["_raw"])["other"] == "y"
     assert issues_of(first) == []
     assert issues_of(second) == [("BAD_TYPE", "read_queue_nums is '1.5', which is no INT")]
-    assert inputs.unknown_columns() == {"cluster_events": ["other"]}
+    assert unknown_columns(inputs) == {"cluster_events": ["other"]}
 
 
 def test_a_part_that_is_no_parquet_is_refused_by_the_task_that_reads_it(
@@ -246,7 +254,7 @@ def test_tables_are_found_by_name_and_explicit_paths_go_first(
     assert set(inputs.tables()) == {"cluster_events", "consumer_groups", "queue_offsets"}
     assert inputs.tables()["consumer_groups"].collect()[0].consumer_group == "g"
     assert inputs.tables()["queue_offsets"].collect() == []
-    assert inputs.unknown_columns() == {"cluster_events": ["extra"]}
+    assert unknown_columns(inputs) == {"cluster_events": ["extra"]}
     inputs = InputTables.read(
         spark, str(folder), consumer_groups=str(other), input_format="json", queue_offsets=None
     )
@@ -306,7 +314,7 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
         [("c", 1.0, 1, "X", float("nan"), None), ("c", 2.5, 1, "X", 4.0, None)],
         "cluster STRING, event_ms DOUBLE, sequence INT, event_type STRING, perm DOUBLE, topic VOID",
     )
-    once = conform(table, frame)
+    once = source_of(table, frame).conformed
     first, second = once.orderBy("event_ms", ascending=False).collect()
     assert (first.event_ms, first.perm, first.topic) == (1, None, None)
     assert issues_of(first) == []
@@ -314,9 +322,9 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
         ("BAD_TYPE", "event_ms is '2.5', which is no BIGINT (epoch milliseconds)")
     ]
     assert json.loads(second["_raw"])["event_ms"] == 2.5
-    assert conform(table, once).schema == once.schema
+    assert source_of(table, once).conformed.schema == once.schema
     with pytest.raises(InputRefused, match="event_ms, sequence, event_type"):
-        conform(table, spark.createDataFrame([("c",)], "cluster STRING"))
-    assert InputTables(frame.withColumn("mine", frame.perm)).unknown_columns() == {
+        source_of(table, spark.createDataFrame([("c",)], "cluster STRING"))
+    assert unknown_columns(InputTables(frame.withColumn("mine", frame.perm))) == {
         "cluster_events": ["mine"]
     }

@@ -152,9 +152,9 @@ def test_a_giant_group_is_divided_by_its_queues(
     monkeypatch.setattr(jobs, "GIANT_CELLS", 2_000)
     options = SimulationOptions(partitions=3)
     inputs = InputTables.read(spark, str(day))
-    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
+    checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
-        assert jobs.ledger_tasks(spark, checked, counted, options)[1].giants
+        assert jobs.ledger_tasks(spark, checked, options)[1].giants
     ours = jobs.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)
     whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole")
     assert ours == whole

@@ -24,7 +24,7 @@ from tests.plans import PLACES, Place, Row, differing, rows_of
 from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
 
 PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
-SCENARIOS = Path(__file__).parents[2] / "conf/scenarios"
+SCENARIOS = Path(__file__).parents[2] / "rebalance_core/bundled/scenarios"
 SCENARIO_NAMES = {"baseline", "add-consumers", "lose-broker", "mixed-subscriptions"}
 TEXTS = ("AVG", "CONSISTENT_HASH(virtual_nodes=10)", "STICKY_BALANCED")
 POP = "POP(share_queue_num=1)"

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import sources
-from rebalance_core.spark.checks import quarantine
+from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.sources import ROWS_PER_TASK, GivenTables, cores_of, task_count
 
@@ -44,7 +44,7 @@ def test_rows_are_checked_in_tasks_by_the_size_of_their_files(
     path.write_bytes(text)
     source = read_table(spark, INPUT_TABLES["cluster_events"], f"file://{path}")
     assert source.about_rows == 100
-    checked = quarantine(GivenTables({"cluster_events": source}))
+    checked = check_and_count(GivenTables({"cluster_events": source}))
     assert checked.chunks.rdd.getNumPartitions() == 10
 
 
@@ -57,6 +57,6 @@ def test_a_frame_of_unknown_size_has_the_tasks_of_a_shuffle(
     )
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     try:
-        assert quarantine(given).chunks.rdd.getNumPartitions() == 5
+        assert check_and_count(given).chunks.rdd.getNumPartitions() == 5
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")

@@ -61,7 +61,7 @@ def test_every_table_has_a_file_and_the_rows_of_all_tasks(
         # what an attempt leaves that was killed, or lost to another one
         killed = TableWriters(ledger.attempts / "killed", ("rejected",))
         killed.write("rejected", pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema()))
-        written = ledger.close()
+        written = ledger.finish()
     assert written["rejected"].rows == len(ROWS)
     assert folder.names() == sorted(LEDGER_TABLES)
     for name, table in LEDGER_TABLES.items():
@@ -87,7 +87,7 @@ def test_attempts_that_are_lost_or_late_leave_no_row(spark: SparkSession, folder
     with TaskFiles(folder, TABLES) as ledger:
         ledger.write(rows, Twice(ledger.attempts, "rejected"))
         assert len(ledger.attempts.names()) == 4
-        written = ledger.close()
+        written = ledger.finish()
     late = pa.RecordBatch.from_pylist(ROWS, REJECTED.arrow_schema())
     assert len(list(RowsTask(ledger.attempts, "rejected")([late]))) == 1
     assert written["rejected"].rows == len(ROWS)

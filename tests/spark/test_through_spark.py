@@ -92,7 +92,7 @@ def test_propagate(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_producers(spark: SparkSession, tmp_path: Path) -> None:
-    model = read_model(TREE / "conf/producers/brown-out.toml")
+    model = read_model(TREE / "rebalance_core/bundled/producers/brown-out.toml")
     ours = producers.simulate_and_write(spark, model, BOTH_GENERATIONS, f"{tmp_path}/ours")
     here = producers_here.simulate_and_write(model, BOTH_GENERATIONS, tmp_path / "here")
     assert ours.tables == here.tables

@@ -39,6 +39,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "audit": (),
         "report": ("jinja2", "markupsafe", "matplotlib", "numpy", "pandas"),
     },
+    {"history": ("numpy", "pyarrow")},
     {"process": ("numpy", "pyarrow")},
     {"spark": ("numpy", "pandas", "py4j", "pyarrow", "pyspark")},
     {"cli": ("pyarrow",)},
@@ -185,6 +186,7 @@ def test_the_command_line_needs_nothing_installed() -> None:
         "explain --ledger IN --group g --queue T/a/0 --at 1795231709901",
         "plan --input IN --output OUT",
         "producers --input IN --output OUT",
+        "history --runs IN --output OUT",
     ],
 )
 def test_a_job_is_parsed_before_pyspark_is_imported(words: str) -> None:
@@ -197,7 +199,10 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
     assert done.returncode == 0, done.stderr
 
 
-JOBS = {"audit", "explain", "generate", "ingest", "plan", "producers", "propagate", "simulate"}
+JOBS = {
+    "audit", "explain", "generate", "history", "ingest", "plan", "producers", "propagate",
+    "simulate",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package_of(p) == "cli"], ids=name_of)

@@ -19,7 +19,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results that the page reads."""
     folder = tmp_path_factory.mktemp("results")
     (command,) = re.findall(r"`rebalance (simulate [^`]*)`", PAGE)
-    words = command.replace("demo/join-leave", str(TREE / "demo/join-leave"))
+    words = command.replace(
+        "rebalance_core/bundled/demo/join-leave",
+        str(TREE / "rebalance_core/bundled/demo/join-leave"),
+    )
     words = words.replace("out/demo", str(folder / "out/demo"))
     assert main(None, words.split()) == 0
     return folder

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from rebalance_core.audit.case import BROKER, Finding, Row, Rule, listed, plural
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.evidence import hedged
 from rebalance_core.model.events import REFUSED, Event
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -14,6 +17,8 @@ FLAP_MS = 120_000
 """A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
 STARTS_MS = 5_000
 """A broker registers before it logs that it is up; both logs have seconds."""
+CLOCKS_MS = 70_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
 
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
@@ -117,12 +122,17 @@ def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
             )
 
 
-def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[Finding]:
+def broker_flaps(
+    events: Iterable[Row], facts: Iterable[Row] = (), covered: Coverage | None = None
+) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
+
+    Of one whose log does not have all of that time nobody knows that it was not.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
         facts: of the cluster; BROKER_STARTED counts.
+        covered: of which times the brokers' logs tell; None: of all.
     """
     starts: dict[str, list[int]] = {}
     for row in facts:
@@ -138,24 +148,50 @@ def broker_flaps(events: Iterable[Row], facts: Iterable[Row] = ()) -> Iterator[F
             gone = down.pop(name)
             span = (gone["event_ms"], row["event_ms"])
             restarted = any(
-                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + STARTS_MS
+                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + CLOCKS_MS
                 for ms in starts.get(name, ())
             )
             if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
                 flaps.setdefault(name, []).append(span)
     for name, times in sorted(flaps.items()):
         longest = max(up - gone for gone, up in times) / 1000
-        yield Finding(
+        begin, end = times[0][0], times[-1][1]
+        found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
             broker_name=name,
-            first_ms=times[0][0],
-            last_ms=times[-1][1],
+            first_ms=begin,
+            last_ms=end,
         )
+        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
+        yield hedged(found, gap) if gap else found
+
+
+def untold_outage(events: Iterable[Row], facts: Iterable[Row]) -> int | None:
+    """The first start of a broker before one that no end of it comes before; None: there is none.
+
+    Args:
+        events: BROKER_DOWN and MASTER_DOWN of one cluster.
+        facts: BROKER_STARTED counts.
+    """
+    turns: dict[str, list[tuple[int, bool]]] = {}
+    for row in events:
+        if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN"):
+            turns.setdefault(row["broker_name"], []).append((row["event_ms"], False))
+    for row in facts:
+        if row["kind"] == "BROKER_STARTED":
+            turns.setdefault(row["broker_name"], []).append((row["first_ms"], True))
+    untold = [
+        one
+        for of_broker in turns.values()
+        for (one, started), (_, again) in pairwise(sorted(of_broker))
+        if started and again
+    ]
+    return min(untold, default=None)
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
-    """Of brokers that are down in the end those with a later sign of life, and since when.
+    """Return, of brokers that are down at the end, those with a later sign of life, and since when.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.

@@ -59,7 +59,11 @@ def _twice(case: GroupCase) -> list[Row]:
                 doubled.append(row)
         for span in spans_where(rows, lambda row: row["client_id"], lambda there: len(there) > 1):
             if is_persistent(case, span):
-                doubled += [r for r in rows if r["from_ms"] <= span.first_ms < _end(case, r)]
+                doubled += [
+                    {**row, "to_ms": span.last_ms}
+                    for row in rows
+                    if row["from_ms"] <= span.first_ms < _end(case, row)
+                ]
     open_now = [row for row in doubled if row["to_ms"] is None]
     return open_now or [row for row in doubled if is_long(case, span_of(row))]
 

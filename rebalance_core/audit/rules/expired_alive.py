@@ -24,7 +24,7 @@ OFTEN = 2
 def find(case: GroupCase) -> Iterator[Finding]:
     """One finding for each client id that expired and was back under the same id."""
     intervals = _intervals(case)
-    for client_id, pauses in sorted(_pauses(case).items()):
+    for client_id, pauses in sorted(pauses_of(case).items()):
         longest = max(back - lost for lost, back, _ in pauses)
         brokers = sorted({broker for _, _, broker in pauses if broker})
         where = f" by {listed(brokers, 3)}" if brokers else ""
@@ -51,22 +51,26 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 def _intervals(case: GroupCase) -> dict[str, int]:
     """The heartbeatBrokerInterval of each client that states one of its own, ms."""
-    return {
+    stated = {
+        str(row["client_id"]): int(row["heartbeat_broker_interval_ms"])
+        for row in case.ordered_events
+        if row.get("heartbeat_broker_interval_ms")
+    }
+    return stated | {
         str(fact["client_id"]): number(fact, "interval_ms")
         for fact in case.facts("HEARTBEAT_INTERVAL")
     }
 
 
-def _pauses(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
+def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
     """Client id -> (given up, back, by the broker that alone did) in order, epoch ms.
 
     An id that is not unique to a process, as with a fixed instance name, says nothing: a new
     process has it too.
     """
-    rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
     given_up: dict[tuple[str, str | None], Row] = {}
     pauses: dict[str, list[tuple[int, int, str | None]]] = {}
-    for row in rows:
+    for row in case.ordered_events:
         client_id = row["client_id"]
         if client_id is None or not _OF_ONE_PROCESS.search(client_id):
             continue

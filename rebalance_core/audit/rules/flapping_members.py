@@ -46,16 +46,28 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
-    """Host (what a client id has before @) -> its short stays in order."""
+    """Host (what a client id has before @) -> its short stays in order.
+
+    Lives of one client id that overlap are one: connections that no line of its join ties together.
+    """
     lives: dict[tuple[str, str], list[int | None]] = {}
     for row in sorted(case.rows("memberships"), key=lambda one: one["from_ms"]):
         life = lives.setdefault((row["client_id"], row["channel_id"] or ""), [row["from_ms"], None])
         life[1] = row["to_ms"]
-    stays: dict[str, list[Stay]] = {}
+    merged: dict[str, list[list[int | None]]] = {}
     for (client_id, _), (from_ms, to_ms) in lives.items():
-        if from_ms is not None and to_ms is not None and to_ms - from_ms <= PERSISTENT_MS:
-            host = client_id.partition("@")[0]
-            stays.setdefault(host, []).append(Stay(client_id, from_ms, to_ms))
+        of_id = merged.setdefault(client_id, [])
+        before = of_id[-1][1] if of_id else 0
+        if of_id and (before is None or (from_ms or 0) < before):
+            of_id[-1][1] = None if before is None or to_ms is None else max(before, to_ms)
+        else:
+            of_id.append([from_ms, to_ms])
+    stays: dict[str, list[Stay]] = {}
+    for client_id, spans in merged.items():
+        for from_ms, to_ms in spans:
+            if from_ms is not None and to_ms is not None and to_ms - from_ms <= PERSISTENT_MS:
+                host = client_id.partition("@")[0]
+                stays.setdefault(host, []).append(Stay(client_id, from_ms, to_ms))
     return {host: sorted(own, key=lambda stay: stay.from_ms) for host, own in stays.items()}
 
 

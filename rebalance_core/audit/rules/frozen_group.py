@@ -17,7 +17,7 @@ from rebalance_core.audit.dumps import (
     unreadable_topics,
 )
 from rebalance_core.audit.orphans import has_settled
-from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known
+from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
@@ -97,7 +97,7 @@ def _asks_broker(case: GroupCase, member: Row) -> bool:
         settings["consumer_type"],
         member["message_model"],
         settings["ordered"],
-        member["version"],
+        version_of(member),
     )
 
 

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, known_topics, listed
 from rebalance_core.audit.dumps import subscribed_topics
 from rebalance_core.audit.orphans import has_settled
-from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, readers, request_mode
+from rebalance_core.audit.subscriptions import (
+    gave_up_asking,
+    is_popped,
+    readers,
+    request_mode,
+    version_of,
+)
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
 
 
@@ -49,8 +56,9 @@ def _reason(case: GroupCase, topic: str, member: Row) -> str:
         return "broadcasting members read everything"
     if (case.settings.get("consumer_type") or PUSH) != PUSH:
         return "only push consumers can pop"
-    if parse_version(str(member["version"])) < QUERY_ASSIGNMENT:
-        return f"client version {member['version']} knows no POP"
+    if parse_version(version_of(member)) < QUERY_ASSIGNMENT:
+        of = "" if is_java(member.get("language")) else f"{member['language']} "
+        return f"{of}client version {member['version']} knows no POP"
     if member["client_id"] in gave_up_asking(case, topic):
         return "the member gave up asking"
     if member["rebalance_mode"] != BROKER_REBALANCE:

@@ -18,7 +18,7 @@ MANY_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class ListenerTime:
-    """What one dump of consumerStatus shows of one client and topic.
+    """The times that one dump of consumerStatus shows for one client and topic.
 
     Attributes:
         waiting: messages popped and not yet acknowledged.

@@ -16,7 +16,8 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import configs, said_steadily
 from rebalance_core.audit.orphans import subscribers
-from rebalance_core.clockwork.loop.world import MIN_INTERVAL
+from rebalance_core.audit.subscriptions import version_of
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INFO, WARNING
@@ -29,9 +30,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     Members before 5.2 go on with a pass every 20 s.
     """
     restless = [
-        row
-        for row in case.rows("memberships")
-        if parse_version(str(row["version"])) >= MIN_INTERVAL
+        row for row in case.rows("memberships") if parse_version(version_of(row)) >= MIN_INTERVAL
     ]
     topics = {topic for row in restless for topic in known_topics(row)}
     for topic in sorted(topics):

@@ -1,11 +1,10 @@
-"""MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_LANGUAGES, MIXED_MESSAGE_MODELS: unlike members."""
+"""MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_MESSAGE_MODELS: unlike members."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed
-from rebalance_core.audit.dumps import listed_members
 from rebalance_core.audit.orphans import (
     Span,
     has_settled,
@@ -14,29 +13,26 @@ from rebalance_core.audit.orphans import (
     mixed_spans,
     there_in,
 )
-from rebalance_core.audit.subscriptions import is_proxied, strategy_is_known
+from rebalance_core.audit.subscriptions import is_proxied, stated_strategies
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.members import ALI_ONS, library_of
+from rebalance_core.protocol.languages import is_java
 
 CONFIG = "CONFIG"
-AGREEING = {
-    "AVG": {"JAVA", "GO", "CPP", "RUST", ALI_ONS},
-    "AVG_BY_CIRCLE": {"JAVA", "GO", "RUST"},
-    "CONFIG": {"JAVA", "GO", "RUST"},
-    "CONSISTENT_HASH": {"JAVA", "RUST"},
-    "MACHINE_ROOM": {"JAVA", "RUST"},
-}
-"""By strategy the clients that give every member the same share: Go 2.0.0 to 2.1.3, C++, Rust and
-ali-ons 3.12, run beside Java on lists of members and queues of every kind. .NET sorts otherwise.
-"""
 
 
 def find_strategies(case: GroupCase) -> Iterator[Finding]:
     """Members that compute shares by different strategies or parameters of one."""
-    for span, severity in _stretches(case, _strategy):
-        yield _finding(case, span, _strategy, "use different strategies", severity or ERROR)
+    stated = stated_strategies(case)
+
+    def value(row: Row) -> str:
+        """CONFIG lists differ by design; how languages divide, MIXED_LANGUAGES tells."""
+        text = stated(row)
+        return CONFIG if text.partition("(")[0] == CONFIG else text
+
+    for span, severity in _stretches(case, value):
+        yield _finding(case, span, value, "use different strategies", severity or ERROR)
 
 
 def find_models(case: GroupCase) -> Iterator[Finding]:
@@ -47,40 +43,18 @@ def find_models(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_versions(case: GroupCase) -> Iterator[Finding]:
-    """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike."""
+    """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike.
+
+    What clients of other languages send is no version of RocketMQ's.
+    """
     value = _version
-    for span in mixed_spans(_dividing(case), value):
+    java = [row for row in _dividing(case) if is_java(row.get("language"))]
+    for span in mixed_spans(java, value):
         if span.last_ms is None and has_settled(case, span.epoch):
-            there = there_in(_dividing(case), None)
+            there = there_in(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in there}
             severity = WARNING if len(lines) > 1 else INFO
-            yield _finding(case, span, value, "run different client versions", severity)
-
-
-def find_languages(case: GroupCase) -> Iterator[Finding]:
-    """Clients of several languages among the members that brokers list."""
-    there = {row["client_id"] for row in case.members}
-    proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
-    rows = [
-        row
-        for row in listed_members(case)
-        if row["language"]
-        and row["client_id"] not in proxied
-        and (not there or row["client_id"] in there)
-    ]
-    who = _who(rows, lambda row: str(library_of(row["language"], row["version"])))
-    if len(who) > 1:
-        names = {
-            _strategy(row).partition("(")[0] for row in _dividing(case) if row["to_ms"] is None
-        }
-        agree = strategy_is_known(case) and all(who.keys() <= AGREEING.get(n, set()) for n in names)
-        by = f" They divide alike by {listed(sorted(names))}." if agree and names else ""
-        yield Finding(
-            f"Members are clients of different languages: {_parts(who)}.{by}",
-            {name: listed(ids) for name, ids in who.items()},
-            severity=INFO if by else None,
-            first_ms=min(row["observed_ms"] for row in rows),
-        )
+            yield _finding(case, span, value, "run different client versions", severity, java)
 
 
 def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
@@ -96,12 +70,6 @@ def _dividing(case: GroupCase) -> list[Row]:
     return [row for row in case.rows("memberships") if not is_proxied(row)]
 
 
-def _strategy(row: Row) -> str:
-    """CONFIG lists differ by design."""
-    text = str(row["strategy"])
-    return CONFIG if text.partition("(")[0] == CONFIG else text
-
-
 def _version(row: Row) -> str:
     """The release: 5.3 is its last patch."""
     return str(parse_version(str(row["version"])))
@@ -112,9 +80,15 @@ def _column(name: str) -> Callable[[Row], str]:
 
 
 def _finding(
-    case: GroupCase, span: Span, value: Callable[[Row], str], what: str, severity: str
+    case: GroupCase,
+    span: Span,
+    value: Callable[[Row], str],
+    what: str,
+    severity: str,
+    among: list[Row] | None = None,
 ) -> Finding:
-    rows = there_in(_dividing(case), None if span.last_ms is None else span.epoch)
+    among = _dividing(case) if among is None else among
+    rows = there_in(among, None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(
@@ -155,17 +129,6 @@ VERSIONS = Rule(
     "memberships (version)",
     "Finish the upgrade: bring all members to one version.",
     find_versions,
-)
-LANGUAGES = Rule(
-    "MIXED_LANGUAGES",
-    WARNING,
-    "Members are clients of different languages. Their strategies need not compute the same "
-    "shares, and not all of them sort queues and members as the Java client does. It is for "
-    "information where the clients are known to divide alike by the group's strategy.",
-    "observed_members (language, version), memberships (strategy)",
-    "Use one client language per group, or check that the strategies agree on every share.",
-    find_languages,
-    files=("consumerConnection",),
 )
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",

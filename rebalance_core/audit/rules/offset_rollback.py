@@ -57,7 +57,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def all_falls(case: GroupCase) -> list[Fall]:
-    """What brokers logged, and what was observed."""
+    """Return the falls that brokers logged and those that were observed."""
     return [*_logged(case), *_observed(case)]
 
 

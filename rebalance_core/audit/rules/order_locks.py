@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import QUEUE, Finding, GroupCase, Row, Rule, lasting, listed, plural
-from rebalance_core.audit.dumps import flag, fresh, number, queue_of, said_steadily
+from rebalance_core.audit.dumps import flag, fresh, languages, number, queue_of, said_steadily
 from rebalance_core.audit.orphans import cause_before
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO
+from rebalance_core.protocol.languages import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 
+KEPT_REMEDY = "Nothing; change the members of the group seldom, or let clients read it that unlock."
 REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
 
@@ -101,13 +103,27 @@ def find_wait(case: GroupCase) -> Iterator[Finding]:
     queues = {queue_of(fact) for fact in waits}
     worst = min(waits, key=lambda fact: (-fact["times"], queue_of(fact), fact["client_id"]))
     causes = {cause_before(case, fact["last_ms"]) for fact in waits} - {None}
+    of_client = languages(case)
+    keeping = sorted(
+        {str(fact["details"].get("owner")) for fact in waits}
+        & {one for one, language in of_client.items() if profile_of(language).locks == KEPT}
+    )
+    shortest, longest = (lasting(ms) for ms in KEPT_LOCK_MS)
+    kept = (
+        f" {listed(keeping, 3)} ({listed(sorted({of_client[one] for one in keeping}))}) does not "
+        f"unlock what it gives up: nobody reads such a queue for {shortest} to {longest}."
+        if keeping
+        else ""
+    )
     yield Finding(
         f"Members waited for the order locks of {plural(len(queues), 'queue')}, most often "
         f"{worst['client_id']} for {_name(worst)} ({worst['times']} times); explained by "
-        f"{listed(sorted(str(cause) for cause in causes), 3) or 'short hand-overs'}.",
-        {"queues": listed(sorted(f"{t} {b}:{n}" for t, b, n in queues))},
+        f"{listed(sorted(str(cause) for cause in causes), 3) or 'short hand-overs'}.{kept}",
+        {"queues": listed(sorted(f"{t} {b}:{n}" for t, b, n in queues))}
+        | ({"lock_kept_by": listed(keeping)} if keeping else {}),
         first_ms=min(fact["first_ms"] for fact in waits),
         last_ms=max(fact["last_ms"] for fact in waits),
+        remedy=KEPT_REMEDY if keeping else None,
     )
 
 
@@ -127,8 +143,9 @@ WAIT = Rule(
     "LOCK_WAIT",
     INFO,
     "After a hand-over an orderly member waits until the old owner releases the lock or its 60 s "
-    "are over.",
-    "facts LOCK_REFUSED, diffs",
+    "are over. A Go client never releases the locks of queues that it gives up: they end 40 to "
+    "60 s later.",
+    "facts LOCK_REFUSED, diffs; observed_members (language)",
     "Nothing; it is how ordered consumption hands over.",
     find_wait,
     files=("lock_log",),

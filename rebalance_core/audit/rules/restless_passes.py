@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.orphans import is_broadcasting
-from rebalance_core.clockwork.loop.world import MIN_INTERVAL
+from rebalance_core.audit.subscriptions import version_of
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.verdicts import INFO
 from rebalance_core.model.versions import parse_version
@@ -32,7 +33,7 @@ def _never_balanced(row: Row) -> bool:
     """True for CONFIG from 5.2 on; a suspended member runs no pass."""
     if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
         return False
-    return parse_version(row["version"]) >= MIN_INTERVAL
+    return parse_version(version_of(row)) >= MIN_INTERVAL
 
 
 RULE = Rule(

@@ -33,7 +33,7 @@ RULE = Rule(
 
 @dataclass(frozen=True, slots=True)
 class StarvedProcess:
-    """What one process could not reach.
+    """The brokers that one process could not reach.
 
     Attributes:
         name: folder of its log and its pid, where the log has one.

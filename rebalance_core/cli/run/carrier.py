@@ -33,17 +33,15 @@ def run_on_of(
         UsageError: --run-on process, and something is not reached; an address is wrong.
     """
     given = [place for place in places if place is not None]
-    remote = [place for place in given if not is_reached(place)]
-    beyond = [place for place in others if place is not None and not is_reached(place)]
-    if options.run_on == PROCESS and remote:
-        place_of(remote[0])  # says why
-    if options.run_on == PROCESS and beyond:
-        place_of(beyond[0])  # says why
+    named = [*given, *(place for place in others if place is not None)]
+    not_reached = [place for place in named if not is_reached(place)]
+    if options.run_on == PROCESS and not_reached:
+        place_of(not_reached[0])  # says why
     if options.run_on != AUTO:
         return str(options.run_on)
     started_for_it = under_spark_submit() or options.master or connect_address(None)
     of_catalog = getattr(options, "input_tables", None) is not None
-    if started_for_it or remote or beyond or of_catalog:
+    if started_for_it or not_reached or of_catalog:
         return SPARK
     try:
         size = sum(map(bytes_at, given))

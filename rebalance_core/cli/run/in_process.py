@@ -4,15 +4,17 @@ A job asks `carrier_of` and then does the same in both places: it reserves the o
 a service of `process` or the one of the same name of `spark`, and records what came of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import (
-    LocalFolder,
-    OutputFolder,
     breakable_lock,
     folder_here,
     refuse_own_input,
@@ -26,14 +28,17 @@ from rebalance_core.cli.run.run_record import (
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.storage.place import place_of
+from rebalance_core.storage.place import LocalPlace, place_of
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
 
 
 class Carrier:
     """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
 
     Attributes:
-        name: `PROCESS` or `SPARK`.
+        name: `PROCESS` or `SPARK`, which the packages of services are called, too.
     """
 
     name: ClassVar[str] = PROCESS
@@ -57,10 +62,14 @@ class Carrier:
     def check_free(self) -> None:
         """Raise what `running` would raise about the output folder, and touch nothing."""
         folder = folder_here(self.options.output)
-        if isinstance(folder, LocalFolder):
-            with output_errors(folder.location):
+        if isinstance(folder, LocalPlace):
+            with output_errors(folder.url):
                 folder.check_makeable()
         self._check_unlocked(folder)
+
+    def services(self, module: str | None = None) -> ModuleType:
+        """The services of this place for a job, by its module; None: that of its name."""
+        return import_module(f"rebalance_core.{self.name}.{module or self.job}")
 
     def call(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
@@ -93,6 +102,12 @@ class Carrier:
         """A folder that another run wrote."""
         return folder_here(location)
 
+    def reader(self, folder: Any) -> Any:
+        """Reads the tables that a run wrote, of this place (`output`, `location`)."""
+        from rebalance_core.engine.table_writer import reader_of
+
+        return reader_of(folder)
+
     def input_tables(self, inputs: Mapping[str, str]) -> Any:
         """The input tables.
 
@@ -112,7 +127,10 @@ class Carrier:
         """The inputs, those too that lie in the remote folder that --input names."""
         from rebalance_core.checks.input_tables import tables_at
 
-        return inputs or tables_at(self.options.input, INPUT_TABLES)
+        if inputs:
+            return inputs
+        found = tables_at(self.options.input, INPUT_TABLES)
+        return {name: str(place) for name, place in found.items()}
 
     @contextmanager
     def _reserved(self, folder: OutputFolder, tables: Iterable[str]) -> Iterator[OutputRun]:
@@ -126,9 +144,6 @@ class Carrier:
         """Raise `OutputExists` if a run could not have the folder now."""
         options = self.options
         refuse_own_input(folder, options)
-        with output_errors(folder.location):
+        with output_errors(folder.url):
             dead = breakable_lock(folder, break_lock=options.break_lock)
             check_output(folder, overwrite=options.overwrite, dead=dead)
-
-
-# Where a run takes place: in this process, or on Spark.

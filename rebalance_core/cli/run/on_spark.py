@@ -1,24 +1,31 @@
 """A run on Spark: the output folder, the lock, the session, and how far it is."""
 
+from __future__ import annotations
+
 import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.output_folder import OutputFolder, folder_here, spark_location
+from rebalance_core.cli.run.output_folder import folder_here, spark_location
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import Progress, warn
+from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.catalogs import is_catalog
-from rebalance_core.spark.hadoop_folder import HadoopFolder
+from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import context_of
+from rebalance_core.spark.sources import reader_of
 from rebalance_core.storage.place import is_here
+
+if TYPE_CHECKING:
+    from rebalance_core.cli.run.output_folder import OutputFolder
 
 LOOK_SECONDS = 5.0
 _TABLE_NAME = re.compile(r"\w+(\.\w+)+")
@@ -76,7 +83,10 @@ class OnSpark(Carrier):
 
     def output(self, *names: str) -> Any:
         """The output folder, or what lies below it, as a URI."""
-        return self._output.table_location("/".join(names)).rstrip("/")
+        place = self._output
+        for name in names:
+            place /= name
+        return spark_location(place.url).rstrip("/")
 
     def location(self, location: str) -> str:
         """A place that an option names, as Spark takes it."""
@@ -84,7 +94,11 @@ class OnSpark(Carrier):
 
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote, or this one writes."""
-        return folder_here(location) if is_here(location) else HadoopFolder(location, self.session)
+        return folder_here(location) if is_here(location) else HadoopPlace(location, self.session)
+
+    def reader(self, folder: str) -> ReadWritten:
+        """Reads the tables that a run wrote, on the driver."""
+        return reader_of(self.session, folder)
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
         """The input tables, lazy. Local ones were found by name; a remote folder is listed."""

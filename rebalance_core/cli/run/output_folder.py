@@ -1,63 +1,33 @@
 """The output folder: a place for small files and tables, locked by one run at a time.
 
 A path without a scheme is local, whatever Spark's default file system is; S3 and HDFS are reached
-through pyarrow, other places through Hadoop (`spark.hadoop_folder`). Somebody else's files are
-never written over.
+through pyarrow (`storage.place`), other places through Hadoop (`spark.hadoop_folder`). Somebody
+else's files are never written over.
 """
 
-import errno
+from __future__ import annotations
+
 import json
 import os
-import shutil
 import socket
 import threading
-import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from rebalance_core.contracts.paths import is_local, is_utf8, local_path
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import Place, place_of
 
-SETTLE_SECONDS = 0.5
-"""How long a file that was made must stay as it is: longer than a writer takes to look and write.
+if TYPE_CHECKING:
+    from rebalance_core.spark.hadoop_folder import HadoopPlace
 
-pyarrow knows no exclusive creation there. Of two writers the last one stays, and the other sees it.
-"""
-
-
-class OutputFolder(Protocol):
-    """Small files and whole tables directly in one folder; nothing is ever renamed into place."""
-
-    location: str
-
-    def table_location(self, name: str) -> str:
-        """The URI under which Spark writes or reads the table `name`."""
-
-    def make(self) -> None:
-        """Create the folder and those above it."""
-
-    def names(self) -> list[str]:
-        """What lies in it; nothing if there is no such folder."""
-
-    def read_text(self, name: str) -> str | None:
-        """A small file, or None if it is not there."""
-
-    def create_text(self, name: str, text: str) -> None:
-        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
-
-    def replace_text(self, name: str, text: str) -> None:
-        """Write a small file over an earlier one."""
-
-    def delete(self, name: str) -> None:
-        """Remove a file or a table; nothing to do if it is not there."""
+    OutputFolder = Place | HadoopPlace
 
 
 def spark_location(location: str) -> str:
@@ -68,124 +38,8 @@ def spark_location(location: str) -> str:
     return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
 
-class LocalFolder:
-    """A folder of this machine, or one mounted here."""
-
-    def __init__(self, location: str) -> None:
-        self.location = location
-        self.path = local_path(location).absolute()
-
-    def table_location(self, name: str) -> str:
-        """The URI of the table `name`."""
-        return spark_location(str(self.path / name))
-
-    def make(self) -> None:
-        """Create the folder and those above it."""
-        self.path.mkdir(parents=True, exist_ok=True)
-
-    def check_makeable(self) -> None:
-        """Raise the `OSError` that `make` and the first file would, and touch nothing."""
-        there = next(path for path in (self.path, *self.path.parents) if path.exists())
-        if not there.is_dir():
-            code = errno.EEXIST if there == self.path else errno.ENOTDIR
-            raise OSError(code, os.strerror(code), str(there))
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
-
-    def names(self) -> list[str]:
-        """What lies in the folder; nothing if there is none."""
-        return sorted(entry.name for entry in self.path.iterdir()) if self.path.is_dir() else []
-
-    def read_text(self, name: str) -> str | None:
-        """A small file, or None if it is not there."""
-        try:
-            return (self.path / name).read_text("utf-8")
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def create_text(self, name: str, text: str) -> None:
-        """Create a small file, whole or not at all; `FileExistsError` if it is there."""
-        with self._written_aside(name, text) as whole:
-            try:
-                os.link(whole, self.path / name)
-            except FileExistsError:
-                raise
-            except OSError:
-                # Some mounts know no links: exclusive still, though a crash could leave half a file
-                with (self.path / name).open("x", encoding="utf-8") as file:
-                    file.write(text)
-
-    def replace_text(self, name: str, text: str) -> None:
-        """Write a small file over an earlier one, whole at every moment."""
-        with self._written_aside(name, text) as whole:
-            whole.replace(self.path / name)
-
-    def delete(self, name: str) -> None:
-        """Remove a file or a table."""
-        target = self.path / name
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        else:
-            target.unlink(missing_ok=True)
-
-    @contextmanager
-    def _written_aside(self, name: str, text: str) -> Iterator[Path]:
-        """A file that is gone in the end, on a full disk and after a signal too."""
-        aside = self.path / f".{name}.{uuid.uuid4().hex}"
-        try:
-            with aside.open("x", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            yield aside
-        finally:
-            aside.unlink(missing_ok=True)
-
-
-class StoreFolder:
-    """Small files and tables under a place that is not local."""
-
-    def __init__(self, place: Place) -> None:
-        self.location = place.url
-        self.place = place
-
-    def table_location(self, name: str) -> str:
-        """The URI of the table `name`."""
-        return f"{self.location}/{name}"
-
-    def make(self) -> None:
-        """Create the folder; nothing to do where folders are only prefixes."""
-        self.place.make_folder()
-
-    def names(self) -> list[str]:
-        """What lies in the folder; nothing if there is none."""
-        return self.place.names()
-
-    def read_text(self, name: str) -> str | None:
-        """A small file, or None if it is not there."""
-        return (self.place / name).read_text()
-
-    def create_text(self, name: str, text: str) -> None:
-        """Create a small file; `FileExistsError` if it is there, or another writer was later."""
-        file = self.place / name
-        if file.read_text() is not None:
-            raise FileExistsError(file.url)
-        file.write_text(text)
-        time.sleep(SETTLE_SECONDS)
-        if file.read_text() != text:
-            raise FileExistsError(file.url)
-
-    def replace_text(self, name: str, text: str) -> None:
-        """Write a small file over an earlier one."""
-        (self.place / name).write_text(text)
-
-    def delete(self, name: str) -> None:
-        """Remove a file or a table."""
-        (self.place / name).delete()
-
-
-def folder_here(location: str) -> LocalFolder | StoreFolder:
-    """The folder at a place that this process reaches.
+def folder_here(location: str) -> Place:
+    """The folder at a place that this process reaches; its ``url`` is as it was typed.
 
     Raises:
         UsageError: it does not, or the path is not UTF-8.
@@ -193,7 +47,7 @@ def folder_here(location: str) -> LocalFolder | StoreFolder:
     if is_local(location) and not is_utf8(local_path(location).absolute()):
         raise UsageError(f"--output {location}: the folder it is in is not UTF-8; name another")
     place = place_of(location)
-    return LocalFolder(location) if place.is_local else StoreFolder(place)
+    return replace(place, url=location) if place.is_local else place
 
 
 # A run must not overwrite what it reads.
@@ -222,10 +76,10 @@ def refuse_own_input(folder: OutputFolder, options: object) -> None:
         return
     for name in READ:
         given = getattr(options, name, None)
-        if given and _is_within(given, folder.location):
+        if given and _is_within(given, folder.url):
             option = "--" + name.replace("_", "-")
             raise OutputExists(
-                f"{option} {given} is in --output {folder.location}, which --overwrite would "
+                f"{option} {given} is in --output {folder.url}, which --overwrite would "
                 "remove; name another --output"
             )
 
@@ -299,7 +153,7 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
     Raises:
         OutputExists: there is a lock that is not one of ours.
     """
-    text = folder.read_text(LOCK_NAME)
+    text = (folder / LOCK_NAME).read_text()
     if text is None:
         return None
     try:
@@ -307,7 +161,7 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
         datetime.fromisoformat(holder.heartbeat).astimezone(UTC)
     except (TypeError, ValueError) as error:
         raise OutputExists(
-            f"{folder.location} holds a {LOCK_NAME} that cannot be read ({error}); if no run is "
+            f"{folder.url} holds a {LOCK_NAME} that cannot be read ({error}); if no run is "
             "under way, remove that file"
         ) from error
     return holder
@@ -322,7 +176,7 @@ def breakable_lock(folder: OutputFolder, *, break_lock: bool) -> LockHolder | No
         OutputExists: the lock may not be broken: its run is alive, or nobody asked for it.
     """
     holder = read_lock(folder)
-    where = folder.location
+    where = folder.url
     if holder is None:
         return None
     if holder.is_surely_dead():
@@ -364,7 +218,7 @@ class OutputLock:
 
     def acquire(self) -> None:
         """Take the lock, or raise `OutputExists` saying who has it and what to do."""
-        self.folder.make()
+        self.folder.make_folder()
         try:
             self._create()
         except FileExistsError:
@@ -377,7 +231,7 @@ class OutputLock:
         holder = read_lock(self.folder)
         if holder is None or holder.token != self._holder.token:
             raise OutputExists(
-                f"{self.folder.location}: this run lost its lock to {holder or 'nobody'}; "
+                f"{self.folder.url}: this run lost its lock to {holder or 'nobody'}; "
                 "its output is not valid"
             )
 
@@ -393,9 +247,9 @@ class OutputLock:
         if holder is not None and holder.token != self._holder.token:
             return
         if undo and self.broken is not None:
-            self.folder.replace_text(LOCK_NAME, json.dumps(asdict(self.broken), indent=2) + "\n")
+            (self.folder / LOCK_NAME).write_text(json.dumps(asdict(self.broken), indent=2) + "\n")
         elif holder is not None:
-            self.folder.delete(LOCK_NAME)
+            (self.folder / LOCK_NAME).delete()
 
     def __enter__(self) -> Self:
         self.acquire()
@@ -410,34 +264,32 @@ class OutputLock:
         self.release()
 
     def _create(self) -> None:
-        self.folder.create_text(LOCK_NAME, json.dumps(asdict(self._holder), indent=2) + "\n")
+        (self.folder / LOCK_NAME).create_text(json.dumps(asdict(self._holder), indent=2) + "\n")
 
     def _take_over(self) -> None:
         holder = breakable_lock(self.folder, break_lock=self._break_lock)
         if holder is None:
-            raise OutputExists(
-                f"{self.folder.location}: another run has just ended there; try again"
-            )
+            raise OutputExists(f"{self.folder.url}: another run has just ended there; try again")
         self._break(holder)
 
     def _break(self, dead: LockHolder) -> None:
         """Replace the lock of a dead run; of several that try, one succeeds."""
         try:
-            self.folder.create_text(BREAKING_NAME, json.dumps(asdict(self._holder)) + "\n")
+            (self.folder / BREAKING_NAME).create_text(json.dumps(asdict(self._holder)) + "\n")
         except FileExistsError as error:
             raise OutputExists(
-                f"{self.folder.location}: another run is breaking the lock; if none is, remove "
+                f"{self.folder.url}: another run is breaking the lock; if none is, remove "
                 f"{BREAKING_NAME} there"
             ) from error
         try:
             now_there = read_lock(self.folder)
             if now_there is not None and now_there.token != dead.token:
-                raise OutputExists(f"{self.folder.location}: another run was faster ({now_there})")
+                raise OutputExists(f"{self.folder.url}: another run was faster ({now_there})")
             self.broken = dead  # first: a signal may come before the next line is done
-            self.folder.delete(LOCK_NAME)
+            (self.folder / LOCK_NAME).delete()
             self._create()
         finally:
-            self.folder.delete(BREAKING_NAME)
+            (self.folder / BREAKING_NAME).delete()
 
     def _beat(self) -> None:
         while not self._stop.wait(self._every):
@@ -447,7 +299,7 @@ class OutputLock:
                 if holder is None or holder.token != self._holder.token:
                     return  # `check` tells; writing would break the other run's lock
                 beat = asdict(self._holder) | {"heartbeat": _now()}
-                self.folder.replace_text(LOCK_NAME, json.dumps(beat, indent=2) + "\n")
+                (self.folder / LOCK_NAME).write_text(json.dumps(beat, indent=2) + "\n")
 
 
 def _new_holder() -> LockHolder:

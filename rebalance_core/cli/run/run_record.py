@@ -25,7 +25,6 @@ from rebalance_core.cli.run.output_folder import (
     BREAKING_NAME,
     LOCK_NAME,
     LockHolder,
-    OutputFolder,
     OutputLock,
     read_lock,
     refuse_own_input,
@@ -37,7 +36,10 @@ from rebalance_core.storage.place import reason_of, refusal
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
+    from rebalance_core.checks.digest import TableWritten
+    from rebalance_core.cli.run.output_folder import OutputFolder
     from rebalance_core.engine.table_writer import Written
+    from rebalance_core.planning.sweep.plan_options import PlanResult
 
 
 # `_run.json`: what a run was given, what it made, and that it came to its end.
@@ -109,23 +111,10 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class TableRecord:
-    """One output table; the digest does not depend on the order of rows or files."""
-
-    rows: int
-    digest: str
-
-
-def table_records(written: Mapping[str, Any]) -> dict[str, TableRecord]:
-    """The records of tables that were written (`TableWritten`)."""
-    return {name: TableRecord(table.rows, table.digest) for name, table in written.items()}
-
-
-@dataclass(frozen=True)
 class Outcome:
     """What a run that came to its end puts into its record."""
 
-    outputs: Mapping[str, TableRecord]
+    outputs: Mapping[str, TableWritten]
     origin: Origin = Origin()
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
@@ -138,7 +127,7 @@ class Outcome:
 
 
 def outcome_of(
-    written: Written,
+    written: Written | PlanResult,
     inputs: Sequence[InputRecord],
     *,
     replay_reasons: Mapping[str, int] | None = None,
@@ -153,7 +142,7 @@ def outcome_of(
         seed: of what was random.
     """
     return Outcome(
-        outputs=table_records(written.tables),
+        outputs=written.tables,
         origin=origin_of(written.inputs),
         inputs=[
             replace(record, rows=written.inputs[record.table].rows)
@@ -189,7 +178,7 @@ class RunRecord:
     input_digests: Mapping[str, str] = field(default_factory=dict)
     """Of the rows of each input table, whatever files held them."""
     inputs: list[InputRecord] = field(default_factory=list)
-    outputs: Mapping[str, TableRecord] = field(default_factory=dict)
+    outputs: Mapping[str, TableWritten] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     files: list[Mapping[str, Any]] = field(default_factory=list)
     """Ingest: each file of the collection with the share of its lines that was understood."""
@@ -215,12 +204,12 @@ def write_run(folder: OutputFolder, record: RunRecord) -> None:
     """Write the record; `FileExistsError` if the folder has one already."""
     text = json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n"
     # half characters, of names that are not UTF-8, as JSON's own escapes
-    folder.create_text(paths.RUN_NAME, text.encode(errors="backslashreplace").decode())
+    (folder / paths.RUN_NAME).create_text(text.encode(errors="backslashreplace").decode())
 
 
 def find_run(folder: OutputFolder) -> dict[str, Any] | None:
     """The record in the folder if it holds one of ours, of any version and status; else None."""
-    text = folder.read_text(paths.RUN_NAME)
+    text = (folder / paths.RUN_NAME).read_text()
     if text is None:
         return None
     try:
@@ -243,8 +232,8 @@ def read_run(folder: OutputFolder) -> dict[str, Any]:
     try:
         record = find_run(folder)
     except OSError as error:
-        raise refusal(error, f"{folder.location} cannot be read", InputRefused) from error
-    paths.refuse_unreadable(record, folder.location, CONTRACT_VERSION)
+        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
+    paths.refuse_unreadable(record, folder.url, CONTRACT_VERSION)
     assert record is not None
     return record
 
@@ -301,6 +290,7 @@ def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 BESIDE_TABLES = {
     "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl"),
+    "history": ("history.html", "metrics.prom"),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
@@ -327,19 +317,19 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
     if run is not None:
         if not overwrite:
             raise OutputExists(
-                f"{folder.location} holds the result of a {run['job']} run of "
+                f"{folder.url} holds the result of a {run['job']} run of "
                 f"{run.get('started_at', 'unknown time')}; --overwrite replaces it, or name "
                 "another --output"
             )
     elif dead is None:
         some = ", ".join(names[:3]) + " …" * (len(names) > 3)
         raise OutputExists(
-            f"{folder.location} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
+            f"{folder.url} is not empty and holds no {paths.RUN_NAME} of ours ({some}): it is "
             "never overwritten; name another --output"
         )
     elif not overwrite and not dead.is_surely_dead():
         raise OutputExists(
-            f"{folder.location} holds tables that a dead run left; --break-lock together with "
+            f"{folder.url} holds tables that a dead run left; --break-lock together with "
             "--overwrite removes them"
         )
 
@@ -394,7 +384,7 @@ class OutputRun:
     def __enter__(self) -> Self:
         refuse_own_input(self.folder, self._options)
         try:
-            with output_errors(self.folder.location):
+            with output_errors(self.folder.url):
                 self._lock.acquire()
                 check_output(
                     self.folder,
@@ -413,11 +403,11 @@ class OutputRun:
         """Remove the earlier result, its record first; call right before the first table."""
         run = find_run(self.folder) or {}
         self._may_clear = True
-        self.folder.delete(paths.RUN_NAME)
+        (self.folder / paths.RUN_NAME).delete()
         beside = BESIDE_TABLES.get(str(run.get("job")), ())
         for name in {paths.ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
             if "/" not in name:
-                self.folder.delete(name)
+                (self.folder / name).delete()
 
     def finish(self, outcome: Outcome) -> RunRecord:
         """Write the record: from now on the folder is a result."""
@@ -443,7 +433,7 @@ class OutputRun:
                 self._lock.release()
         except OSError as second:
             # the first error says more; without its record the folder is no result either
-            say(f"{self.folder.location} could not be cleared: {reason_of(second)}")
+            say(f"{self.folder.url} could not be cleared: {reason_of(second)}")
 
     def _fail(self, error: BaseException) -> None:
         holder = read_lock(self.folder)

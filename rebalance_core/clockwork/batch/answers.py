@@ -67,7 +67,7 @@ class SegmentHoldings:
 
 @dataclass(eq=False)
 class PassOutcome:
-    """What a round of passes did.
+    """The outcome of a round of passes.
 
     Attributes:
         end_us: when each ended.
@@ -113,7 +113,7 @@ class Answers:
         return ~(empty[known] & self._elements.empty_is_unknown[who])
 
     def sampled(self, topic: int, who: Ints, known: Ints) -> Ints:
-        """Which broker each pass asks for the members."""
+        """Draw which broker each pass asks for the members."""
         its = self._elements
         draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
         broker = np.zeros(len(who), np.int64)
@@ -152,7 +152,7 @@ class Answers:
         return found
 
     def hashes(self, who: Ints, place: Ints, at_us: Times) -> NDArray[np.uint64]:
-        """Of the member lists at those places; 0: none."""
+        """Return the hashes of the member lists at those places; 0: none."""
         found = np.zeros(len(who), np.uint64)
         seed = self._elements.seed[who]
         for number, each in enumerate(self._lists.lists):

@@ -9,7 +9,6 @@ from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
 from rebalance_core.clockwork.loop.play import rested
-from rebalance_core.clockwork.loop.world import WAIT_US
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
@@ -61,7 +60,8 @@ class Elements:
         stopped = futures.ticks.stopped[lives].reshape(-1)
         self.limit = np.minimum(np.where(leaves, stopped, self.ended), segment.end_us)
         self._asks_before = np.where(leaves, NEVER, self.ended)
-        self.min_interval = np.array([each.min_interval_us for each in traits], np.int64)[self.life]
+        self.min_interval = futures.ticks.periods.least[lives, 0][self.life]
+        self.own_wait = futures.ticks.periods.wait[lives, 0][self.life]
         self.broadcasting = self._of_lives([each.broadcasting for each in traits])
         self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
         self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
@@ -138,16 +138,17 @@ class Elements:
         self.used[who], self.last_end[who] = begin, end
         self.number[who] += 1
         soon = ~balanced & (self.min_interval[who] > 0)
-        self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+        self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def settle(self, who: Ints, end: Times, balanced: NDArray[np.bool_]) -> None:
         """Take note of the answers to requests for order locks."""
         self.last_end[who] = end
         soon = ~balanced & (self.min_interval[who] > 0)
-        self.wait[who] = np.where(soon, self.min_interval[who], WAIT_US)
+        self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
 
     def put_out_of_step(self, who: Ints, woken: Times) -> None:
-        """What unlogged moves the clocks of passes, of elements that have come to `rest`.
+        """Apply to the clocks of passes what unlogged moves do, for elements that have come
+        to `rest`.
 
         Upstream of it all: ``loop.play``, which does the same at the begin of a change.
         """

@@ -20,12 +20,13 @@ from rebalance_core.clockwork.draws import (
     words_of,
 )
 from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
-from rebalance_core.clockwork.loop.world import WAIT_US, min_interval_us
-from rebalance_core.clockwork.options import SECOND_US, ClockOptions
+from rebalance_core.clockwork.mates import MateWakes
+from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
+from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.shared_topics import Member
@@ -43,12 +44,11 @@ LONGEST_PASS_US = max(
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """What a life is like, from its first state.
+    """Properties of a life that hold from its first state on.
 
     Attributes:
         member: its settings.
         version: of its client.
-        min_interval_us: between two of its passes.
         broadcasting: it takes every queue.
         asks_nobody: brokers divide for it, and do not know its strategy.
         heartbeats: a pass that changes something sends a heartbeat.
@@ -60,7 +60,6 @@ class Trait:
 
     member: Member
     version: Version
-    min_interval_us: int
     broadcasting: bool
     asks_nobody: bool
     heartbeats: bool
@@ -120,7 +119,7 @@ class Futures:
         self.last_end = self.ticks.first_pass_end.copy()
         self.used = np.full(shape, BEFORE_ALL, np.int64)
         self.number = np.zeros(shape, np.int64)
-        self.wait = np.full(shape, WAIT_US, np.int64)
+        self.wait = np.broadcast_to(self.ticks.periods.wait, shape).copy()
         self.held = np.zeros((len(self.script.topics), *shape), np.int32)
         self.asks_us = np.full(shape, NEVER, np.int64)
         self.asked = np.zeros(self.held.shape, np.int32)
@@ -132,13 +131,18 @@ class Futures:
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     @cached_property
+    def deaf(self) -> NDArray[np.bool_]:
+        """By life: no notice wakes it."""
+        return np.array([not life.is_notified for life in self.script.lives], bool)
+
+    @cached_property
     def traits(self) -> tuple[Trait, ...]:
         """By life."""
         its = self.script.settings
         found = []
         for life in self.script.lives:
             member = life.states[0][1]
-            version = parse_version(member.version)
+            version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
                 its.consumer_type, member.message_model, its.ordered, version
             )
@@ -146,10 +150,9 @@ class Futures:
                 Trait(
                     member=member,
                     version=version,
-                    min_interval_us=min_interval_us(version),
                     broadcasting=member.message_model == BROADCASTING,
                     asks_nobody=member.asks_broker(its)
-                    and parse_strategy(member.strategy, version=member.version).name
+                    and parse_strategy(member.strategy, version=member.rules_version).name
                     not in BROKER_STRATEGIES,
                     heartbeats=its.consumer_type == PUSH,
                     takes_locks=takes_locks,
@@ -165,6 +168,11 @@ class Futures:
         """When elements, as indices of (lives, S), are woken by notices due at a time each."""
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
+
+    @cached_property
+    def mate_wakes(self) -> MateWakes:
+        """What wakes its processes beside the group's own brokers."""
+        return MateWakes(self.ticks)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
@@ -206,11 +214,14 @@ class Futures:
     @cached_property
     def longest_pass_us(self) -> int:
         """From a pass's begin to its end, at most."""
-        return LONGEST_PASS_US + longest_timeouts_us(self.script)
+        others_us = len(self.script.mates) * PASS_LENGTH.longest
+        return LONGEST_PASS_US + others_us + longest_timeouts_us(self.script)
 
 
 def longest_timeouts_us(script: Script) -> int:
-    """What a pass waits for lost hosts, at most: one a topic, and all with its heartbeat."""
+    """Bound how long a pass waits for lost hosts: one timeout a topic, and all with its
+    heartbeat.
+    """
     lost = sum(life.host_lost for life in script.broker_lives)
     return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)
 
@@ -251,7 +262,9 @@ class PlaySegment:
 
 def segments_of(script: Script) -> Iterator[PlaySegment]:
     """The segments of a script, in order; those of one stretch touch."""
-    look_back_us = LOOK_BACK_US + longest_timeouts_us(script)
+    longest_ms = max((life.intervals.min_interval_ms for life in script.lives), default=0)
+    over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
+    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(script)
     stretches = list(stretches_of(script))
     following = [stretch.begin_us for stretch in stretches[1:]]
     for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):

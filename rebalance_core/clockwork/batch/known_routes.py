@@ -20,7 +20,7 @@ from rebalance_core.clockwork.draws import (
 )
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, POLL_US, Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, Times
 
 LONGEST_WAY_US = max(
     each.longest - each.shortest
@@ -50,7 +50,7 @@ class Learned:
 
 
 class KnownRoutes:
-    """What the elements of a segment know of the routes.
+    """The routes as the elements of a segment know them.
 
     Args:
         futures: of the script.
@@ -88,7 +88,9 @@ class KnownRoutes:
         return self._with_lessons(topic, elements, at_us, fetched)
 
     def of_pass(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """What a pass that begins then takes; `UNSUBSCRIBED` where it passes the topic by."""
+        """Return the routes that a pass beginning then uses; `UNSUBSCRIBED` where it passes
+        the topic by.
+        """
         return self.at(topic, elements, at_us)
 
     def fetch(
@@ -152,6 +154,14 @@ class KnownRoutes:
                 found = np.where(at > at_us, np.minimum(found, at), found)
         return found
 
+    def last_lesson(self, until_us: Times) -> Times:
+        """(elements,) when each learns of a version last, before a time; `BEFORE_ALL`."""
+        found = np.full(len(until_us), BEFORE_ALL, np.int64)
+        for learned in self._learned:
+            for each in learned:
+                found = np.where(each.at_us <= until_us, np.maximum(found, each.at_us), found)
+        return found
+
     def keep(self) -> None:
         """Hand over to the next segment what passes fetched."""
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
@@ -164,14 +174,16 @@ class KnownRoutes:
         versions = self._versions[topic]
         there = [futures.script.lives[life] for life in lives]
         from_start_us = max((1 + e.joined.event_us for e in there if e.observed), default=0)
-        first, last = _span(versions, segment, futures.options.late_ms * MS_US, from_start_us)
+        period = futures.ticks.periods.poll[lives]
+        late_us = futures.options.late_ms * MS_US + int(period.max(initial=0))
+        first, last = _span(versions, segment, late_us, from_start_us)
         rows = futures.ticks.route_visible_us(topic)[first:last]
         visible = [row + futures.ticks.route_lag[lives] for row in rows]
         # tick -1: known from the start
         first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
         from_start = [self._from_start(version) for version in versions[first:last]]
         ticks = [
-            np.where((at <= created) | there, -1, np.maximum(-((first_poll - at) // POLL_US), 0))
+            np.where((at <= created) | there, -1, np.maximum(-((first_poll - at) // period), 0))
             for at, there in zip(visible, from_start, strict=True)
         ]
         answered = [self._answered(tick) for tick in ticks]
@@ -209,14 +221,15 @@ class KnownRoutes:
         started = self._futures.ticks.timers_start[self._lives]
         words = self._futures.words[self._lives]
         delay = ROUTE_ANSWER.many(draws_of(words, Timer.ROUTE_ANSWER, tick))
-        return np.where(tick < 0, BEFORE_ALL, started + FIRST_POLL_US + tick * POLL_US + delay)
+        at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
+        return np.where(tick < 0, BEFORE_ALL, at + delay)
 
 
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
     """Which versions may be known in a segment: from the last one that everybody has, on."""
-    margin = SECOND_US + LONGEST_WAY_US + late_us + POLL_US + ROUTE_ANSWER.longest
+    margin = SECOND_US + LONGEST_WAY_US + late_us + ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
     while last > 0 and times[last - 1] >= max(segment.end_us + LONGEST_WAY_US, from_start_us):

@@ -27,7 +27,6 @@ from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEW
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
-    HEARTBEAT_US,
     NEVER,
     Times,
 )
@@ -209,21 +208,22 @@ class MemberLists:
         started = self._futures.ticks.timers_start[self._lives]
         # what the last heartbeat before the segment did counts
         rested = self._segment.after_gap and not self._segment.is_first
-        begin = self._segment.begin_us - (HEARTBEAT_US if rested else 0)
+        period = self._futures.ticks.periods.beat[self._lives]
+        begin = self._segment.begin_us - (period if rested else 0)
         floor = np.maximum(open_us, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
         known = np.where(missing & (known < down) & (known < ended), known, NEVER)
         first = started + FIRST_HEARTBEAT_US
-        at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // period), 0) * period
         since = since.copy()
         missing = known < NEVER
         everyone = np.arange(self._size)
         while missing.any():
             reads = self._routes.reads(broker, everyone, at.ravel()).reshape(at.shape)
-            missing &= (at < down) & (at < ended) & (at < self._segment.end_us + HEARTBEAT_US)
+            missing &= (at < down) & (at < ended) & (at < self._segment.end_us + period)
             since = np.where(missing & reads, at, since)
             missing &= ~reads
-            at = at + HEARTBEAT_US
+            at = at + period
         later = since >= self._segment.begin_us
         return since, np.where((known < NEVER) & later, known, NEVER)
 
@@ -273,6 +273,7 @@ class WakeUps:
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, list(self._notices(place))))
+        columns.extend(self._woken_by_mates())
         table = np.stack(columns, axis=2).reshape(len(lives) * self._seeds, -1)
         self._known = SortedRows(table)
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
@@ -283,6 +284,17 @@ class WakeUps:
         for each in self.fresh:
             found = np.minimum(found, each.first_after(elements, at_us))
         return found
+
+    def _woken_by_mates(self) -> Iterator[Times]:
+        """(lives, S) as many as some life has: when other groups of its instance wake it."""
+        rows: dict[int, list[Times]] = {}
+        wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
+        for life, at_us in wakes:
+            rows.setdefault(life, []).append(at_us)
+        never = np.full(self._seeds, NEVER, np.int64)
+        for number in range(max(map(len, rows.values()), default=0)):
+            its = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            yield np.stack([row[0] if row else never for row in its])
 
     def operations(self, place: MemberList) -> Times:
         """(K, S) when a list changes in the segment, told or not."""
@@ -308,7 +320,8 @@ class WakeUps:
                 again = self._delays(place, life, Operation.AGAIN)
                 delays = again if delays is None else np.where(joins, delays, again)
             assert delays is not None
-            if place.is_fresh or self._in_time(place.since[life]).any():
+            notified = self.futures.script.settings.notified
+            if notified and (place.is_fresh or self._in_time(place.since[life]).any()):
                 yield _Notices(life, False, delays)
             if place.told[life] and self._in_time(place.until[life]).any():
                 yield _Notices(life, True, self._delays(place, life, Operation.GOES))
@@ -320,6 +333,7 @@ class WakeUps:
         tick = operation_id(entity, name, place.number, operation)
         words = self.futures.words[self.lives]
         delays = NOTICE.many(draws_of(words, Timer.NOTICE, tick))
+        delays = np.where(self.futures.deaf[self.lives][:, None], NEVER, delays)
         lost = round(self.futures.options.lost_notices * (1 << DRAW_BITS))
         if lost:
             lost_here = draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)
@@ -335,7 +349,8 @@ class WakeUps:
         at = since
         if notices.goes:
             at = np.where((since < until) & (until < place.down), until, NEVER)
-        return np.where(self._in_time(at), at, NEVER)
+        told = self.futures.ticks.tells(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & told, at, NEVER)
 
     def followed(self, sent: list[Times]) -> list[Times]:
         """For each operation: (S,) from when on a newer one keeps its notices back."""

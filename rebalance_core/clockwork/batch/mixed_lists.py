@@ -33,9 +33,7 @@ from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
     FIRST_POLL_US,
-    HEARTBEAT_US,
     NEVER,
-    POLL_US,
     Times,
 )
 from rebalance_core.model.versions import parse_version
@@ -75,7 +73,7 @@ class SubscribedRoutes(KnownRoutes):
         return self._with_lessons(topic, elements, at_us, known)
 
     def of_pass(self, topic: int, elements: Ints, at_us: Times) -> Ints:
-        """What a pass takes; `UNSUBSCRIBED` where it passes the topic by."""
+        """Return the lists that a pass uses; `UNSUBSCRIBED` where it passes the topic by."""
         subscribed = self.subscriptions.has(topic, elements, at_us)
         return np.where(subscribed, self.at(topic, elements, at_us), UNSUBSCRIBED)
 
@@ -133,14 +131,15 @@ class SubscribedRoutes(KnownRoutes):
         """(lives, S) when the first poll that is answered with a version has brought it."""
         its = self.subscriptions
         first = self._futures.ticks.timers_start[self._lives] + FIRST_POLL_US
+        period = self._futures.ticks.periods.poll[self._lives]
         found = np.full(first.shape, NEVER, np.int64)
         for state, since in enumerate(its.since):
             subscribed = its.state_has(state, topic)
             if not subscribed.any():
                 continue
             ends = its.since[state + 1] if state + 1 < len(its.since) else NEVER
-            number = np.maximum(-((first - np.maximum(visible, since)) // POLL_US), 0)
-            tick = first + number * POLL_US
+            number = np.maximum(-((first - np.maximum(visible, since)) // period), 0)
+            tick = first + number * period
             asks = subscribed & (tick < np.minimum(until, ends)) & (since < NEVER)
             answered = self._answered(np.where(asks, number, 0))
             found = np.where(asks, np.minimum(found, answered), found)
@@ -186,6 +185,7 @@ class TopicTables:
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         tells = [not futures.traits[life].broadcasting for life in lives.tolist()]
         self._tells = np.array(tells, bool) | (version < BROADCASTING_IS_SILENT)
+        self._notified = futures.script.settings.notified
         self._lost = np.uint64(round(futures.options.lost_notices * (1 << DRAW_BITS)))
         self._operations = [self._operations_of(place) for place in lists]
 
@@ -224,7 +224,8 @@ class TopicTables:
             before = heard[seen.seed]
             heard[seen.seed[names]] = codes[names]
             differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
-            tells = (differs | new | joins | goes) & self._tells[seen.life]
+            tells = ((differs | new | joins) & self._notified | goes) & self._tells[seen.life]
+            tells &= self._elements.futures.ticks.tells(place.broker, seen.seed, seen.at_us)
             told |= tells
             rows = np.flatnonzero(tells)
             if len(rows):
@@ -254,6 +255,7 @@ class TopicTables:
         ticks = ticks + np.where(numbered, seen.number, 0)
         its, words = self._elements, self._words[:, seed]
         listed = (place.since[:, seed] <= at) & (at < place.until[:, seed])
+        listed &= ~its.futures.deaf[its.lives][:, None]
         woken = at + NOTICE.many(draws_of(words, Timer.NOTICE, ticks))
         woken = its.futures.woken((its.lives[:, None], seed), woken)
         if self._lost:
@@ -327,5 +329,6 @@ class OpenLists(MemberLists):
     def _last_beat(self, at_us: int) -> Times:
         """(lives, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
         first = self._futures.ticks.timers_start[self._lives] + FIRST_HEARTBEAT_US
-        number = (at_us - first) // HEARTBEAT_US
-        return np.where(number < 0, BEFORE_ALL, first + number * HEARTBEAT_US)
+        period = self._futures.ticks.periods.beat[self._lives]
+        number = (at_us - first) // period
+        return np.where(number < 0, BEFORE_ALL, first + number * period)

@@ -17,7 +17,6 @@ from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
-    HEARTBEAT_US,
     NEVER,
     Ticks,
     Times,
@@ -65,7 +64,7 @@ class Subscriptions:
         return not self.sets[now] <= self.sets[before]
 
     def of(self, lives: Ints) -> SubscriptionsNow:
-        """Those of some lives."""
+        """Select the state of some lives."""
         return SubscriptionsNow(self, lives)
 
 
@@ -287,7 +286,7 @@ _KINDS = 8
 
 
 class Kind(IntEnum):
-    """What a broker sees; of one instant in this order."""
+    """Events that a broker sees; those of one instant in this order."""
 
     SUBSCRIBES = 0
     """A heartbeat of a member that has new topics."""
@@ -350,6 +349,7 @@ class Agenda:
         self._seeds = np.arange(len(futures.seeds))
         self.beat_us, self.beat_of = mixed.beat_us[lives], mixed.beat_of[lives]
         self.channel_us = mixed.channel_us[np.ix_(self._numbers, lives)]
+        self._period = futures.ticks.periods.beat[lives]
         self._first_tick = futures.ticks.timers_start[lives] + FIRST_HEARTBEAT_US
         self._states = len(mixed.subscriptions.since)
         # rows are sorted by the time, and then by kind, life and state, all in one number
@@ -377,7 +377,7 @@ class Agenda:
         key, life = key // len(self._lives), key % len(self._lives)
         kind = key % _KINDS
         first = self._first_tick[life, seeds]
-        number = np.where(kind == Kind.TICKS, (known - first) // HEARTBEAT_US, number)
+        number = np.where(kind == Kind.TICKS, (known - first) // self._period[life, 0], number)
         rows = np.flatnonzero(is_beat)
         if len(rows):
             life[rows] = self.beat_us[:, seeds[rows]].argmin(axis=0)
@@ -429,12 +429,12 @@ class Agenda:
             grows = np.array([its.grows(life, state) for life in self._lives.tolist()])[:, None]
             since = np.where(grows, its.since[state][self._lives], NEVER)
             rows += [self._row(Kind.SUBSCRIBES, state, since, segment.begin_us)]
-        number = np.maximum(-((self._first_tick - segment.begin_us) // HEARTBEAT_US), 0)
-        tick = self._first_tick + number * HEARTBEAT_US
+        number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
+        tick = self._first_tick + number * self._period
         while (tick < segment.end_us).any():
             at = np.where(tick < ended, tick, NEVER)
             rows += [self._row(Kind.TICKS, 0, at, segment.begin_us)]
-            tick = tick + HEARTBEAT_US
+            tick = tick + self._period
         never = np.full((1, len(self._seeds)), NEVER, np.int64)
         return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
 

@@ -120,7 +120,7 @@ class OrderlyPasses:
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
-        """Those whom nobody else of ``who`` precedes at the lock of any queue."""
+        """Return the members whom nobody else of ``who`` precedes at the lock of any queue."""
         its = self._elements
         who = who[np.argsort(its.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))

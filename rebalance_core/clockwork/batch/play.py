@@ -28,9 +28,17 @@ from rebalance_core.clockwork.ownership_log import (
     ownership_log,
     stretches_of,
 )
-from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
-from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH, GroupSettings
+from rebalance_core.model.events import BATCHED
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_STRATEGIES,
+    DEFAULT_INTERVALS,
+    PUSH,
+    GroupSettings,
+)
+from rebalance_core.protocol.languages import DROP, KEPT
 from rebalance_core.replay.settle import CONFIG_STRATEGY
 from rebalance_core.replay.shared_topics import Member
 
@@ -128,10 +136,34 @@ BROADCASTING_OUTAGE = "BROADCASTING_OUTAGE"
 CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
+SHARED_CLIENTS = "SHARED_CLIENTS"
+"""Members subscribe differently, and share their clients with other groups."""
+
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
 """Somebody knows when processes stood still."""
+
+
+NOTICES_BATCHED = "NOTICES_BATCHED"
+"""A broker gathers its notices (realTimeNotifyConsumerChange=false)."""
+
+
+LOCKS_KEPT = "LOCKS_KEPT"
+"""A member keeps the order locks of what it gives up."""
+LETS_GO = "LETS_GO"
+"""A broker that comes back knows nobody, and some member then lets go of what it holds."""
+
+
+def _reason_of_languages(script: Script) -> str:
+    """What a member of another language does that only the plain loop plays; else `REGULAR`."""
+    profiles = {member.profile for life in script.lives for _, member in life.states}
+    restarts = any(life.up is not None for life in script.broker_lives)
+    if restarts and any(profile.empty_list == DROP for profile in profiles):
+        return LETS_GO
+    if takes_locks(script) and any(profile.locks == KEPT for profile in profiles):
+        return LOCKS_KEPT
+    return REGULAR
 
 
 def reason_of(script: Script) -> str:
@@ -141,14 +173,19 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
+    if is_mixed(script) and script.mates:
+        return SHARED_CLIENTS
     if any(
-        (a.strategy, a.version, a.message_model) != (b.strategy, b.version, b.message_model)
+        (a.strategy, a.version, a.message_model, a.profile)
+        != (b.strategy, b.version, b.message_model, b.profile)
         for each in members
         for a, b in pairwise(each)
     ):
         return EDITED_MEMBER
     if any(_has_a_broker_divide(member, script.settings) for each in members for member in each):
         return BROKER_DIVIDES
+    if any(switch.mode == BATCHED for switch in script.notices):
+        return NOTICES_BATCHED
     if any(member.suspended for each in members for member in each):
         return SUSPENDED
     if any(life.sightings or life.only_broker is not None for life in lives):
@@ -158,11 +195,20 @@ def reason_of(script: Script) -> str:
         return BROADCASTING_OUTAGE
     if script.known is not None and script.known.stops:
         return STOPPED
-    if len({life.broker for life in script.broker_lives if life.host_lost}) > MOST_LOST:
+    lost = {life.broker for life in script.broker_lives if life.host_lost}
+    if len(lost) > (MOST_LOST if all(map(_ticks_as_usual, lives)) else 0):
         return HOSTS_LOST
     if any(member.strategy.startswith(CONFIG_STRATEGY) for each in members for member in each):
         return CONFIG
-    return REGULAR
+    return _reason_of_languages(script)
+
+
+def _ticks_as_usual(life: Life) -> bool:
+    """Its polls and heartbeats are those that `MOST_LOST` counts on."""
+    usual, its = DEFAULT_INTERVALS, life.intervals
+    return (its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms) == (
+        usual.poll_name_server_interval_ms, usual.heartbeat_broker_interval_ms
+    )  # fmt: skip
 
 
 def takes_locks(script: Script) -> bool:

@@ -18,6 +18,7 @@ from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
 from rebalance_core.clockwork.batch.passes import LATER_US, Passes
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.batch.steady import Steady
 from rebalance_core.clockwork.draws import DROP_AFTER
 from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_ACTIVE,
@@ -27,7 +28,6 @@ from rebalance_core.clockwork.loop.rebalancing import (
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
     FIRST_HEARTBEAT_US,
-    HEARTBEAT_US,
     NEVER,
     Times,
 )
@@ -56,7 +56,7 @@ def play_segment(
     elif play.fresh:
         play.run_in_order()
     else:
-        play.run()
+        play.run(None if futures.silences else play.steady(shares))
     play.keep()
 
 
@@ -80,16 +80,29 @@ class _SegmentPlay:
             self._elements.life
         ]
 
-    def run(self) -> None:
+    def steady(self, shares: list[Shares]) -> Steady:
+        """Who changes nothing any more when; of a segment without fresh lists and lost hosts."""
+        return Steady(self._elements, self._segment, self._routes, self._lists, shares)
+
+    def run(self, steady: Steady | None) -> None:
         """Every element runs its next pass in every round."""
-        who = np.arange(len(self._elements.ids))
+        its = self._elements
+        who = np.arange(len(its.ids))
         while True:
             begin = self._next_begin(who, np.full(len(who), NEVER))
-            due = begin < self._elements.limit[who]
+            due = begin < its.limit[who]
             who, begin = who[due], begin[due]
             if not len(who):
                 return
-            self._run(who, begin)
+            acts = np.ones(len(who), bool) if steady is None else ~steady.of(who, begin)
+            if acts.any():
+                self._run(who[acts], begin[acts])
+            idle = who[~acts]
+            if len(idle):
+                end = begin[~acts] + its.length[idle]
+                its.follow(idle, begin[~acts], end, np.ones(len(idle), bool))
+                its.alike_us[idle] = NEVER
+                self._skip_idle(idle)
 
     def run_in_order(self) -> None:
         """Passes that may register somebody, and what begins after them, in order of time."""
@@ -284,10 +297,11 @@ class _SegmentPlay:
         assert place.known is not None
         its = self._elements
         started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
+        period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
         known = np.maximum(end, place.up[its.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
         first = started + FIRST_HEARTBEAT_US
-        at = first + np.maximum(-((first - known) // HEARTBEAT_US), 0) * HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // period), 0) * period
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)
         flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])

@@ -13,7 +13,9 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
 NO_QUEUE = 0
 """The number of the empty set."""
@@ -30,7 +32,7 @@ SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
 def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
-    """What a set has that one before has not."""
+    """Return what a set has that the one before has not."""
     return after - before
 
 
@@ -128,12 +130,13 @@ class Shares:
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, tuple[str, ...]]] = []
-        self._table = np.empty((0, len(self._traits)), np.int32)
+        self.table = np.empty((0, len(self._traits)), np.int32)
+        """(rows, lives) sets by view, as far as they have been worked out."""
         self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
         self._of_places: dict[tuple[tuple[str, str], int, int], list[int]] = {}
         self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.version), {})
+            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
             names.setdefault(life.client_id, []).append(number)
         self._all = [sets.number(each.queues) for each in self._versions]
 
@@ -159,15 +162,37 @@ class Shares:
         keys = hashes + self._words[versions]
         at = self._places(keys, versions, members)
         rows = self._rows[at]
-        shares = self._table[rows, lives]
+        shares = self.table[rows, lives]
         asked = np.flatnonzero(shares == _NOT_YET)
         if len(asked):
-            pairs = np.unique(rows[asked] * self._table.shape[1] + lives[asked])
-            for row, life in zip(*divmod(pairs, self._table.shape[1]), strict=True):
-                if self._table[row, life] == _NOT_YET:
+            pairs = np.unique(rows[asked] * self.table.shape[1] + lives[asked])
+            for row, life in zip(*divmod(pairs, self.table.shape[1]), strict=True):
+                if self.table[row, life] == _NOT_YET:
                     self._share(int(row), int(life))
-            shares = self._table[rows, lives]
+            shares = self.table[rows, lives]
         return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
+
+    def rows(
+        self,
+        hashes: NDArray[np.uint64],
+        versions: NDArray[np.int64],
+        members: Callable[[int], tuple[str, ...]],
+    ) -> NDArray[np.int64]:
+        """The rows of the table that views have, with the shares of all that are in them.
+
+        Args:
+            hashes: of the member lists.
+            versions: of the route.
+            members: the list at a place, sorted as clients sort.
+        """
+        at = self._places(hashes + self._words[versions], versions, members)
+        rows = self._rows[at]
+        for row in set(rows.tolist()):
+            for alike in self._alike.values():
+                life = next((alike[m][0] for m in self._views[row][1] if m in alike), None)
+                if life is not None and self.table[row, life] == _NOT_YET:
+                    self._share(row, life)
+        return rows
 
     def _places(
         self,
@@ -187,9 +212,9 @@ class Shares:
         new, first = np.unique(keys[places], return_index=True)
         for place in places[first].tolist():
             self._views.append((int(versions[place]), members(place)))
-        more = np.full((len(new), self._table.shape[1]), _NOT_YET, np.int32)
-        rows = len(self._table) + np.arange(len(new))
-        self._table = np.concatenate([self._table, more])
+        more = np.full((len(new), self.table.shape[1]), _NOT_YET, np.int32)
+        rows = len(self.table) + np.arange(len(new))
+        self.table = np.concatenate([self.table, more])
         merged = np.concatenate([self._keys, new])
         order = np.argsort(merged)
         self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
@@ -200,9 +225,9 @@ class Shares:
         trait, (version, members) = self._traits[life], self._views[row]
         client_id = self._script.lives[life].client_id
         if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
-            self._table[row, life] = UNCHANGED
+            self.table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.version
+        key = trait.member.strategy, trait.member.rules_version
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
         try:
@@ -210,12 +235,13 @@ class Shares:
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, self._queues[version], members)
                 shares = {client_id: self._number(share)}
-        except AllocationError:
-            self._table[row, life] = REFUSED
+        except AllocationError as error:
+            lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
+            self.table[row, life] = 0 if lets_go else REFUSED
             return
         known = self._alike[key]
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
-        self._table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
+        self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
     def _shares(
         self, key: tuple[str, str], version: int, members: tuple[str, ...]

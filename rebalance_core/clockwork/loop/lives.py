@@ -26,17 +26,16 @@ from rebalance_core.clockwork.loop.world import (
     LoopBroker,
     PassClock,
     World,
-    min_interval_us,
     passes_while_suspended,
     schedule_pass,
     wake,
 )
-from rebalance_core.clockwork.options import SECOND_US
+from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
-from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import DROP
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -138,10 +137,22 @@ def _schedule_lists(world: World, life: Life) -> None:
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
+def schedule_mates(world: World) -> None:
+    """Put down what wakes processes beside the group's own brokers: groups of one instance."""
+    for index, at_us in MateWakes(world.future.ticks).between(BEFORE_ALL, NEVER):
+        woken = partial(_woken, world, index)
+        world.agenda.put(int(at_us[0]), Kind.NOTICE, woken, process=index)
+
+
+def _woken(world: World, index: int) -> None:
+    client = world.clients.get(index)
+    if client is not None:
+        wake(world, client)
+
+
 def come(world: World, life: Life) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = life.states[0][1], life.index
-    version = parse_version(member.version)
     client = Client(
         life,
         member,
@@ -149,17 +160,19 @@ def come(world: World, life: Life) -> Client:
             life.client_id,
             replace(
                 world.script.settings,
-                client_version=member.version,
+                client_version=member.rules_version,
                 message_model=member.message_model,
                 # Where a queue begins to be read is nothing that this simulates.
                 consume_from_where=DEFAULT.consume_from_where,
             ),
-            parse_strategy(member.strategy, version=member.version),
+            parse_strategy(member.strategy, version=member.rules_version),
+            lets_go=member.profile.no_queue == DROP,
         ),
         PassClock(
             world.future.first_pass_end[index],
-            min_interval_us(version),
+            world.future.min_interval[index],
             world.future.pass_length[index],
+            world.future.wait[index],
         ),
     )
     only = life.only_broker
@@ -223,7 +236,8 @@ def _change(world: World, life: Life, number: int) -> None:
 def _resume(world: World, client: Client, number: int) -> None:
     """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
     if not passes_while_suspended(client):
-        since = below(world.draw(client.life.entity, Timer.PASS_PHASE, number), SECOND_US)
+        draw = world.draw(client.life.entity, Timer.PASS_PHASE, number)
+        since = below(draw, client.clock.min_interval_us)
         client.clock.spin(world.now_us - since)
     if client.in_pass or world.idle:
         schedule_pass(world, client)
@@ -233,7 +247,7 @@ def _resume(world: World, client: Client, number: int) -> None:
 
 def _take_settings(client: Client, member: Member) -> None:
     if str(client.process.strategy) != member.strategy:
-        client.process.strategy = parse_strategy(member.strategy, version=member.version)
+        client.process.strategy = parse_strategy(member.strategy, version=member.rules_version)
 
 
 def _see(world: World, life: Life, sighting: Sighting) -> None:

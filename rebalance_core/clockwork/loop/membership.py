@@ -14,6 +14,7 @@ from rebalance_core.clockwork.draws import DRAW_BITS, NOTICE, Operation, Timer, 
 from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, World, wake
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, RouteVersion
+from rebalance_core.model.events import BATCHED, OFF
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.shared_topics import Member
 
@@ -61,13 +62,13 @@ def adopt(client: Client, versions: Mapping[int, int]) -> None:
 
 
 def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
-    """What the name server answers at a moment for all topics that the client subscribes."""
+    """Return the name server's answer at a moment for all topics that the client subscribes."""
     found = {n: visible(world, client, n, at_us) for n in subscribed(world, client)}
     return {topic: version for topic, version in found.items() if version is not None}
 
 
 def first_routes(world: World, client: Client) -> None:
-    """What a client knows when it starts; who was there before the log, what it began with."""
+    """Give a starting client its first routes; one from before the log gets those it began with."""
     adopt(client, answers(world, client, world.future.created[client.index]))
     if not client.life.observed:
         return
@@ -211,27 +212,42 @@ def _tell(
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return
-    broker.told_us = world.now_us
+    closes = operation == Operation.GOES  # what the group's switch forbids, no life is told of
+    mode = world.future.notices(broker.number, world.now_us)
+    if mode == OFF or not (closes or world.script.settings.notified):
+        return
+    sent_us, batch = world.now_us, None
+    if mode == BATCHED:
+        sent_us = world.future.next_batch_us(broker.number, broker.life, world.now_us)
+        broker.batch += 1
+        batch = broker.batch, broker.life
+    broker.told_us = sent_us
     name = world.script.brokers[broker.number]
     tick = operation_id(life.entity, name, broker.life, operation, number)
     lost = round(world.future.options.lost_notices * (1 << DRAW_BITS))
     for target in sorted({client for client in broker.entries.values() if client is not None}):
         entity = world.script.lives[target].entity
+        if not world.script.lives[target].is_notified:
+            continue
         if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
             continue
-        woken_us = world.now_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick))
+        woken_us = sent_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick))
         if woken_us >= world.future.ended[target]:
             woken_us += world.future.notice_late[target]
         world.agenda.put(
             woken_us,
             Kind.NOTICE,
-            partial(_deliver, world, broker, world.now_us, target),
+            partial(_deliver, world, broker, sent_us, target, batch),
             process=target,
             broker=broker.number,
         )
 
 
-def _deliver(world: World, broker: LoopBroker, sent_us: int, target: int) -> None:
+def _deliver(
+    world: World, broker: LoopBroker, sent_us: int, target: int, batch: tuple[int, int] | None
+) -> None:
+    if batch is not None and batch != (broker.batch, broker.life):
+        return
     if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
         return
     client = world.clients.get(target)
@@ -306,7 +322,7 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
 
 
 def register_silently(world: World, client: Client) -> None:
-    """What the heartbeats of an idle stretch leave behind: every broker lists the client."""
+    """Leave behind what the heartbeats of an idle stretch do: every broker lists the client."""
     for broker in heard_by(world, client):
         if not broker.lists(client.index):
             broker.entries[client.index] = client.index

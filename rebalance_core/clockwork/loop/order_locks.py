@@ -14,6 +14,7 @@ from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
 from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, OrderLock, World
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
+from rebalance_core.protocol.languages import KEPT
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
@@ -22,7 +23,7 @@ _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
 def broker_answers(
     world: World, *, masterless: Collection[int] = (), no_locks: bool = False
 ) -> BrokerAnswers:
-    """What brokers answer to a pass now.
+    """Return the answers of the brokers to a pass now.
 
     Args:
         world: the moment.
@@ -75,9 +76,10 @@ def release_after_pass(
     """Put the unlocking of queues that a pass removed on the agenda.
 
     From 5.2 on a busy listener holds it up for as long as ``tryLock`` waits; before, messages in
-    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked.
+    the client hold it up for 20 s. Queues of topics no longer subscribed are not unlocked, nor are
+    any by a client that keeps its locks.
     """
-    if not client.process.unlocks_on_removal:
+    if not client.process.unlocks_on_removal or client.member.profile.locks == KEPT:
         return
     for queue in sorted(gone - set(record.truncated)):
         number = world.queue_numbers.get(queue)
@@ -131,7 +133,7 @@ def _tick(world: World, client: Client, stretch: int) -> None:
 
 
 def remember_renewals(world: World, clients: Iterable[Client], since_us: int) -> None:
-    """What the rounds of lockAll of an idle stretch left: the last of each counts."""
+    """Note what the rounds of lockAll of an idle stretch left: the last of each counts."""
     last = []
     for client in clients:
         number = world.future.lock_renewals_before(client.index, world.now_us + 1) - 1

@@ -11,6 +11,7 @@ from rebalance_core.clockwork.loop.lives import (
     place_observed,
     schedule_brokers,
     schedule_life,
+    schedule_mates,
     schedule_timers,
 )
 from rebalance_core.clockwork.loop.membership import catch_up, register_silently
@@ -81,6 +82,7 @@ def _played(script: Script, seed: int, options: ClockOptions) -> World:
     schedule_brokers(world)
     for life in script.lives:
         schedule_life(world, life)
+    schedule_mates(world)
     ended_us = BEFORE_ALL
     for stretch in stretches_of(script):
         world.agenda.run_until(stretch.begin_us)

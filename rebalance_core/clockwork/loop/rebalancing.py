@@ -42,7 +42,6 @@ from rebalance_core.clockwork.loop.order_locks import (
     release_after_pass,
 )
 from rebalance_core.clockwork.loop.world import (
-    MIN_INTERVAL,
     RESUMED,
     Client,
     Kind,
@@ -54,6 +53,7 @@ from rebalance_core.clockwork.loop.world import (
 )
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue, java_string_key
 
@@ -151,7 +151,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
 
 
 def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """What the pass leaves behind: the next wait, a heartbeat, routes, another pass soon."""
+    """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
     client, clock = one.client, one.client.clock
     end_us = one.end_us + (blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False
@@ -271,6 +271,8 @@ def _decide(world: World, one: RunningPass) -> None:
             None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
         )
         members[topic] = None if broker is None else member_list(world, broker)
+        if broker is not None and broker.up and not broker.entries and client.process.lets_go:
+            members[topic] = ()
     one.view = PassView(queues, members)
     locks = client.process.locks_on_addition
     one.end_us += one.timed_out_us

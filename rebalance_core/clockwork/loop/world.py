@@ -19,13 +19,14 @@ from rebalance_core.clockwork.ticks import (
     FIRST_HEARTBEAT_US,
     FIRST_LOCK_RENEWAL_US,
     FIRST_POLL_US,
-    HEARTBEAT_US,
     LOCK_RENEWAL_US,
+    MIN_INTERVAL,
     POLL_US,
     Ticks,
 )
+from rebalance_core.model.events import ON
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.times import NOTICE_BATCH_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.shared_topics import Member
 
@@ -35,7 +36,7 @@ class Future:
 
     def __init__(self, script: Script, seed: int, options: ClockOptions) -> None:
         self.script, self.seed, self.options = script, seed, options
-        self._ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
+        self.ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
         self.created: list[int] = ticks.created[:, 0].tolist()
         self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
         self.joined: list[int] = ticks.joined[:, 0].tolist()
@@ -47,6 +48,10 @@ class Future:
         self.unregistered: list[list[int]] = ticks.unregistered[:, :, 0].tolist()
         self.first_pass_end: list[int] = ticks.first_pass_end[:, 0].tolist()
         self.pass_length: list[int] = ticks.pass_length[:, 0].tolist()
+        self._poll: list[int] = ticks.periods.poll[:, 0].tolist()
+        self._beat: list[int] = ticks.periods.beat[:, 0].tolist()
+        self.wait: list[int] = ticks.periods.wait[:, 0].tolist()
+        self.min_interval: list[int] = ticks.periods.least[:, 0].tolist()
         self._route_lag: list[int] = ticks.route_lag[:, 0].tolist()
         self._visible: list[list[int]] = [
             ticks.route_visible_us(topic)[:, 0].tolist() for topic in range(len(script.topics))
@@ -55,20 +60,35 @@ class Future:
     @cached_property
     def broker_lives(self) -> list[tuple[int, int]]:
         """By broker life: since when it is up, and until when."""
-        return [(int(up[0]), int(down[0])) for up, down in self._ticks.broker_lives_us]
+        return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lives_us]
 
     @cached_property
     def lockless(self) -> list[tuple[int, int]]:
         """By stretch without order locks: since when, and until when."""
-        return [(int(since[0]), int(until[0])) for since, until in self._ticks.lockless_us]
+        return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
+
+    def notices(self, broker: int, at_us: int) -> str:
+        """How a broker tells members of changes at a time: one of `NOTICE_MODES`."""
+        found = ON
+        for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
+            if switch.broker == broker and since[0] <= at_us:
+                found = switch.mode
+        return found
+
+    def next_batch_us(self, broker: int, life: int, at_us: int) -> int:
+        """When a broker that gathers its notices sends them next."""
+        period = NOTICE_BATCH_MS * 1_000
+        entity = self.script.broker_entities[broker]
+        draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, life)
+        return at_us + (below(draw, period) - at_us) % period
 
     def sightings_us(self, life: Life) -> list[int]:
         """When each sighting of a life happened."""
-        return [int(at[0]) for at in self._ticks.sightings_us(life)]
+        return [int(at[0]) for at in self.ticks.sightings_us(life)]
 
     def states_us(self, life: Life) -> list[int]:
         """Since when each state of a life holds."""
-        return [int(since[0]) for since in self._ticks.states_us(life)]
+        return [int(since[0]) for since in self.ticks.states_us(life)]
 
     def visible_to_brokers_us(self, topic: int) -> list[int]:
         """Since when the name servers of brokers answer with each version of a route."""
@@ -91,7 +111,7 @@ class Future:
 
     def poll_us(self, life: int, number: int) -> int:
         """Tick of a route poll."""
-        return self.timers_start[life] + FIRST_POLL_US + number * POLL_US
+        return self.timers_start[life] + FIRST_POLL_US + number * self._poll[life]
 
     def poll_answered_us(self, life: int, number: int) -> int:
         """When the answer of a route poll is in use."""
@@ -101,15 +121,15 @@ class Future:
 
     def polls_before(self, life: int, at_us: int) -> int:
         """How many route polls have their tick before a time."""
-        return _ticks_before(self.timers_start[life] + FIRST_POLL_US, POLL_US, at_us)
+        return _ticks_before(self.timers_start[life] + FIRST_POLL_US, self._poll[life], at_us)
 
     def heartbeat_us(self, life: int, number: int) -> int:
         """Tick of a heartbeat."""
-        return self.timers_start[life] + FIRST_HEARTBEAT_US + number * HEARTBEAT_US
+        return self.timers_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
 
     def heartbeats_before(self, life: int, at_us: int) -> int:
         """How many heartbeats have their tick before a time."""
-        return _ticks_before(self.timers_start[life] + FIRST_HEARTBEAT_US, HEARTBEAT_US, at_us)
+        return _ticks_before(self.timers_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
 
     def lock_renewal_us(self, life: int, number: int) -> int:
         """Tick of lockAll."""
@@ -130,7 +150,7 @@ def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
 
 
 class Kind(IntEnum):
-    """What happens; of one instant in this order."""
+    """Kinds of happenings; those of one instant in this order."""
 
     SCRIPT = 0
     MEMBERSHIP = 1
@@ -187,14 +207,7 @@ class Agenda:
 #
 # Upstream: ``RebalanceService.run`` and the latch of ``ServiceThread``.
 
-MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
-"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
 WAIT_US = REBALANCE_WAIT_MS * 1_000
-
-
-def min_interval_us(version: Version) -> int:
-    """What must lie between two passes: nothing before 5.2."""
-    return REBALANCE_MIN_INTERVAL_MS * 1_000 if version >= MIN_INTERVAL else 0
 
 
 @dataclass(slots=True)
@@ -203,8 +216,9 @@ class PassClock:
 
     Attributes:
         last_end_us: end of the last pass; of a new client, its creation.
-        min_interval_us: of its version.
+        min_interval_us: of its version and settings.
         length_us: how long each of its passes takes.
+        own_wait_us: from a balanced pass to the next one if nobody wakes it.
         number: of the next pass; idle ones count.
         wait_us: until the next pass if nobody wakes the client.
         woken_us: the first wake-up that no pass has used up.
@@ -214,10 +228,14 @@ class PassClock:
     last_end_us: int
     min_interval_us: int
     length_us: int
+    own_wait_us: int
     number: int = 0
-    wait_us: int = WAIT_US
+    wait_us: int = field(init=False)
     woken_us: int | None = None
     busy_until_us: int = 0
+
+    def __post_init__(self) -> None:
+        self.wait_us = self.own_wait_us
 
     @property
     def next_us(self) -> int:
@@ -238,7 +256,7 @@ class PassClock:
         self.number += 1
         self.woken_us = None
         self.last_end_us = at_us + self.length_us
-        self.wait_us = WAIT_US
+        self.wait_us = self.own_wait_us
         return number
 
     def begin_resumed(self) -> int:
@@ -292,6 +310,7 @@ class LoopBroker:
             None for a connection nobody reads.
         topics: what it takes the group to subscribe; None: it has not heard yet.
         told_us: when it last told the group of a change.
+        batch: counts what it gathered to tell at once: of several changes the last one is told.
         locks: by queue.
     """
 
@@ -303,6 +322,7 @@ class LoopBroker:
     entries: dict[int, int | None] = field(default_factory=dict)
     topics: frozenset[str] | None = None
     told_us: int = -1
+    batch: int = 0
     locks: dict[int, OrderLock] = field(default_factory=dict)
 
     def lists(self, life: int) -> bool:
@@ -355,7 +375,7 @@ class Client:
 
     @property
     def version(self) -> Version:
-        """Of the client."""
+        """The client's version."""
         return self.process.version
 
 
@@ -442,7 +462,7 @@ class World:
 
     @cached_property
     def broker_version(self) -> Version:
-        """Of the group's brokers."""
+        """The version of the group's brokers."""
         return parse_version(self.script.settings.broker_version)
 
 

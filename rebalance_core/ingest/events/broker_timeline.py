@@ -15,6 +15,7 @@ from rebalance_core.ingest.broker_folders import (
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
+from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model.events import (
@@ -181,6 +182,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
             source = first[name]["source"] if name in first else "collection.toml"
             rows.append(broker_up(name, context.start_ms, source, context, OBSERVED))
     rows += [_turned(turn) for turn in context.master_turns]
+    rows += notice_events(ordered, context)
     return {"cluster_events": rows, "findings": findings}
 
 

@@ -395,7 +395,7 @@ def unlogged_leaves(
             seen = [ms for ms in unheld if first_ms - BATCH_MS < ms < last_ms + BATCH_MS]
             batch = dumps if seen else []
             lost_ms = min([first_ms, *seen])
-        if of_group - {p.place for p in batch}:
+        if not batch or of_group - {p.place for p in batch}:
             continue
         listed = {p.values["client_id"] for p in batch if p.kind == "member"}
         if not any(p.place.startswith(PROXIES) for p in batch):

@@ -44,12 +44,12 @@ class _Stay:
 
     @property
     def client_id(self) -> str:
-        """Of the process."""
+        """The client id of the process."""
         return str(self.join["client_id"])
 
     @property
     def topics(self) -> Topics | None:
-        """What it subscribed when it joined; None: no line says so."""
+        """The topics it subscribed when it joined; None: no line says so."""
         topics = self.join.get("subscriptions")
         return None if topics is None else frozenset(topics)
 

@@ -319,6 +319,12 @@ def _property(message: str) -> Fields:
     return {"name": name, "value": value} if value else NOTHING
 
 
+def _replaced(message: str) -> Fields:
+    """``Replace, key: {}, value: {} -> {}``."""
+    pieces = between(message, _REPLACED, ", value: ", " -> ", "")
+    return None if pieces is None else named(("name", "value"), pieces[::2])
+
+
 def _follows(message: str) -> Fields:
     """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
     address = message.rpartition(", ")[2]
@@ -356,6 +362,10 @@ _PROPERTIES = (
     "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
 )  # fmt: skip
 """What a broker prints at its start stands in other lines too: without a time it is not ours."""
+_SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
+_OFF_AT_START = tuple(f"{name}=false" for name in _SWITCHES)
+_REPLACED = "Replace, key: "
+"""``Configuration.mergeIfExist``: a setting is changed at run time."""
 
 TEMPLATES: tuple[Template, ...] = (
     ("consumer_connected", "new consumer connected, group: ", _connected),
@@ -372,7 +382,8 @@ TEMPLATES: tuple[Template, ...] = (
     ("topic_deleted", "delete topic config OK, topic: ", _deleted),
     ("broker_starting", "brokerPermission=", _permission),
     ("broker_booted", "The broker[", _booted),
-    *(("broker_property", name, _property) for name in _PROPERTIES),
+    *(("broker_property", name, _property) for name in (*_PROPERTIES, *_OFF_AT_START)),
+    *(("broker_property", f"{_REPLACED}{name}, value: ", _replaced) for name in _SWITCHES),
     ("broker_follows", "Update slave ", _follows),
     ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
     ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
@@ -386,11 +397,11 @@ TEMPLATES: tuple[Template, ...] = (
     *GROUP_TEMPLATES,
 )
 WORDS = (*(words for _, words, _ in TEMPLATES), RESET)
-_HEADLESS_WORDS = tuple(words for words in WORDS if words not in _PROPERTIES)
+_HEADLESS_WORDS = tuple(w for w in WORDS if w not in (*_PROPERTIES, *_OFF_AT_START))
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """What one line of broker.log states; most lines state nothing of ours."""
+    """Read what one line of broker.log states; most lines state nothing of ours."""
     line = server_line(text, clock)
     if line is None:
         return headless(_HEADLESS_WORDS, text, source)

@@ -32,6 +32,7 @@ from rebalance_core.ingest.parse.log_lines import (
     read_message,
     with_fields,
 )
+from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
 # Lines of a client's log on what failed: members, strategies, heartbeats, pulls
 # (rocketmq.md §13).
@@ -256,7 +257,28 @@ def _order_lock(message: str) -> Fields:
     return {"group": group} if group else None
 
 
+def _created(message: str) -> Fields:
+    """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; those with
+    usual intervals state nothing.
+    """
+    pieces = between(message[message.find(_CLIENT_ID) :], _CLIENT_ID, ", ClientConfig:", "")
+    if pieces is None or not pieces[0]:
+        return None
+    found = {name: pieces[1].partition(f" {name}=")[2].partition(",")[0] for name in _INTERVALS}
+    if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
+        return NOTHING
+    return {"client_id": pieces[0]} | found
+
+
+_CREATED, _CLIENT_ID = "Created a new client Instance, ", "ClientID:"
+_INTERVALS = {
+    "pollNameServerInterval": ROUTE_POLL_MS,
+    "heartbeatBrokerInterval": HEARTBEAT_MS,
+    "persistConsumerOffsetInterval": OFFSET_PERSIST_MS,
+}
+
 TEMPLATES: tuple[Template, ...] = (
+    ("client_created", _CREATED, _created),
     ("committed", "[persistAll] Group: ", _committed),
     ("committed", "[persist] Group: ", _committed),
     ("committed", "Group: ", _committed),
@@ -280,7 +302,7 @@ WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """What one line of a client's log states; a heartbeat states one fact for each group."""
+    """Read what one line of a client's log states; a heartbeat states one fact for each group."""
     line = client_line(text, clock)
     if line is None:
         if BROADCAST in text:

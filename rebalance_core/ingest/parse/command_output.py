@@ -185,12 +185,14 @@ def read_output(text: str, source: str) -> Output:
 
 
 def parse_other(text: str, source: str) -> list[Fact | Unread]:
-    """Of a command that changes something, or whose answer states nothing of ours: its failures."""
+    """Read the failures of a command that changes something or whose answer states nothing
+    of ours.
+    """
     return [one for one in read_output(text, source).others if isinstance(one, Fact)]
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
-    """What ``read`` makes of each line; an `Unread` for one it refuses."""
+    """Apply ``read`` to each line; an `Unread` for one it refuses."""
     results: list[Fact | Unread] = []
     for line in lines:
         try:

@@ -65,7 +65,7 @@ class Translator:
         self._groups: set[str] = set()
 
     def line(self, text: str) -> Translated | None:
-        """What the line states; None: it is of neither client."""
+        """Read what the line states; None: it is of neither client."""
         if GO.match(text):
             fields = _fields(text)
             time = str(fields.get("ts") or fields.get("time") or "")

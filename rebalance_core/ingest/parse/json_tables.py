@@ -222,7 +222,7 @@ Results = Iterator[Fact | Unread]
 def read_document(
     text: str, source: str, parse: Callable[[Mapping[str, Any], str], Results]
 ) -> list[Fact | Unread]:
-    """What ``parse`` makes of the document; one `Unread` when the text is not one.
+    """Apply ``parse`` to the document; one `Unread` when the text is not one.
 
     Args:
         text: the file.
@@ -268,7 +268,7 @@ def object_of(value: Any, what: str) -> Mapping[Any, Any]:
 def entries(
     table: Mapping[Any, Any], source: str, parse: Callable[[Any, Any], Iterator[Fact]]
 ) -> Results:
-    """What ``parse`` makes of each key and value of the table; an `Unread` for one it refuses."""
+    """Apply ``parse`` to each key and value of the table; an `Unread` for one it refuses."""
     for key, value in table.items():
         try:
             yield from list(parse(key, value))

@@ -73,7 +73,7 @@ LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
 
 
 def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """What one line of lock.log or filter.log states; unlocks add nothing to the locks."""
+    """Read what one line of lock.log or filter.log states; unlocks add nothing to the locks."""
     line = server_line(text, clock)
     if line is None:
         return headless(LOCK_WORDS, text, source)

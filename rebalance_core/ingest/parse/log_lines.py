@@ -106,7 +106,7 @@ class ReadAt(tzinfo):
         self._until = until.replace(tzinfo=None)
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """That of the pass the time is in."""
+        """Return the offset of the pass the time is in."""
         if moment is None:
             return None
         local = moment.replace(tzinfo=None)

@@ -124,6 +124,7 @@ SERVER_CONFIG_KINDS = {
 }
 SETTINGS = (
     "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
+    "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange",
 )  # fmt: skip
 """What is taken of several hundred properties."""
 

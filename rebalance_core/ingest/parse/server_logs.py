@@ -132,7 +132,7 @@ _HEADLESS_WORDS = tuple(
 
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
-    """What one line of namesrv.log states."""
+    """Read what one line of namesrv.log states."""
     line = server_line(text, clock)
     if line is None:
         return headless(_HEADLESS_WORDS, text, source)
@@ -205,7 +205,9 @@ PROXY_WORDS = (*_BEGINNINGS, _MODE, _CLOSING_LINE)
 
 
 def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """What one line of a proxy's log states; a line that goes on states it at its last line."""
+    """Read what one line of a proxy's log states; a line that goes on states it at its last
+    line.
+    """
     line = server_line(text, clock)
     if line is None:
         return _continued(text, source, clock)

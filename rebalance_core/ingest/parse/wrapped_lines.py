@@ -36,7 +36,7 @@ _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
 class Piece(NamedTuple):
-    """What a carrier holds: the text inside and what the carrier says of it.
+    """The text inside a carrier's line and what the carrier says of it.
 
     Attributes:
         text: the line or lines inside.

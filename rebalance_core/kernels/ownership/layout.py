@@ -52,7 +52,7 @@ class ListedQueues:
     """The list: index into the strategies of the coded."""
 
     def sorted_among(self, queues: Queues) -> ListedQueues:
-        """Those among some queues, by index; the key is the index."""
+        """Sort some queues, by index; the key is the index."""
         at = find(pair(queues.topic_broker, queues.queue_id), self.key)
         known = np.flatnonzero(at >= 0)
         known = known[np.argsort(at[known], kind="stable")]

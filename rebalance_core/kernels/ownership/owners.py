@@ -22,6 +22,7 @@ from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.consistent_hash import ConsistentHash, ring_point
+from rebalance_core.strategies.go import GoConsistentHash, go_ring_point
 from rebalance_core.strategies.machine_room import (
     MachineRoom,
     MachineRoomNearby,
@@ -375,22 +376,29 @@ class MachineRoomNearbyOwners:
 # CONSISTENT_HASH: queues and members on one ring, the same for all epochs of a group.
 
 RING_KIND = group_rows.RING
+Ring: TypeAlias = ConsistentHash | GoConsistentHash
 
 
 @lru_cache(maxsize=1 << 17)
-def node_points(client_id: str, strategy: ConsistentHash, copy: int) -> tuple[int, ...]:
+def node_points(client_id: str, strategy: Ring, copy: int) -> tuple[int, ...]:
     """The ring points of one process's virtual nodes.
 
-    Further processes of an id number theirs on (rocketmq.md §2.7); ``copy`` counts from 0.
+    Further processes of an id number theirs on (rocketmq.md §2.7); ``copy`` counts from 0. In Go
+    they have the points of the first one.
     """
+    if isinstance(strategy, GoConsistentHash):
+        nodes = range(0 if copy else strategy.virtual_nodes)
+        return tuple(go_ring_point(f"{number}{client_id}") for number in nodes)
     nodes = range(copy * strategy.virtual_nodes, (copy + 1) * strategy.virtual_nodes)
     return tuple(ring_point(f"{client_id}-{number}", strategy.charset) for number in nodes)
 
 
 @lru_cache(maxsize=1 << 17)
-def queue_point(queue: MessageQueue, charset: str) -> int:
-    """The point of one queue."""
-    return ring_point(str(queue), charset)
+def queue_point(queue: MessageQueue, strategy: Ring) -> int:
+    """The point of one queue: the first node at it or after it has the queue."""
+    if isinstance(strategy, GoConsistentHash):
+        return go_ring_point(str(queue)) + 1  # a node at the queue's own point does not count
+    return ring_point(str(queue), strategy.charset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +431,7 @@ def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
     found = []
     for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
         strategy = coded.strategies[allocation]
-        assert isinstance(strategy, ConsistentHash)
+        assert isinstance(strategy, Ring)
         found.append(node_points(name, strategy, number))
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
@@ -529,9 +537,7 @@ def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
     points = []
     for topic_name, broker_name, queue_id, allocation in rows:
         strategy = coded.strategies[allocation]
-        assert isinstance(strategy, ConsistentHash)
-        points.append(
-            queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy.charset)
-        )
+        assert isinstance(strategy, Ring)
+        points.append(queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy))
     result[hashing] = points
     return result

@@ -63,7 +63,7 @@ class PopAnswers:
         self._process, self._group = runs.process[self._run], runs.group[self._run]
         self._rows = Periods(self._topic, self._process, self._begin, self._end)
         states, state = prepared.membership.states, runs.state[self._run]
-        allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+        allocation = coded.divisions.allocations(states.strategy[state], states.rules[state])
         self._number = coded.divisions.numbers(self._group, allocation)
         self._share = shared.share
         self._find_regimes(shared)
@@ -314,7 +314,7 @@ class Reach:
             yield cells, Periods(single.major[row], single.minor[row], begin, end)
 
     def readable_brokers(self, taken: Periods) -> Readable:
-        """What is readable of whole brokers, by (topic broker, taker)."""
+        """Return which whole brokers are readable, by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
         at, period = readable.meeting(
@@ -332,7 +332,7 @@ class Reach:
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> Readable:
-        """What is readable of single queues, by (segment, taker)."""
+        """Return which single queues are readable, by (segment, taker)."""
         opens, closes = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
             for turns in (first_of_run, last_of_run)

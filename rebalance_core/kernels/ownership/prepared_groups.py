@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow.compute as pc
 
 from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.coded_groups import (
@@ -17,6 +18,7 @@ from rebalance_core.kernels.coded_groups import (
     follow_members,
     type_code,
 )
+from rebalance_core.kernels.codes import BEYOND_BMP
 from rebalance_core.kernels.epochs import (
     Epochs,
     RouteChanges,
@@ -42,6 +44,7 @@ from rebalance_core.kernels.roster import (
     find_reading,
     find_runs,
     overlapping,
+    profiles_of,
     retrying,
 )
 from rebalance_core.kernels.segments import Bools, Ints
@@ -60,7 +63,8 @@ from rebalance_core.kernels.topics import (
     subscribed_periods,
 )
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
-from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
+from rebalance_core.protocol.languages import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 
 # The topics that members share, epoch by epoch.
 
@@ -80,7 +84,7 @@ class SharedTopics:
 def share_topics(
     events: Events, epochs: Epochs, pops: Pops, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
-    """What members own of a grid, and what they share; None: nothing."""
+    """Return what members own of a grid, and what they share; None: nothing."""
     popped, numbers = pops.popped()
     given = (events, epochs, whole.topics, whole.topic_first)
     asked = spread(*given, popped) & spread(*given, pops.asked)
@@ -323,7 +327,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     losers = lock_losers(events, groups)
     turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
-    epochs = build_epochs(events, turns, live, creations, len(groups))
+    epochs = build_epochs(events, turns, live, creations, groups.route_ms)
     runs, unclear = find_runs(events, membership, epochs)
     read = joined_periods(subscribed, retry.since_created(retry.varying))
 
@@ -334,13 +338,15 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     shared = _held_by_many(coded, membership, overlapping(runs))
     several = shared | pops.groups(len(groups))
     reason = _reasons(coded, brokers, runs, unclear, losers, several)
+    if any(profile is not JAVA_PROFILE for profile in profiles_of(coded, membership)):
+        _left_for_languages(reason, coded, membership, runs, *grids(epochs))
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != group_rows.REGULAR
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
-        epochs = build_epochs(events, turns, live, creations, len(groups))
+        epochs = build_epochs(events, turns, live, creations, groups.route_ms)
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
@@ -360,6 +366,46 @@ def _held_by_many(coded: CodedGroups, membership: Membership, twice: Ints) -> Bo
     shared |= strategies_of_groups(coded.divisions, len(coded.groups)) > 1
     shared[twice] = shared[membership.suspended] = True
     return shared
+
+
+def _left_for_languages(
+    reason: Ints,
+    coded: CodedGroups,
+    membership: Membership,
+    runs: Runs,
+    grid: Grid,
+    popped: SharedTopics | None,
+) -> None:
+    """Set the reason of groups with members that do not do as Java's; changed in place."""
+    profiles, group = profiles_of(coded, membership), runs.group
+
+    def having(rule: Callable[[ClientProfile], bool]) -> Bools:
+        """By run: the member's profile is so."""
+        return np.array([rule(profile) for profile in profiles], np.bool_)[runs.state]
+
+    grids = [grid, *([] if popped is None else [popped.grid])]
+    frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
+    apart = having(lambda profile: not (profile.share_known and profile.retry and profile.notified))
+    own_passes = coded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
+    apart |= having(lambda profile: profile is not JAVA_PROFILE) & own_passes
+    apart |= having(lambda profile: profile.locks == KEPT) & coded.groups.ordered[group]
+    dropped = np.isin(group, np.concatenate(frozen))
+    apart |= having(lambda profile: profile.no_queue == DROP) & dropped
+    apart |= having(lambda profile: profile.order == BYTES) & np.isin(group, _beyond_bmp(coded))
+    groups = np.unique(group[apart])
+    reason[groups[reason[groups] == group_rows.REGULAR]] = group_rows.LANGUAGE
+
+
+def _beyond_bmp(coded: CodedGroups) -> Ints:
+    """Groups with a name that does not sort by its bytes as it does in Java."""
+    names, events = coded.names, coded.events
+    beyond = [
+        np.append(pc.match_substring_regex(texts, BEYOND_BMP).to_numpy(zero_copy_only=False), False)
+        for texts in (names.clients, names.brokers, names.topics)
+    ]
+    codes = (events.client, events.broker, events.topic)  # -1: none, at the end
+    of = [found[code] for found, code in zip(beyond, codes, strict=True)]
+    return np.unique(events.group[np.logical_or.reduce(of)])
 
 
 def _left_for_sharing(
@@ -394,7 +440,7 @@ def _frozen(
     lists[coded.divisions.listing] = True
     reading = find_reading(coded, membership, runs, grid.topics, lists)
     states, state = membership.states, runs.state[reading.run]
-    allocation = coded.divisions.allocations(states.strategy[state], states.version[state])
+    allocation = coded.divisions.allocations(states.strategy[state], states.rules[state])
     listed = np.isin(allocation, coded.divisions.listed)
     everyone = np.isin(coded.names.words, [BROADCASTING])[states.message_model[state]]
     dividing = np.flatnonzero(~listed | everyone)

@@ -67,7 +67,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
     active = ~suspended[reading.run]
     run, group_topic, kept = reading.run[active], reading.group_topic[active], kept[active]
     state = runs.state[run]
-    allocation = prepared.coded.divisions.allocations(states.strategy[state], states.version[state])
+    allocation = prepared.coded.divisions.allocations(states.strategy[state], states.rules[state])
     kind = _kinds(prepared, states.message_model[state], allocation)
     # a topic without a readable queue is frozen, but not for CONFIG
     listed, whole = kind == group_rows.LISTED, (runs.from_epoch[run], runs.to_epoch[run])

@@ -4,6 +4,7 @@ committed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,6 +14,7 @@ from rebalance_core.kernels.grid import MasterOutages, find_outages
 from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.roster import profiles_of
 from rebalance_core.kernels.segments import (
     NEVER,
     NONE,
@@ -30,6 +32,11 @@ from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.model.verdicts import START_STATUSES
+from rebalance_core.protocol.languages import (
+    JAVA_PROFILE,
+    NEVER_WITHOUT_COMMIT,
+    ClientProfile,
+)
 from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET, TIMESTAMP
 
@@ -172,7 +179,7 @@ class RoleSwitches:
         return bisect(self.began_ms, first, end, at_ms, right=True) - first
 
     def switched(self, queue: Ints, count: Ints) -> Switched:
-        """What so many of each queue's first switches are together."""
+        """Combine so many of each queue's first switches."""
         last = np.where(count > 0, self.first(queue) + count - 1, NONE)
         kept_ms = np.append(self._least_kept, NEVER)[last]
         return Switched(count, kept_ms, pick(self._all_over, last))
@@ -265,7 +272,7 @@ def first_starts(
     *,
     asks_broker: bool,
 ) -> Starts:
-    """`replay.starts.start_rule.uncommitted_start` of many.
+    """`replay.start_rule.client_start` of many.
 
     Args:
         prepared: the groups.
@@ -277,6 +284,7 @@ def first_starts(
     asked = _ask(prepared, offsets, adds, retry)
     starts = _client_starts(prepared, offsets, asked, adds)
     if not asks_broker:
+        _put_unproven(prepared, offsets, asked, adds, starts)
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
     starts.zero(at_zero & asked.seen & ~asked.never_zero, BROKER_ZERO)
@@ -289,7 +297,47 @@ def first_starts(
     either = looked & ~always_zero & ~always_client
     starts.put(either & ~asked.never_zero, BROKER_ZERO, 0, 0, starts.high)
     np.copyto(starts.low, 0, where=either)
+    waiting = _of_clients(prepared, adds, lambda its, _: its.start == NEVER_WITHOUT_COMMIT)
+    starts.put(waiting, BROKER_ZERO, NONE, 0, 0, UNKNOWN)
+    starts.put(waiting & asked.seen & always_client, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    starts.zero(waiting & asked.seen & always_zero, BROKER_ZERO)
+    _put_unproven(prepared, offsets, asked, adds, starts)
     return starts
+
+
+def _of_clients(
+    prepared: PreparedGroups, adds: OwnerChanges, rule: Callable[[ClientProfile, str], bool]
+) -> Bools:
+    """By row: whether the client that adds, started in its mode, is of another language and so."""
+    runs, coded = prepared.roster.runs, prepared.coded
+    profiles = profiles_of(coded, prepared.membership)
+    if all(profile is JAVA_PROFILE for profile in profiles):
+        return np.zeros(len(adds.queue), np.bool_)
+    run = prepared.roster.run[adds.entry]
+    words = np.stack([runs.state[run], runs.start_mode[run]])
+    distinct, of = np.unique(words, axis=1, return_inverse=True)
+    texts = coded.names.words.to_pylist()
+    found = [rule(profiles[state], texts[mode]) for state, mode in distinct.T.tolist()]
+    return np.array(found, np.bool_)[of.reshape(-1)]
+
+
+def _put_unproven(
+    prepared: PreparedGroups,
+    offsets: SeenOffsets,
+    asked: _Asked,
+    adds: OwnerChanges,
+    starts: Starts,
+) -> None:
+    """Set the rows of clients whose rule is not known, or was only read: any offset of the queue.
+
+    A broker that surely answers 0 answers so to all.
+    """
+    unproven = _of_clients(prepared, adds, lambda its, mode: not its.start_known(mode))
+    if not unproven.any():
+        return
+    zero = (starts.rule == BROKER_ZERO) & (starts.offset == 0) & (starts.high == 0)
+    top = offsets.max_by(asked.queue, asked.latest_ms, asked.earliest_ms)
+    starts.put(unproven & ~zero, NONE, NONE, 0, top, UNKNOWN)
 
 
 def _ask(

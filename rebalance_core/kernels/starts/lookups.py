@@ -52,7 +52,7 @@ class Deletions:
         return np.where(at >= first, np.append(self.at_ms, NONE)[at], NONE)
 
     def forgetting(self) -> Deletions:
-        """Those with which the commits go."""
+        """Return the deletions with which the commits go."""
         kept = self.forgets
         return Deletions(self.topic_broker[kept], self.at_ms[kept], kept[kept])
 

@@ -320,6 +320,7 @@ class PullStarts:
                 "corrected_offset": _offsets(corrected),
                 "skipped": nullable(skipped, known),
                 "status": words(START_STATUSES, starts.status),
+                "reason": pa.nulls(len(adds.queue), pa.string()),
             },
             names_coded=True,
         )

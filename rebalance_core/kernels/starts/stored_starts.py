@@ -494,7 +494,7 @@ def _past(
 
 
 class FirstPulls(NamedTuple):
-    """What is known of the queues when their new owners pull for the first time."""
+    """The state of the queues when their new owners pull for the first time."""
 
     prepared: PreparedGroups
     commits: SeenCommits | None

@@ -37,7 +37,8 @@ def at_rest(history: GroupHistory) -> GroupHistory:
     """The history of one instant, the last event's, that leads to the same state.
 
     All plans of a group begin there, so nothing before it is played again for each of them. Of
-    offsets those stay that tell the mean rate of a queue, and what was committed last.
+    offsets those stay that tell the mean rate of a queue, and what was committed last. Each member
+    is an instance of its own from then on.
     """
     state = _State()
     ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
@@ -56,6 +57,7 @@ def at_rest(history: GroupHistory) -> GroupHistory:
         events=there,
         queue_offsets=_ends(history.queue_offsets),
         committed_offsets=_ends(history.committed_offsets),
+        mates=(),
     )
 
 
@@ -71,6 +73,7 @@ class _State:
     up: dict[str | None, Event] = field(default_factory=dict)
     down: set[str | None] = field(default_factory=set)
     masters: dict[str | None, Event] = field(default_factory=dict)
+    notices: dict[str | None, Event] = field(default_factory=dict)
     configs: dict[tuple[str | None, str | None], Event] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
@@ -81,6 +84,8 @@ class _State:
             self.modes[event.topic] = event
         elif event.event_type in events.TOPIC_EVENTS:
             self._take_topic(event)
+        elif event.event_type == events.NOTICES:
+            self.notices[event.broker_name] = event
         else:
             self._take_broker(event, event.broker_name)
 
@@ -88,6 +93,7 @@ class _State:
         """Brokers first, then topics and members."""
         yield from self.up.values()
         yield from (e for name, e in self.masters.items() if name not in self.down)
+        yield from (e for name, e in self.notices.items() if name not in self.down)
         yield from (e for (_, name), e in self.configs.items() if name not in self.down)
         for own in self.members.values():
             yield from own
@@ -152,11 +158,13 @@ class DeployedGroup:
         history: of `at_rest`.
         members: how many it has.
         queues: the most of one of its topics; None: it has none.
+        mates: groups whose members share client instances with its own.
     """
 
     history: GroupHistory
     members: int
     queues: int | None
+    mates: tuple[str, ...] = ()
 
     @property
     def name(self) -> tuple[str, str]:
@@ -218,7 +226,8 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
     ]  # fmt: skip
     queues = queues_in(rows).get(rest.cluster, {})
     most = max((number for topic, number in queues.items() if topic in named), default=0)
-    return DeployedGroup(rest, len(members), most or None)
+    mates = tuple(mate.consumer_group for mate in history.mates)
+    return DeployedGroup(rest, len(members), most or None, mates)
 
 
 # What futures of one plan come to in a group, or in all of them.

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from rebalance_core.contracts.paths import toml_text
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
@@ -278,17 +279,12 @@ _TABLES: Mapping[str, Mapping[str, Key]] = {
 
 
 def read_search(path: str | Path) -> Search:
-    """The search of a file.
+    """The search of a file, or of a bundled one by its name.
 
     Raises:
         UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
     """
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise UsageError(f"{path}: {reason}") from None
-    return parse_search(text, str(path))
+    return parse_search(toml_text(Path(path), "rollouts"), str(path))
 
 
 def parse_search(text: str, file: str) -> Search:

@@ -25,7 +25,7 @@ from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss(Edit):
-    """What brokers lose for ``back_after``, or until the end."""
+    """Remove brokers for ``back_after``, or until the end."""
 
     broker: tuple[str, ...]
     back_after: int | None

@@ -45,7 +45,7 @@ def entity_of(consumer_group: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EditedRows:
-    """What became of an entity's rows.
+    """An entity's rows after an edit.
 
     Attributes:
         kept: recorded rows as they were.
@@ -66,7 +66,7 @@ class EditedRows:
 
 
 def order_of(row: Mapping[str, Any]) -> tuple[int, int]:
-    """What orders the rows of a cluster."""
+    """Return the key that orders the rows of a cluster."""
     return row["event_ms"], row["sequence"]
 
 

@@ -15,6 +15,7 @@ from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
 from rebalance_core.model.versions import parse_version
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
+from rebalance_core.protocol.languages import parse_language
 from rebalance_core.strategies import parse_strategy
 
 # Moments that hang on a history's end.
@@ -150,6 +151,14 @@ def strategy(value: Any) -> str:
     """A strategy text, printed as the parser prints it."""
     try:
         return str(parse_strategy(words(value)))
+    except RebalanceError as error:
+        raise ValueError(str(error)) from None
+
+
+def language(value: Any) -> str:
+    """The language of a client."""
+    try:
+        return parse_language(words(value))
     except RebalanceError as error:
         raise ValueError(str(error)) from None
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rebalance_core.contracts.paths import toml_text
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.planning.scenario.cluster_edits import (
     LoseBroker,
@@ -130,7 +131,7 @@ TOP_KEYS = ("name", "description", "edit")
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
-    """The scenarios of files, in the order of the files.
+    """The scenarios of files, in the order of the files; bundled ones by name.
 
     Raises:
         UsageError: names every mistake of every file, one a line, with ``file:line`` and the
@@ -194,15 +195,10 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
 
 def _text_of(path: Path, mistakes: list[str]) -> str | None:
     try:
-        return path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        mistakes.append(f"{path}: no such file{did_you_mean(path.name, beside)}")
-    except OSError as error:
-        mistakes.append(f"{path}: {error.strerror or error}")
-    except UnicodeDecodeError:
-        mistakes.append(f"{path}: not UTF-8")
-    return None
+        return toml_text(path, "scenarios")
+    except UsageError as error:
+        mistakes.append(str(error))
+        return None
 
 
 def _top_mistakes(

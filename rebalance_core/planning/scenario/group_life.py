@@ -13,6 +13,7 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
+    JAVA,
     RequestMode,
 )
 from rebalance_core.model.times import DAY_MS
@@ -23,6 +24,7 @@ from rebalance_core.planning.what_if.change import (
     addresses_of_network,
     host_of,
     read_made_id,
+    template_of,
 )
 from rebalance_core.synthetic.draws import Draws
 
@@ -68,21 +70,30 @@ def restarted(
 
 
 def newcomer(
-    model: ProcessKey, at_ms: int, taken: Collection[ProcessKey], number: int, draws: Draws
+    model: ProcessKey,
+    at_ms: int,
+    taken: Collection[ProcessKey],
+    number: int,
+    draws: Draws,
+    language: str | None = None,
 ) -> ProcessKey:
     """The id and channel of one more process, on a host of its own near that of ``model``.
 
     A new IPv4 address differs in the last number, so it is in the same room as the model by any
-    prefix; other hosts get ``-n<number>`` behind their name.
+    prefix; other hosts get ``-n<number>`` behind their name. The id is like the model's, or as
+    clients of the language make theirs.
     """
     host, at, instance = model[0].partition("@")
     hosts = {host_of(client_id) for client_id, _ in taken}
     address = _free_host(host, hosts, number, draws)
     made = read_made_id(model[0])
     client_id, pid = f"{address}{at}{instance}", _pid(made, draws)
-    if made is not None:
+    if made is not None or language is not None:
         nanos = draws.between(1, 200 * DAY_MS) * NANOS_PER_MS + draws.between(0, 999_999)
+    if made is not None:
         client_id = str(MadeId(address, pid, str(nanos), made.ending))
+    if language is not None:
+        client_id = template_of(language).format(ip=address, pid=pid, nanos=nanos)
     if model[1] is not None and (place := _PROCESS_CHANNEL.fullmatch(model[1])):
         return client_id, f"{place['place']}-n{number}/{pid}"
     return client_id, f"{address}:{draws.between(LOWEST_PORT, HIGHEST_PORT)}"
@@ -136,6 +147,7 @@ JOIN_COLUMNS = (
     "message_model",
     "consume_from_where",
     "rebalance_mode",
+    "language",
 )
 """What a process states of itself when it joins."""
 
@@ -209,7 +221,7 @@ class GroupLife(Timeline):
         return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
 
     def topics_of(self, settings: Settings) -> tuple[str, ...] | None:
-        """What a process with these settings subscribes; None: it is not known."""
+        """Return the topics that a process with these settings subscribes; None: not known."""
         own = settings["subscriptions"]
         topics = self.group_topics if own is None else own
         return None if topics is None else tuple(topics)
@@ -229,12 +241,18 @@ class GroupLife(Timeline):
             return count
         return math.ceil(round((share or 0) * len(self.members()), 6))
 
-    def join_newcomer(self, model: EditedMember, source: str) -> EditedMember:
-        """One more process like ``model`` joins now."""
+    def join_newcomer(
+        self, model: EditedMember, source: str, language: str | None = None
+    ) -> EditedMember:
+        """One more process like ``model`` joins now; with a language it is a client of that."""
         self._made += 1
         draws = self.draws(f"newcomer/{self._made}")
-        key = newcomer(model.key, self.now_ms, self._taken, self._made, draws)
         settings = dict(model.settings)
+        if language == (settings["language"] or JAVA):
+            language = None  # it is like its model
+        key = newcomer(model.key, self.now_ms, self._taken, self._made, draws, language)
+        if language is not None:
+            settings |= {"language": language, "version": None}
         for rule in self.join_rules:
             settings = rule(settings)
         member = EditedMember(key, self.now_ms, settings)

@@ -21,7 +21,8 @@ class AddConsumers(GroupEdit):
     """``count`` more, or that ``share`` of the members there are (1.0 doubles them).
 
     The members take turns as models of settings, room and form of the client id. A group without
-    a member is modelled on its last one.
+    a member is modelled on its last one. With a ``language`` the new ones are clients of it, of
+    a release that nobody states, with ids as it makes them.
     """
 
     KIND = "add_consumers"
@@ -30,11 +31,13 @@ class AddConsumers(GroupEdit):
         "count": Key(edit.whole(1, MOST_CONSUMERS)),
         "share": Key(edit.number(0, 100)),
         "every": Key(read_duration, 0),
+        "language": Key(edit.language),
     }
 
     count: int | None
     share: float | None
     every: int
+    language: str | None
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -55,7 +58,8 @@ class AddConsumers(GroupEdit):
                 "ones hold the same list as their models"
             )
         for i in range(life.how_many(self.count, self.share)):
-            life.after(i * self.every, life.join_newcomer, models[i % len(models)], source)
+            model = models[i % len(models)]
+            life.after(i * self.every, life.join_newcomer, model, source, self.language)
 
 
 # remove_consumers: processes of a group go and do not come back.

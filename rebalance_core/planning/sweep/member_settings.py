@@ -47,7 +47,7 @@ PROXIED, _BROADCASTING, ORDERLY, PULLS, OLD = CANNOT_POP
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """Of one kind of members; the group's where they state none."""
+    """Settings of one kind of members; the group's where they state none."""
 
     consumer_type: str
     message_model: str

@@ -213,7 +213,7 @@ _SUMS = ("replayed_messages", "skipped_messages")
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is computed for every group; small enough to be sent to every task.
+    """The inputs and options of a sweep over all groups; small enough to be sent to every task.
 
     Attributes:
         strategies: (number, text) of RocketMQ's; None keeps every member's own.

@@ -78,7 +78,7 @@ class HistoryRows:
         return pa.concat_tables([_without_no_group(recorded), added])
 
     def changes(self, history: int) -> tuple[list[int], pa.Table]:
-        """What is different in a history: positions of rows that it lacks, and its new rows.
+        """Return the difference of a history: positions of rows that it lacks, and its new rows.
 
         The new rows, columns and errors are as `of` says; a row that an edit changes is in both.
         """
@@ -165,13 +165,13 @@ class EventFacts(PackedTables):
 
     @classmethod
     def of_tables(cls, tables: Mapping[str, pa.Table]) -> EventFacts:
-        """Those of all used rows, by table name."""
+        """Collect the facts of all used rows, by table name."""
         found = (event_facts(name, rows) for name, rows in tables.items())
         return cls.merged(facts for facts in found if facts is not None)
 
     @classmethod
     def merged(cls, parts: Iterable[EventFacts]) -> EventFacts:
-        """Those of all parts."""
+        """Merge the facts of all parts."""
         found = [_facts(), *parts]
         ends = pa.concat_tables([part.ends for part in found])
         return cls(
@@ -187,7 +187,7 @@ class EventFacts(PackedTables):
         return dict(zip(*columns, strict=True))
 
     def clusters(self) -> dict[str, ClusterNames]:
-        """What patterns of scenarios may match, by cluster."""
+        """Return the names that patterns of scenarios may match, by cluster."""
         found: dict[str, ClusterNames] = {}
         for row in self.names.to_pylist():
             names = found.setdefault(row["cluster"], ClusterNames())
@@ -251,7 +251,7 @@ EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 @dataclass(frozen=True, eq=False)
 class ClusterEventChanges(PackedTables):
-    """What one history changes of the events of brokers and topics.
+    """The changes that one history makes to the events of brokers and topics.
 
     Attributes:
         lacking: The keys (`EVENT_KEY`) of rows that it lacks.
@@ -317,7 +317,7 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
 
 
 def interests_in(recorded: Interests, facts: EventFacts, edits: PlanEdits) -> Interests:
-    """What the groups read in any history, for `routing_of`.
+    """Return the topics that the groups read in any history, for `routing_of`.
 
     Args:
         recorded: What they read as it was recorded.

@@ -65,7 +65,7 @@ def recorded_history(options: PlanConfig) -> SimulationOptions:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """What a plan wrote, and its results in short.
+    """The files that a plan wrote, and its results in short.
 
     Attributes:
         tables: Rows and digest of every table written.

@@ -54,7 +54,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Transitions:
-    """What is simulated over time; small enough to be sent to every task.
+    """The groups simulated over time and how; small enough to be sent to every task.
 
     Attributes:
         futures: how many of each group; 0: none.

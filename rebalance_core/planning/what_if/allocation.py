@@ -13,6 +13,7 @@ from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch, owners_of
 from rebalance_core.planning.strategies import Owners, PlanningStrategy
 from rebalance_core.planning.what_if.planned_group import PlannedGroup
+from rebalance_core.protocol.shares import MixedGroup
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
 
@@ -29,7 +30,7 @@ POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """What a death costs: seconds from it until messages that the client held come again.
+    """The cost of a death: seconds until messages that the client held come again.
 
     No promise of RocketMQ's: a broker that is busy, or not up, revives later.
 
@@ -117,6 +118,7 @@ class Allocation:
         reach: Client id -> queues of shared topics that it may take messages from.
         unused_modes: Topics with the request mode POP that no member asks a broker for.
         redelivery: What a death costs where a topic is shared; None: none is.
+        mixed: The members, where clients of several languages divide; None: they are of one.
     """
 
     strategy: PlanningStrategy
@@ -131,6 +133,7 @@ class Allocation:
     reach: Mapping[str, int] = field(default_factory=dict)
     unused_modes: tuple[str, ...] = ()
     redelivery: Redelivery | None = None
+    mixed: MixedGroup | None = None
 
     @property
     def peak(self) -> int:
@@ -176,6 +179,7 @@ def allocation_of(
         redelivery=redelivery_after_death(group.rebalance_mode, invisible_time_s)
         if epoch.shared
         else None,
+        mixed=group.mixed(),
     )
 
 

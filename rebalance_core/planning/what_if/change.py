@@ -10,6 +10,7 @@ from string import Formatter
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import CPP, DOTNET, GO, NODE
 from rebalance_core.planning.what_if.planned_group import (
     RequestModes,
     Strategy,
@@ -19,6 +20,7 @@ from rebalance_core.planning.what_if.planned_group import (
     read_strategy,
     refuse,
 )
+from rebalance_core.protocol.languages import parse_language, profile_of
 
 # Client ids as RocketMQ's clients make them, in parts; hosts for the clients a plan adds.
 #
@@ -57,7 +59,7 @@ def read_made_id(client_id: str) -> MadeId | None:
 
 
 def host_of(client_id: str) -> str:
-    """What stands before the first ``@``, of ids of any form."""
+    """Return the part before the first ``@``, of ids of any form."""
     return client_id.partition("@")[0]
 
 
@@ -97,6 +99,13 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 # look; by default they look like those of RocketMQ's clients (`client_id_form`).
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
+TEMPLATES = {
+    GO: "{ip}@{pid}",
+    NODE: "{ip}@{pid}",
+    DOTNET: "{ip}@{pid}",
+    CPP: "{ip}@{pid}#DEFAULT",
+}
+"""Of clients whose ids are not made as Java's; those of C++ are of 1.2.5 or later."""
 FIELDS = {
     "n": "1, 2, 3 … of the consumers added",
     "ip": "the next free IPv4 addresses after the highest one of the group",
@@ -148,8 +157,17 @@ def new_client_ids(
     return made
 
 
+def template_of(language: str | None) -> str:
+    """How clients of a language make their ids.
+
+    >>> template_of("GO"), template_of(None)
+    ('{ip}@{pid}', '{ip}@{pid}#{nanos}')
+    """
+    return TEMPLATES.get(profile_of(language).language, DEFAULT_TEMPLATE)
+
+
 def check_template(template: str) -> list[str]:
-    """What is wrong with a template."""
+    """Say what is wrong with a template."""
     try:
         fields = [
             (name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None
@@ -202,6 +220,8 @@ class Change:
         strategy: What all members use from now on; None: what they used.
         request_modes: Topic -> PULL or POP(share_queue_num=N) from now on.
         rebalance_mode: Of all members from now on: CLIENT, BROKER or PROXY; None: what they had.
+        language: Of the clients that join, e.g. GO; None: Java. Without a template their ids have
+            the form that such a client makes.
     """
 
     add_consumers: int = 0
@@ -212,6 +232,7 @@ class Change:
     strategy: Strategy | None = None
     request_modes: RequestModes = field(default_factory=dict)
     rebalance_mode: str | None = None
+    language: str | None = None
 
     def __post_init__(self) -> None:
         mistakes: list[str] = []
@@ -241,6 +262,7 @@ class Change:
             self.strategy if other.strategy is None else other.strategy,
             {**self.request_modes, **other.request_modes},
             other.rebalance_mode or self.rebalance_mode,
+            other.language or self.language,
         )
 
     def __str__(self) -> str:
@@ -248,7 +270,7 @@ class Change:
         removed = self.remove_consumers
         gone = _consumers(-removed) if isinstance(removed, int) else f"without {_list(removed)}"
         words = [
-            _consumers(self.add_consumers) if self.add_consumers else "",
+            _consumers(self.add_consumers, self.language) if self.add_consumers else "",
             gone if removed else "",
             f"broker {_list(self.lose_broker)} lost" if self.lose_broker else "",
             *(
@@ -272,9 +294,15 @@ def _both(first: int | tuple[str, ...], second: int | tuple[str, ...]) -> int | 
     raise UsageError("remove_consumers: give a number or client ids, not both")
 
 
-def add_consumers(count: int, client_id_template: str = DEFAULT_TEMPLATE) -> Change:
-    """So many processes join; the template says how their ids look and so where they sort."""
-    return Change(add_consumers=count, client_id_template=client_id_template)
+def add_consumers(
+    count: int, client_id_template: str = DEFAULT_TEMPLATE, language: str | None = None
+) -> Change:
+    """So many processes join; the template says how their ids look and so where they sort.
+
+    >>> str(add_consumers(1, language="GO"))
+    '+1 consumer (GO)'
+    """
+    return Change(count, client_id_template, language=language)
 
 
 def remove_consumers(count_or_ids: int | str | Sequence[str]) -> Change:
@@ -366,8 +394,17 @@ def _strategy(key: str, value: Any, mistakes: list[str]) -> Any:
     return None if value is None else read_strategy(value, mistakes)
 
 
-def _consumers(count: int) -> str:
-    return f"{count:+} consumer{'' if abs(count) == 1 else 's'}"
+def _language(key: str, value: Any, mistakes: list[str]) -> str | None:
+    try:
+        return None if value is None else parse_language(str(value))
+    except UsageError as error:
+        mistakes.append(f"{key} = {value!r}: {error}")
+        return None
+
+
+def _consumers(count: int, language: str | None = None) -> str:
+    of = f" ({language})" if language else ""
+    return f"{count:+} consumer{'' if abs(count) == 1 else 's'}{of}"
 
 
 def _list(names: Any) -> str:
@@ -383,6 +420,7 @@ _READERS: dict[str, Callable[[str, Any, list[str]], Any]] = {
     "strategy": _strategy,
     "request_modes": read_request_modes,
     "rebalance_mode": read_rebalance_mode,
+    "language": _language,
 }
 _DEFAULTS: dict[str, Any] = {
     attribute.name: {} if attribute.default is MISSING else attribute.default

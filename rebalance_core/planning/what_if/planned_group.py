@@ -5,7 +5,7 @@ there are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     CLIENT_REBALANCE,
     CLUSTERING,
+    JAVA,
     REBALANCE_MODES,
     GroupSettings,
     RequestMode,
@@ -24,6 +25,8 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
+from rebalance_core.protocol.languages import parse_language
+from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 from rebalance_core.strategies import AllocationStrategy
@@ -175,6 +178,7 @@ class PlannedGroup:
         request_modes: Of its topics; PULL where none is stated.
         rebalance_mode: Of all members: CLIENT, BROKER or PROXY.
         ordered: The listener is orderly.
+        languages: Of clients by id; those that it lacks are taken as Java.
     """
 
     processes: tuple[Process, ...]
@@ -185,6 +189,7 @@ class PlannedGroup:
     request_modes: Mapping[str, RequestMode] = field(default_factory=dict)
     rebalance_mode: str = CLIENT_REBALANCE
     ordered: bool = False
+    languages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ class PlannedGroup:
         return tuple(client_id for client_id, _ in self.processes)
 
     def view(self) -> GroupView:
-        """What its members see when they rebalance; there are no retry topics."""
+        """Return what its members see when they rebalance; there are no retry topics."""
         settings = GroupSettings(
             message_model=self.message_model,
             rebalance_mode=self.rebalance_mode,
@@ -224,9 +229,23 @@ class PlannedGroup:
                 number += 1
                 channel = str(number)
             members[client_id, channel] = member_of(
-                client_id, channel, topics, self.message_model, self.rebalance_mode
-            )
+                client_id, channel, topics, self.message_model, self.rebalance_mode,
+                self.languages.get(client_id),
+            )  # fmt: skip
         return members
+
+    def mixed(self) -> MixedGroup | None:
+        """The members that divide by themselves, if their clients are of several languages."""
+        languages = {self.languages.get(client_id, JAVA) for client_id in self.client_ids}
+        divides = self.message_model == CLUSTERING and self.rebalance_mode == CLIENT_REBALANCE
+        if len(languages) < 2 or not divides or not self.strategy.of_rocketmq:
+            return None
+        members = {
+            Divider(client_id, str(self.strategy), self.languages.get(client_id, JAVA)): topics
+            for client_id, topics in self.processes
+        }
+        queues = [queue for of_topic in self.queues.values() for queue in of_topic]
+        return MixedGroup(members, self.client_ids, queues)
 
 
 def read_group(
@@ -238,6 +257,7 @@ def read_group(
     request_modes: RequestModes | None = None,
     rebalance_mode: str = CLIENT_REBALANCE,
     ordered: bool = False,
+    languages: Mapping[str, str] | None = None,
 ) -> PlannedGroup | None:
     """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
 
@@ -250,6 +270,7 @@ def read_group(
         request_modes: Topic -> PULL or POP(share_queue_num=N).
         rebalance_mode: CLIENT, BROKER or PROXY.
         ordered: The listener is orderly.
+        languages: Of clients by id.
     """
     earlier = len(mistakes)
     of_topic = _read_queues(queues, mistakes)
@@ -262,13 +283,14 @@ def read_group(
     modes = read_request_modes("request_modes", request_modes or {}, mistakes)
     check_topics(modes, of_topic, mistakes)
     rebalance_mode = read_rebalance_mode("rebalance_mode", rebalance_mode, mistakes)
+    of_client = _read_languages(languages or {}, [one for one, _ in processes], mistakes)
     strategy_read = read_strategy(strategy, mistakes)
     if strategy_read is None or len(mistakes) > earlier:
         return None
     topics = frozenset[str]().union(*(topics for _, topics in processes)) or frozenset(of_topic)
     return PlannedGroup(
         processes, of_topic, strategy_read, message_model, topics, modes, rebalance_mode,
-        ordered,
+        ordered, of_client,
     )  # fmt: skip
 
 
@@ -324,6 +346,23 @@ def _read_members(
         given = members[client_id] if isinstance(members, Mapping) else queues
         processes.append((client_id, read_topics(client_id, given, queues, mistakes)))
     return sort_processes(processes)
+
+
+def _read_languages(
+    languages: Mapping[str, str], members: Sequence[str], mistakes: list[str]
+) -> dict[str, str]:
+    """The language of each member that has one; what is wrong is left out and told."""
+    right: dict[str, str] = {}
+    for client_id, language in languages.items():
+        try:
+            right[client_id] = parse_language(str(language))
+        except UsageError as error:
+            mistakes.append(f"languages.{client_id}: {error}")
+        if client_id not in members:
+            mistakes.append(
+                f"languages: {client_id!r} is no member{did_you_mean(client_id, members)}"
+            )
+    return right
 
 
 def read_topics(

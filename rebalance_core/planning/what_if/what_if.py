@@ -7,17 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING
+from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import Movement, previous_owner
+from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
     Allocation,
     allocation_of,
     changed_owners,
 )
-from rebalance_core.planning.what_if.change import Change, new_client_ids, read_change
+from rebalance_core.planning.what_if.change import (
+    DEFAULT_TEMPLATE,
+    Change,
+    new_client_ids,
+    read_change,
+    template_of,
+)
 from rebalance_core.planning.what_if.planned_group import (
     Members,
     PlannedGroup,
@@ -32,8 +39,11 @@ from rebalance_core.planning.what_if.planned_group import (
     sort_processes,
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
+from rebalance_core.protocol.languages import own_strategy
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
+from rebalance_core.replay.shared_topics import Member
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 # A group after a change: who is there then, and which queues.
 
@@ -58,7 +68,10 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
     refuse(mistakes)
     topics = group.topics | new_topics
     processes: list[Process] = [(client_id, read | new_topics) for client_id, read in staying]
-    joining = new_client_ids(change.add_consumers, set(group.client_ids), change.client_id_template)
+    template = change.client_id_template
+    if template == DEFAULT_TEMPLATE:
+        template = template_of(change.language)
+    joining = new_client_ids(change.add_consumers, set(group.client_ids), template)
     processes += [(client_id, topics) for client_id in joining]
     if processes:
         topics = frozenset[str]().union(*(read for _, read in processes))
@@ -70,6 +83,7 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
         topics=topics,
         request_modes={**group.request_modes, **modes},
         rebalance_mode=change.rebalance_mode or group.rebalance_mode,
+        languages={**group.languages, **dict.fromkeys(joining, change.language or JAVA)},
     )
 
 
@@ -129,7 +143,7 @@ class WhatIf:
 
     @property
     def movement(self) -> Movement:
-        """What the step moves, over all topics; ``after.figures.topics`` has it by topic.
+        """Count what the step moves, over all topics; ``after.figures.topics`` has it by topic.
 
         Look at its ``caveat`` before you use ``minimum_moves`` or ``amplification``.
         """
@@ -173,8 +187,9 @@ def what_if(
     rebalance_mode: str = CLIENT_REBALANCE,
     invisible_time_s: float = POP_INVISIBLE_S,
     ordered: bool = False,
+    languages: Mapping[str, str] | None = None,
 ) -> WhatIf:
-    """What a change would do to a group, computed by the replay's own pass. No JVM, no Spark.
+    """Compute what a change would do to a group, by the replay's own pass. No JVM, no Spark.
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
     Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
@@ -194,6 +209,8 @@ def what_if(
         invisible_time_s: Seconds that a popped message is nobody else's.
         ordered: The listener is orderly, or FIFO behind a proxy. Orderly members never ask a
             broker, so POP has no effect on them; behind a proxy every client reaches every queue.
+        languages: Of clients by id, e.g. GO: each divides by the rules of its own. Those that it
+            lacks are taken as Java.
 
     Raises:
         UsageError: Wrong input; the message has a line for each mistake.
@@ -207,11 +224,16 @@ def what_if(
     ...                   "rebalance_mode": "BROKER"})
     >>> result.after.pop["orders"].min_clients_per_queue, str(result.after.redelivery)
     (2, '0 to 64 s')
+    >>> result = what_if(["10.0.0.1@1#1", "10.0.0.2@1#1"], {"orders": {"broker-a": 8}},
+    ...                  "CONSISTENT_HASH", {"add_consumers": 1, "language": "GO"})
+    >>> len(result.after.orphaned), len(result.after.shared)
+    (0, 0)
     """
     mistakes: list[str] = []
     group = read_group(
-        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered
-    )
+        members, queues, strategy, message_model, mistakes, request_modes, rebalance_mode, ordered,
+        languages,
+    )  # fmt: skip
     if not invisible_time_s > 0:
         mistakes.append(f"invisible_time_s = {invisible_time_s!r}: expected more than 0 seconds")
     try:
@@ -237,7 +259,10 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
     view = group.view()
     previous = previous_owner(before.holdings, set(group.client_ids))
     allocation = group.strategy.as_allocation(previous)
-    strategies = {strategy_key(member): allocation for member in view.members.values()}
+    strategies = {
+        strategy_key(member): _of_client(group.strategy, allocation, member)
+        for member in view.members.values()
+    }
     settled = settle(view, before.holdings, strategies, before.taken)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
@@ -245,3 +270,12 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
         frozen_topics=settled.frozen_topics,
         before=before.holdings, holdings=settled.holdings, taken=settled.taken,
     )  # fmt: skip
+
+
+def _of_client(
+    strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
+) -> AllocationStrategy:
+    """What the member's client makes of the group's strategy; RocketMQ lacks the others."""
+    text = str(strategy)
+    own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
+    return allocation if own == text else parse_strategy(own)

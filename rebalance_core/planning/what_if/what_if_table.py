@@ -9,6 +9,7 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.movement import Movement, StepMovement
 from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, changed_owners
+from rebalance_core.protocol.shares import MixedGroup
 
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""
@@ -35,6 +36,7 @@ def what_if_table(
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
         _by_topic(after.figures),
         _caveats(after.figures),
+        _languages(after.mixed),
         _unread(lost_brokers),
         _sharing(before, after),
         _consumers(before, after),
@@ -115,6 +117,25 @@ def _caveats(figures: StepMovement) -> str:
     if figures.group.caveat is None and (figures.group.amplification or 1) < 1:
         lines.append("moved / fewest below 1: the result is less even than a balanced one")
     return "\n".join(lines[:MOST_ROWS])
+
+
+def _languages(group: MixedGroup | None) -> str:
+    """Whether clients of several languages divide alike, and else by which strategies they do."""
+    if group is None:
+        return ""
+    if group.unsure:
+        names = ", ".join(sorted({str(member.language) for member in group.unsure}))
+        return f"languages: nobody knows which queues a client of {names} takes"
+    both = " and ".join(sorted({str(member.language) for member in group.members}))
+    if not (group.nobody or group.several):
+        return f"languages: {both} leave out no queue and read none twice"
+    lines = [
+        f"languages: {both} do not divide alike: {len(group.nobody)} queues left out, "
+        f"{len(group.several)} read by several"
+    ]
+    if alike := group.alike_by():
+        lines.append(f"languages: {both} divide alike by {', '.join(alike)}")
+    return "\n".join(lines)
 
 
 def _sharing(before: Allocation, after: Allocation) -> str:

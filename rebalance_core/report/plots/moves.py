@@ -36,7 +36,7 @@ BELOW_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a strategy moved, over all rebalances and over those whose minimum can be compared.
+    """The moves of a strategy, over all rebalances and over those whose minimum can be compared.
 
     Attributes:
         rebalances: All of them.

@@ -24,11 +24,11 @@ from rebalance_core.report.plots.style import PlotRows, head
 
 
 class PlannedState(Protocol):
-    """What the picture asks of a state: `planning.Allocation` has it."""
+    """The protocol that the picture asks of a state: `planning.Allocation` has it."""
 
     @property
     def strategy(self) -> Any:
-        """What all members use; ``of_rocketmq`` says whose it is."""
+        """The strategy that all members use; ``of_rocketmq`` says whose it is."""
 
     @property
     def loads(self) -> Mapping[str, int]:
@@ -40,11 +40,11 @@ class PlannedState(Protocol):
 
 
 class PlannedChange(Protocol):
-    """What the picture asks of a change: `planning.WhatIf` has it."""
+    """The protocol that the picture asks of a change: `planning.WhatIf` has it."""
 
     @property
     def change(self) -> Any:
-        """What was asked; its text is the head of a column."""
+        """The change that was asked; its text is the head of a column."""
 
     @property
     def before(self) -> PlannedState:
@@ -280,7 +280,7 @@ NO_MEANING = "n/a: moved / fewest means nothing there: {}."
 
 @style.styled
 def draw_what_if(what_if: PlannedChange | Iterable[PlannedChange] | PlotRows) -> Figure:
-    """What changes would do: of one group consumer by consumer, or a row for each plan.
+    """Draw what changes would do: of one group consumer by consumer, or a row for each plan.
 
     Of what `planning.what_if` returned: a row for each consumer, a column for each state, in each
     cell the number of its queues. Idle cells are hatched and say so; a dot is a consumer that is

@@ -9,7 +9,7 @@ of their groups; applyInPandas from the same rows fanned out, one for each group
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,11 +26,12 @@ from rebalance_core.contracts import Table as Contract
 from rebalance_core.engine.options import REFERENCE as REPLAY
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
+from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.ledger import LedgerWork, ledger_tasks
 from rebalance_core.spark.sources import rows_of
-from rebalance_core.spark.task_tables import Work, make_unwritten, task_tables
+from rebalance_core.spark.task_tables import NoteT, Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.passes.workloads import (
     OWNERSHIP,
@@ -89,44 +90,49 @@ class Bench:
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
-    def run(self, name: str, made: DataFrame | Work, *, written: bool = False) -> list[Any]:
-        """Make every row and throw it away, or write it; the notes of work."""
-        notes: list[Any] = []
+    def run(self, name: str, made: DataFrame | Owned, *, written: bool = False) -> TableDigest:
+        """Make every row and throw it away, or write it; the note of work."""
+        note = owned_digest()
         with tempfile.TemporaryDirectory() as folder:
             begin = time.perf_counter()
             if isinstance(made, DataFrame):
                 writer = made.write.mode("overwrite")
                 writer.parquet(f"{folder}/rows") if written else writer.format("noop").save()
             elif written:
-                self.write(f"{folder}/ledger", made, (OWNERSHIP.name,))
+                self.write(f"{folder}/ledger", made, owned_digest, (OWNERSHIP.name,))
             else:
-                notes = make_unwritten(self.routed, made)
+                note = make_unwritten(self.routed, made, owned_digest)
             taken = time.perf_counter() - begin
         self.seconds.setdefault(name, []).append(taken)
         say(f"  {name:<24} {taken:8.2f} s")
-        return notes
+        return note
 
     def write(
-        self, folder: str, work: Work, names: Sequence[str]
-    ) -> tuple[list[Any], dict[str, TableWritten]]:
-        """Notes and tables of work whose tasks write."""
+        self, folder: str, work: Work[NoteT], kind: Callable[[], NoteT], names: Sequence[str]
+    ) -> tuple[NoteT, dict[str, TableWritten]]:
+        """Note and tables of work whose tasks write."""
         with task_tables(self.spark, folder, names) as tables:
-            return tables.make(self.routed, work, names), tables.finish()
+            return tables.make(self.routed, work, kind, names), tables.finish()
+
+
+def owned_digest() -> TableDigest:
+    """An empty digest of ``ownership``."""
+    return TableDigest(OWNERSHIP)
 
 
 def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     """A generated day, checked and routed."""
     options = SimulationOptions()
     inputs = generate(spark, FleetPlan(groups=groups, days=1, seed=seed))
-    checked, counted = check_and_count(inputs, options.max_queue_nums, (interests_of,))
+    checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
-        routed, work = ledger_tasks(spark, checked, counted, options)
+        routed, work = ledger_tasks(spark, checked, options)
         routed.persist(StorageLevel.MEMORY_AND_DISK)
         begin = time.perf_counter()
         routed.count()
     say(f"routed in {time.perf_counter() - begin:.1f} s")
     fanned = fanned_out(routed).persist(StorageLevel.MEMORY_AND_DISK)
-    rows = {name: count.rows for name, count in counted.rows.items()}
+    rows = {name: count.rows for name, count in checked.counts.items()}
     say(f"input rows {rows}, {fanned.count()} events and settings of groups")
     return Bench(spark, routed, work, fanned, routed.rdd.getNumPartitions())
 
@@ -149,7 +155,7 @@ def digest_of(frame: DataFrame, table: Contract) -> TableWritten:
 def compare(bench: Bench, rounds: int) -> dict[str, Any]:
     """Time the contestants and check, in the first round, that they give the same rows."""
     with tempfile.TemporaryDirectory() as folder:
-        _, tables = bench.write(folder, Owned(), (OWNERSHIP.name,))
+        _, tables = bench.write(folder, Owned(), owned_digest, (OWNERSHIP.name,))
         sample = ds.dataset(f"{folder}/{OWNERSHIP.name}").head(ROWS_PER_BATCH)
     expected = tables[OWNERSHIP.name]
     (batch,) = sample.cast(OWNERSHIP.arrow_schema()).combine_chunks().to_batches()
@@ -180,12 +186,9 @@ def compare(bench: Bench, rounds: int) -> dict[str, Any]:
 
 def run_reference(bench: Bench, number: int) -> int:
     """Time the replay of one share of the groups, and check its rows; gives how many."""
-    found, ours = TableDigest(OWNERSHIP), TableDigest(OWNERSHIP)
-    for digest in bench.run(REFERENCE, Owned(REPLAY, REFERENCE_SHARE, number, digested=True)):
-        found.merge(digest)
+    found = bench.run(REFERENCE, Owned(REPLAY, REFERENCE_SHARE, number, digested=True))
     share = Owned(one_in=REFERENCE_SHARE, number=number, digested=True)
-    for digest in make_unwritten(bench.routed, share):
-        ours.merge(digest)
+    ours = make_unwritten(bench.routed, share, owned_digest)
     assert found == ours, "the reference gives other rows"
     return found.rows
 
@@ -195,9 +198,9 @@ def whole_ledger(bench: Bench) -> tuple[float, dict[str, int], int]:
     names = tuple(LEDGER_TABLES)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        facts, written = bench.write(f"{folder}/ledger", bench.work, names)
+        facts, written = bench.write(f"{folder}/ledger", bench.work, LedgerFacts, names)
         taken = time.perf_counter() - begin
-    replayed = sum(sum(fact.replay_reasons.values()) for fact in facts)
+    replayed = sum(facts.replay_reasons.values())
     return taken, {name: table.rows for name, table in written.items()}, replayed
 
 

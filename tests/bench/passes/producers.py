@@ -16,7 +16,7 @@ from rebalance_core.producers.producer_run import run_producer
 from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
 from tests.unit.producers.models import walk
 
-CONF = Path(__file__).resolve().parents[3] / "conf/producers"
+CONF = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/producers"
 ABOUT = """\
 Processor time for one producer over the 600 s of the bundled models, per setting and generation, at
 a pace and at ten and a hundred times that pace. The plain loop walks every send; unit tests hold

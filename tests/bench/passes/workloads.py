@@ -45,7 +45,7 @@ class Owned:
         engine: `VECTORIZED` or `REFERENCE`.
         one_in: One in so many groups, by the hash of its name.
         number: Which of these shares.
-        digested: The note is the `TableDigest` of the rows; else None.
+        digested: The note, a `TableDigest`, is that of the rows; else it stays empty.
     """
 
     engine: str = VECTORIZED
@@ -53,16 +53,12 @@ class Owned:
     number: int = 0
     digested: bool = False
 
-    def __call__(self, batches: Batches) -> tuple[TableRows, TableDigest | None]:
+    def __call__(self, batches: Batches, digest: TableDigest) -> TableRows:
         """The rows of a task."""
-        digest = TableDigest(OWNERSHIP) if self.digested else None
-        return self._rows(batches, digest), digest
-
-    def _rows(self, batches: Batches, digest: TableDigest | None) -> TableRows:
         for grouped in _grouped(batches):
             for name, batch in self._made(grouped):
                 if name == OWNERSHIP.name:
-                    if digest is not None:
+                    if self.digested:
                         digest.add(batch)
                     yield name, batch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.bench.runs.jobs import ROOT, JobRun, cost_of_python, empty_application, run_job
 
-INPUT = ROOT / "demo/join-leave/tables"
+INPUT = ROOT / "rebalance_core/bundled/demo/join-leave/tables"
 COLLECTION = ROOT / "tests/recordings/data/nightly/collection"
 FOUND = 3
 """The exit code of an audit that found something, as there is in that collection."""

@@ -140,6 +140,12 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
 
 
+def test_online_groups_without_a_dump_are_named_where_nothing_else_is_missing() -> None:
+    unknown = {"NO_DUMP": (2, ["g1", "g2"])}
+    (row,) = missing_of_groups(unknown, compared=0, told=False)
+    assert row["severity"] == "ERROR"
+
+
 NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison import ComparisonResult, compare, settling
+from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.evidence import RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules

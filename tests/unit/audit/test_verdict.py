@@ -11,7 +11,10 @@ def count(severity: str, *, accepted: bool = False, rule_id: str = "R") -> Count
 
 
 def finding(cluster: str, severity: str, rule_id: str = "R") -> dict[str, str | None]:
-    return {"cluster": cluster, "rule_id": rule_id, "severity": severity, "accepted": None}
+    return {
+        "cluster": cluster, "rule_id": rule_id, "severity": severity, "accepted": None,
+        "fingerprint": f"{cluster} {rule_id} {severity}", "caused_by": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,7 @@ def test_the_verdict_and_whether_the_job_fails(
 
 def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     found = [finding('a"b\\\n', "ERROR")]
-    verdicts = [{"cluster": 'a"b\\\n', "verdict": "EQUAL"}] * 3
+    verdicts = [{"cluster": 'a"b\\\n', "verdict": "EQUAL", "consumer_group": "g"}] * 3
     runs = {'a"b\\\n': AuditRun(0, 1_000_500)}
     text = render_metrics(audit_outcome(found, verdicts, runs, "ERROR").clusters, 2_000_000)
     assert text.endswith("\n")
@@ -53,7 +56,11 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
 
 def test_each_cluster_by_itself() -> None:
     found = [finding("a", "ERROR"), finding("b, c", "WARNING"), finding("b, c", "INFO")]
-    verdicts = [{"cluster": "a", "verdict": "DIFFERS"}, {"cluster": "d", "verdict": "EQUAL"}]
+    verdicts = [
+        {"cluster": "a", "verdict": "DIFFERS", "consumer_group": "g"},
+        {"cluster": "a", "verdict": "OFFLINE", "consumer_group": "TOOLS_CONSUMER"},
+        {"cluster": "d", "verdict": "EQUAL", "consumer_group": "g"},
+    ]
     runs = {"a": AuditRun(1_000, 5_000), "b, c": AuditRun(2_000, 9_000)}
     whole = audit_outcome(found, verdicts, runs, "ERROR")
     assert (whole.verdict, whole.start_ms, whole.end_ms) == ("FAILED", 1_000, 9_000)

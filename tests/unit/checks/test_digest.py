@@ -21,7 +21,7 @@ ROW = dict(
         MEMBERSHIPS.column_names,
         (
             *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
-            *(0, None, 1, None),
+            *(0, None, 1, None, None),
         ),
         strict=True,
     )

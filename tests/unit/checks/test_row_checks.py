@@ -11,7 +11,7 @@ import pytest
 from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.digest import TableDigest
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
-from rebalance_core.checks.row_checks import check_table, check_tables, complaints
+from rebalance_core.checks.row_checks import Rejections, check_table, check_tables
 from rebalance_core.checks.row_issues import ISSUE_CODES, unparsed
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, OBSERVED_TABLES, REJECTED
@@ -150,12 +150,18 @@ def test_complaints_name_the_first_row_by_line() -> None:
         {"table_name": "t", "source": source, "raw": "", "issues": issues[: 1 + (source == "b:2")]}
         for source in sources
     ]
-    found = complaints(pa.Table.from_pylist(rows[:3], REJECTED.arrow_schema()))
+    found = Rejections.of(pa.Table.from_pylist(rows[:3], REJECTED.arrow_schema())).complaints()
     assert [(c.code, c.times, c.source, c.message) for c in found] == [
         ("BAD_TYPE", 3, "a:9", "m"),
         ("BAD_PERM", 1, "b:2", "p"),
     ]
-    assert complaints(pa.Table.from_pylist(rows, REJECTED.arrow_schema()))[0].source == ""
+    parts = (pa.Table.from_pylist([row], REJECTED.arrow_schema()) for row in rows)
+    merged = Rejections()
+    for part in parts:
+        merged.merge(Rejections.of(part))
+    assert merged.complaints()[0].source == ""
+    assert merged.codes == {"BAD_PERM": 1, "BAD_TYPE": 4}
+    assert merged.of_tables(["u"]).codes == {}
 
 
 def test_every_time_of_an_input_table_has_its_range() -> None:

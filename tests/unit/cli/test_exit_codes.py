@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 TREE = Path(__file__).resolve().parents[3]
-TABLES = str(TREE / "demo/join-leave/tables")
+TABLES = str(TREE / "rebalance_core/bundled/demo/join-leave/tables")
 WITHOUT = "import sys; sys.modules[{0!r}] = None\nfrom rebalance_core.cli.main import main; {1}"
 
 
@@ -25,7 +25,10 @@ def test_it_ends_with_2(tmp_path: Path, package: str, extra: str, more: tuple[st
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
-    said = f"rebalance: {package} is not installed here: pip install 'rebalance-core[{extra}]'"
+    said = (
+        f"rebalance: {package} is not installed here: pip install 'WHEEL[{extra}]' "
+        f"(the .whl file), or {package} by itself"
+    )
     assert (done.returncode, done.stdout, said in done.stderr.splitlines()) == (2, "", True)
 
 

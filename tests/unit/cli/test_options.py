@@ -10,7 +10,7 @@ from rebalance_core.cli.main import main
 from rebalance_core.model.errors import UsageError
 
 TREE = Path(__file__).resolve().parents[3]
-GROW = str(TREE / "conf/scenarios/add-consumers.toml")
+GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
 MINIMAL = ("simulate", "--input", "in", "--output", "out")
 
 

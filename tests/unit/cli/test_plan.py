@@ -18,8 +18,8 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
 
 TREE = Path(__file__).resolve().parents[3]
-GROW = str(TREE / "conf/scenarios/add-consumers.toml")
-BREAK = str(TREE / "conf/scenarios/lose-broker.toml")
+GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
+BREAK = str(TREE / "rebalance_core/bundled/scenarios/lose-broker.toml")
 DATA = str(TREE / "tests/recordings/data/join-leave/tables")
 
 

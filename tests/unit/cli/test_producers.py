@@ -195,7 +195,7 @@ def test_an_earlier_result_is_kept_unless_told(model: Path, tmp_path: Path) -> N
 
 
 def test_the_rates_of_a_model_are_what_plan_reads(tmp_path: Path) -> None:
-    demo = TREE / "demo/join-leave/tables"
+    demo = TREE / "rebalance_core/bundled/demo/join-leave/tables"
     head = json.loads((demo / "cluster_events.jsonl").read_text().splitlines()[0])
     text = MODEL.replace('"t"', '"OrderTopic"').replace("queues = 2", "queues = 4")
     for name in ("a", "b"):

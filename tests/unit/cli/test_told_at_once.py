@@ -83,7 +83,10 @@ def ends(
         ((*PLAN, "--strategy", "STICKY"), "did you mean STICKY_BALANCED?"),
         ((*PLAN, "--strategy", "leage"), "unknown strategy"),
         ((*PLAN, "--group", "a b"), "' ' is in no group's name"),
-        ((*PLAN, "--scenario", f"{TREE}/conf/scenarios/add-consumer.toml"), "did you mean add-con"),
+        (
+            (*PLAN, "--scenario", f"{TREE}/rebalance_core/bundled/scenarios/add-consumer.toml"),
+            "did you mean add-con",
+        ),
         ((*PLAN, "--scenario", TABLES), "Is a directory"),
         ((*PLAN, "--seed", "9" * 5000), "not a whole number from 0"),
         ((*AUDIT, "--accepted", "/none.toml"), "--accepted /none.toml: No such file"),
@@ -122,8 +125,8 @@ def test_a_wrong_master_is_named_with_the_jobs_own_mistakes(ends: Ends) -> None:
     [
         (("simulate", "--input", "/none"), "--input /none: no such folder"),
         (
-            ("plan", "--input", str(TREE / "demo/steady")),
-            "demo/steady/tables?",
+            ("plan", "--input", str(TREE / "rebalance_core/bundled/demo/steady")),
+            "rebalance_core/bundled/demo/steady/tables?",
         ),
         (("simulate", "--input", str(TREE / "README.md")), "a file; name the folder it is in"),
         (("audit", "--collection", str(TREE / "README.md")), "name the folder it is in"),

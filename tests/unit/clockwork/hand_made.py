@@ -24,7 +24,10 @@ class Group:
     """A group of which topic ``T`` has queues on one broker or more; its log is given by hand."""
 
     events: list[Event] = field(default_factory=list)
-    settings: GroupSettings = field(default_factory=lambda: GroupSettings(subscriptions=("T",)))
+    settings: GroupSettings = field(
+        default_factory=lambda: GroupSettings(subscriptions=("T",), client_version="4.9")
+    )
+    """4.9 pulls a queue as soon as it has it."""
     queue_offsets: tuple[QueueOffset, ...] = ()
     committed_offsets: tuple[CommittedOffset, ...] = ()
     counted_ms: tuple[int | None, int | None] = (None, None)

@@ -1,7 +1,9 @@
 """The batch holds to the plain loop: the same log, to the microsecond, for random groups."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -87,20 +89,26 @@ def equal_in(
     examples: int, seed: int, versions: st.SearchStrategy[str] = VERSIONS, *, mixed: bool = False
 ) -> Tally:
     tally = Tally()
+    any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
 
     def check(
         history: GroupHistory, options: ClockOptions, after_ms: int, client: str, broker: str
     ) -> None:
         compare(awake(history, after_ms, client, broker, mixed=mixed), options, tally)
 
+    quietly(check, examples, seed, any_groups, OPTIONS, AFTER_MS, versions, versions)
+    return tally
+
+
+def quietly(
+    check: Callable[..., None], examples: int, seed: int, *arguments: st.SearchStrategy[Any]
+) -> None:
+    """Run a check on random arguments; histories are too long to be told."""
     quiet = settings(
         max_examples=examples, deadline=None, database=None, print_blob=False,
         phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    any_groups = groups(traits=("twins", "masters") if mixed else TRAITS) | groups()
-    arguments = given(any_groups, OPTIONS, AFTER_MS, versions, versions)
-    quiet(hypothesis.seed(seed)(arguments(check)))()
-    return tally
+    quiet(hypothesis.seed(seed)(given(*arguments)(check)))()
 
 
 def test_random_groups_have_the_log_of_the_loop(seed: int) -> None:
@@ -112,6 +120,50 @@ def test_random_groups_have_the_log_of_the_loop(seed: int) -> None:
 def test_random_groups_with_different_topics_have_the_log_of_the_loop(seed: int) -> None:
     tally = equal_in(2 * EXAMPLES, seed, CALM_VERSIONS, mixed=True)
     assert tally.mixed > EXAMPLES / 8
+    assert tally.rows > EXAMPLES
+
+
+OWN: tuple[dict[str, Any], ...] = (
+    {},
+    {"poll_name_server_interval_ms": 5_000, "heartbeat_broker_interval_ms": 5_000},
+    {"poll_name_server_interval_ms": 90_000},
+    {"wait_interval_ms": 5_000, "min_interval_ms": 3_000},
+    {"wait_interval_ms": 60_000, "heartbeat_broker_interval_ms": 100_000},
+)
+"""Intervals of single clients."""
+
+
+def with_own_timers(history: GroupHistory, first: int) -> GroupHistory:
+    """The group with members that have other timers, and brokers that tell at once or nobody."""
+    changed: list[Event] = []
+    for number, event in enumerate(history.events, first):
+        if event.event_type == events.CONSUMER_JOIN:
+            event = replace(event, **OWN[number % len(OWN)])
+        elif event.detail == events.BATCHED:
+            event = replace(event, detail=events.OFF)
+        changed.append(event)
+    pushes = replace(history.settings, consumer_type="PUSH")
+    return replace(history, events=tuple(changed), settings=pushes)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_clients_with_own_timers_and_switched_off_notices_have_the_log_of_the_loop(
+    seed: int, mixed: bool
+) -> None:
+    tally = Tally()
+
+    def check(history: GroupHistory, options: ClockOptions, first: int, client: str) -> None:
+        its = with_own_timers(awake(history, 123, client, "5.3", mixed=mixed), first)
+        compare(its, options, tally)
+
+    quiet = settings(
+        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
+        phases=(Phase.generate,), suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    any_groups = groups(traits=("timers",))
+    arguments = given(any_groups, OPTIONS, st.integers(0, 4), CALM_VERSIONS)
+    quiet(hypothesis.seed(seed)(arguments(check)))()
+    assert tally.reasons[REGULAR] > EXAMPLES / 5
     assert tally.rows > EXAMPLES
 
 

@@ -43,7 +43,8 @@ def test_what_is_put_down_for_the_past_is_done_now() -> None:
 
 
 def clock(**fields: Any) -> PassClock:
-    return PassClock(**{"last_end_us": 0, "min_interval_us": SECOND, "length_us": 5_000} | fields)
+    usual = {"min_interval_us": SECOND, "length_us": 5_000, "own_wait_us": 20 * SECOND}
+    return PassClock(**{"last_end_us": 0} | usual | fields)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from rebalance_core.clockwork.measured import Measured
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.model import events
@@ -34,6 +36,29 @@ def test_a_queue_is_dropped_and_taken_later() -> None:
     assert (row["cluster"], row["consumer_group"], row["seed"]) == ("c", "g", 0)
     assert (row["change_ms"], row["cause"]) == (T0, "CONSUMER_JOIN")
     assert (row["topic"], row["broker_name"], row["skipped"]) == ("T", "a", None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "gaps"),
+    [
+        ({"client_version": "5.0"}, [1_208, 172, 0]),
+        ({"client_version": "4.9"}, [708, 0, 0]),
+        ({"client_version": "5.3", "consumer_type": "LITE_PULL"}, [708, 0, 0]),
+    ],
+)
+def test_push_clients_of_5_wait_half_a_second_before_they_pull(
+    settings: dict[str, str], gaps: list[int]
+) -> None:
+    group = two_members()
+    group.settings = GroupSettings(subscriptions=("T",), **settings)  # type: ignore[arg-type]
+    made = group.measured(
+        (0, "c1", 2, 7, -1), (0, "c2", 2, 715, 1),
+        (0, "c2", 3, 673, 1), (0, "c1", 3, 1_001, -1),
+        (0, "c2", 1, 100, 1), (0, "c1", 1, 1_001, -1),
+    )  # fmt: skip
+    found = {row["queue_id"]: row["gap_ms"] for row in made.handovers.to_pylist()}
+    assert [found[2], found[3], found[1]] == gaps
+    assert made.partial.to_pylist()[0]["gap_ms"] == sorted(set(gaps))
 
 
 def test_a_queue_is_taken_before_it_is_dropped() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[3]
-SCRIPT = TREE / "collect" / "collect.sh"
+SCRIPT = TREE / "rebalance_core/bundled/collect/collect.sh"
 
 SOURCES = """\
 # kind  name       logs              store or another    zone

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass, ledger_pass
+from rebalance_core.engine.mates import mates_in
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
 from rebalance_core.kernels.coded_groups import EngineOptions
@@ -63,6 +65,27 @@ def test_each_bucket_has_all_that_concerns_its_groups(seed: int, pattern: str | 
         assert not found.keys() & of_bucket.keys(), "a group is in two buckets"
         found |= of_bucket
     assert found == rows_of_groups(tables, pattern)
+
+
+@pytest.mark.parametrize("pattern", [None, "b%"])
+@pytest.mark.parametrize("seed", range(20))
+def test_each_bucket_has_the_groups_that_share_clients_with_its_own(
+    seed: int, pattern: str | None
+) -> None:
+    tables = arrow_tables(random_tables(seed))
+    whole = rows_of_groups(tables, None)
+    names = sorted(whole)
+    mates = mates_in((one[0], (one[1], other[1])) for one, other in pairwise(names)
+                     if one[0] == other[0])  # fmt: skip
+    routing = routing_of(interests(tables), 3, pattern, mates=mates)
+    made = []
+    for bucket, rows in split(routing, tables).items():
+        here = rows_of_groups(rows, None)
+        for name in here.keys() - routing.guests.get(bucket, frozenset()):
+            made.append(name)
+            for each in (name, *mates.get(name, ())):
+                assert here[each] == whole[each]
+    assert sorted(made) == sorted(rows_of_groups(tables, pattern))
 
 
 def test_heavy_groups_go_to_different_buckets() -> None:

@@ -216,3 +216,46 @@ def test_without_a_master_nobody_gets_the_order_lock() -> None:
     assert found.holders == ()
     assert explain(*given, name="b1").holders[0].client_id == "y"
     assert explain(*given, name="a0", ordered=True).holders[0].client_id == "x"
+
+
+RING = "CONSISTENT_HASH(virtual_nodes=10)"
+
+
+def mixed(name: str, **own: Any) -> Explanation:
+    """A Java and a Go member, each on the ring of its own client."""
+    members = join(1, "x"), join(1, "y", language="GO", **own)
+    return explain(topic(0, 8), *members, name=name, strategy=RING)
+
+
+def test_a_go_member_has_a_ring_of_its_own() -> None:
+    found = mixed("a2")
+    (holder,) = found.holders
+    assert (holder.client_id, found.agrees) == ("y", True)
+    assert holder.reason.text == "GO_CONSISTENT_HASH(virtual_nodes=10) gives it to this client"
+    assert lines(found)[0].startswith('queue: crc32("MessageQueue [topic=T,')
+    assert found.notes == (
+        "members are clients of GO and JAVA: each divides by the rules of its own",
+    )
+
+
+def test_a_queue_that_neither_ring_gives_to_its_own_client() -> None:
+    found = mixed("a5")
+    code, text = reason(found)
+    assert code == "MIXED_STRATEGIES"
+    assert f"under {RING} it falls to y" in text
+    assert "under GO_CONSISTENT_HASH(virtual_nodes=10) it falls to x" in text
+
+
+def test_of_a_client_that_sorts_as_its_host_does_nobody_can_tell() -> None:
+    with pytest.raises(UsageError, match=r"nobody knows which queues y \(DOTNET\) takes"):
+        explain(topic(0, 8), join(1, "x"), join(1, "y", language="DOTNET"), name="a7")
+
+
+def test_clients_that_sort_by_bytes() -> None:
+    """U+FFFD comes before U+1F600 in UTF-8, after it in UTF-16."""
+    ids = "\ufffd", "\U0001f600"
+    for language, first in (("GO", ids[0]), ("JAVA", ids[1])):
+        members = [join(1, one, language=language) for one in ids]
+        found = explain(topic(0, 2), *members, name="a0")
+        assert ([h.client_id for h in found.holders], found.agrees) == ([first], True)
+        assert bool(found.notes) == (language == "GO")

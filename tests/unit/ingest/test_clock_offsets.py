@@ -55,6 +55,8 @@ def named(tables: Any) -> list[str]:
         ("start-offsets", "clients/c2", -5),
         ("join-leave", "clients/c3", 60),
         ("join-leave", "brokers/broker-a", 5),
+        # many come and go: what is near in time there is not what the two of them saw
+        ("pop", "clients/c3", -5),
     ],
 )
 def test_a_clock_that_is_off_is_named_and_corrected(
@@ -73,8 +75,36 @@ def test_a_clock_that_is_off_is_named_and_corrected(
         assert abs(row["event_ms"] - same["event_ms"]) < 1_000, row
 
 
+@pytest.mark.parametrize("seconds", [-60, -8 * 3600, 8 * 3600])
+def test_the_clock_of_a_name_server_is_compared_with_starts_of_brokers(
+    seconds: int, tmp_path: Path
+) -> None:
+    tables = skewed("timing", "namesrv", seconds, tmp_path / "c")
+    (text,) = named(tables)
+    assert "namesrv" in text
+    assert "Its times are read as corrected." in text
+    whole = ingest_collection(DATA / "timing" / "collection").tables
+    for row, same in zip(_of_brokers(tables), _of_brokers(whole), strict=True):
+        assert row["event_type"] == same["event_type"]
+        assert abs(row["event_ms"] - same["event_ms"]) < 5_000
+
+
+def _of_brokers(tables: Any) -> list[Any]:
+    return [row for row in tables["cluster_events"] if row["event_type"].startswith("BROKER_")]
+
+
+def test_moments_of_others_alone_make_no_difference_of_clocks(tmp_path: Path) -> None:
+    # of k1's log the first joins are gone: a later line of the same client is not that moment
+    shutil.copytree(DATA / "strategies" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "clients" / "k1" / "rocketmq_client.log.gz"
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    late = [line for line in lines if not HEAD.match(line) or line[:19] > b"2026-11-21 11:45:35"]
+    path.write_bytes(gzip.compress(b"".join(late), 1))
+    assert offsets(ingest_collection(tmp_path / "c").tables) == {}
+
+
 def test_whole_recordings_have_clocks_that_agree() -> None:
-    for recording in ("scale-out-4.9", "silent-loss", "slave-read", "pathologies"):
+    for recording in ("scale-out-4.9", "silent-loss", "slave-read", "pathologies", "rocksdb"):
         tables = ingest_collection(DATA / recording / "collection").tables
         assert (named(tables), offsets(tables)) == ([], {}), recording
 

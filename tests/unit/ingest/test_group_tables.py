@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.ingest.group_tables import client_libraries
+from rebalance_core.ingest.group_tables import (
+    client_languages,
+    client_libraries,
+    client_releases,
+)
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.cases.test_cases import HERE
 from tests.unit.ingest.events.listings.pieces import said
@@ -56,7 +60,7 @@ def test_an_old_java_client_is_still_named(tmp_path: Path) -> None:
     assert found(done, "INGEST_RELEASE_NOT_TOLD") == []
 
 
-def test_libraries_by_logs_and_dumps() -> None:
+def test_languages_by_logs_and_dumps() -> None:
     pieces = [
         said(1, "consumer_connected", client_id="go", language="GO", version=317),
         said(2, "member", client_id="node", language="JAVA", version="V3_4_9"),
@@ -65,8 +69,44 @@ def test_libraries_by_logs_and_dumps() -> None:
         said(5, "member", client_id="proxied", language="GO", version="V5_3_3"),
         said(6, "member", client_id="untold", language=None, version="V5_3_3"),
     ]
-    libraries = client_libraries(pieces, {"proxied": "PROXY"})
-    assert libraries == {"go": "GO", "node": "ali-ons", "node too": "ali-ons"}
+    languages = client_languages(pieces, {"proxied": "PROXY"})
+    assert languages == {"go": "GO", "node": "NODE", "node too": "NODE", "java": "JAVA"}
+    libraries = {"go": "GO", "node": "ali-ons", "node too": "ali-ons"}
+    assert client_libraries(languages) == libraries
+
+
+def test_a_language_that_no_broker_prints_is_known_by_what_the_client_says() -> None:
+    pieces = [
+        said(1, "client", client_file="10.0.0.1@7", version="v2.1.1"),
+        said(2, "client", client_file="10.0.0.2@7", version="v2.1.0"),
+        said(3, "client", client_file="10.0.0.3@7#1", version="V5_3_3"),
+        said(4, "heartbeat", client_id="10.0.0.4@7#1"),
+        said(5, "consumer_connected", client_id="18023-127.0.0.1@DEFAULT", language=None,
+             version=None),
+        said(6, "consumer_connected", client_id="new", language="KOTLIN", version=479),
+        said(7, "heartbeat", client_id="go"),
+        said(8, "consumer_connected", client_id="go", language="GO", version=317),
+    ]  # fmt: skip
+    languages = client_languages(pieces, {})
+    assert languages == {
+        "10.0.0.1@7": "GO", "10.0.0.2@7": "GO", "10.0.0.4@7#1": "JAVA",
+        "18023-127.0.0.1@DEFAULT": "CPP", "new": "OTHER", "go": "GO",
+    }  # fmt: skip
+    assert client_releases(pieces, languages) == {"10.0.0.1@7": "2.1.2"}
+
+
+def test_a_language_of_which_nothing_is_known_is_said_once(tmp_path: Path) -> None:
+    words = (" GO ", " KOTLIN "), ("language=GO", "language=KOTLIN")
+    done = changed(tmp_path / "c", "min-06-go-member", *words)
+    (one,) = found(done, "INGEST_LANGUAGE_NOT_MODELLED")
+    assert "1 of the members (OTHER)" in str(one["summary"])
+
+
+def test_every_join_has_the_language_of_its_client(tmp_path: Path) -> None:
+    done = changed(tmp_path / "c", "min-06-go-member")
+    languages = {row["client_id"]: row.get("language") for row in done.tables["cluster_events"]
+                 if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    assert languages == {"10.1.3.1@1#11": "JAVA", "10.1.3.2@1#12": "GO"}
 
 
 LITE = '{"consumer_group": "lite_group", "consume_from_where": "CONSUME_FROM_FIRST_OFFSET"}'

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from rebalance_core.model.events import NOTICE_MODES, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
@@ -26,12 +27,12 @@ from tests.unit.kernels.random_steps import (
     TOPIC,
     Story,
 )
-from tests.unit.replay.histories import numbered
+from tests.unit.replay.histories import event, numbered
 
 GROUPS = tuple((cluster, name) for cluster in "cd" for name in ("g", "😀g", "\uff5eg"))
 TRAITS = (
     "twins", "sleep", "list", "own strategies", "own models", "many topics", "pop", "own modes",
-    "masters",
+    "masters", "timers",
 )  # fmt: skip
 """What the members of some groups do, and all others do not."""
 MANY_TOPICS = tuple(f"M{number:02}" for number in range(70))
@@ -65,6 +66,16 @@ MOMENT = st.tuples(st.sampled_from((0, 0, 0, 0, 0, *range(10))), AROUND_MS)
 """Near which event."""
 QUEUES_SEEN = 4
 """Queues with higher ids are never observed."""
+TIMERS = st.fixed_dictionaries(
+    {
+        "notified": st.booleans(),
+        "wait_interval_ms": st.sampled_from((20_000, 5_000, 60_000)),
+        "min_interval_ms": st.sampled_from((1_000, 1_000, 4_000)),
+        "poll_name_server_interval_ms": st.sampled_from((30_000, 5_000, 90_000)),
+        "heartbeat_broker_interval_ms": st.sampled_from((30_000, 200_000)),
+    }
+)
+NOTICES = st.lists(st.tuples(MOMENT, BROKER, st.sampled_from(NOTICE_MODES)), max_size=4)
 WHERE = st.sampled_from((None,) * 8 + tuple(range(8)))
 """Of which topic on which broker; None: of all."""
 SEEN = st.lists(
@@ -130,6 +141,9 @@ def groups(
     for after_ms, step in draw(MASTERS) if "masters" in mine else ():
         story.at_ms += after_ms
         story.tell(step)
+    timers, notices = (draw(TIMERS), draw(NOTICES)) if "timers" in mine else ({}, ())
+    story.settings = replace(story.settings, **timers)
+    story.events += _switches(story, notices)
     moments = sorted({event.event_ms for event in story.events})
     near = draw(st.one_of(st.none(), MOMENT, MOMENT, MOMENT))
     places = _places(story, name)
@@ -141,6 +155,15 @@ def groups(
         tuple(_seen(places, moments, draw(SEEN))),
         tuple(_committed(places, moments, draw(COMMITTED))),
     )
+
+
+def _switches(story: Story, notices: Sequence[Any]) -> list[Event]:
+    """How brokers tell members from some moments on."""
+    times = sorted({event.event_ms for event in story.events})
+    return [
+        event(_moment(times, moment), "NOTICES", broker_name=broker, detail=mode)
+        for moment, broker, mode in notices
+    ]
 
 
 def _places(story: Story, name: str) -> list[tuple[str, str]]:

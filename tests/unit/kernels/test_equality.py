@@ -38,7 +38,7 @@ CUT_BY_QUEUE = ("ownership", "diffs", "pull_starts")
 SHARED_TABLES = ("pop_reach", "pop_metrics")
 SHARING = ("pop", "own modes")
 """Traits of groups that share topics."""
-HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters"))
+HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters", "timers"))
 """Traits of groups in which several processes may hold a queue."""
 LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6}
 KINDS = (*(kind.__name__ for kind in group_rows.KINDS), "BROADCASTING")

@@ -35,7 +35,7 @@ def test_a_question_of_a_scenario(
     toml, shown = re.findall(r"```(?:toml)?\n(.*?)```", part, re.DOTALL)[:2]
     monkeypatch.chdir(tmp_path)
     Path("sixteen.toml").write_text(toml)
-    tables = str(TREE / "demo/join-leave/tables")
+    tables = str(TREE / "rebalance_core/bundled/demo/join-leave/tables")
     words = ["--input", tables, "--scenario", "sixteen.toml", "--output", "before"]
     assert main("plan", words) == 0
     assert shown.partition("\n\n")[2] in capsys.readouterr().out

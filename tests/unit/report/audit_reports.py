@@ -20,7 +20,7 @@ from rebalance_core.report.audit_report import (
 MIDNIGHT = 1_795_219_200_000  # 2026-11-21T00:00:00Z
 HOUR = 3_600_000
 FROM, TO = MIDNIGHT, MIDNIGHT + 6 * HOUR
-VOID = {"meta", "br", "link", "hr", "img"}
+VOID = {"meta", "br", "link", "hr", "img", "input", "wbr"}
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -188,7 +188,7 @@ class Reader(HTMLParser):
         assert self.stack.pop() == tag, f"</{tag}> closes something else"
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.stack:
+        if not {"style", "script"} & set(self.stack):
             self.text += data
 
 

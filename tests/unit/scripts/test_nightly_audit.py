@@ -88,3 +88,22 @@ def test_old_runs_go_and_nothing_else(place: Path) -> None:
     left = {path.name for path in runs.iterdir()}
     assert "2026-01-01T000000" not in left
     assert {"2026-01-02T000000", "other", "latest"} < left
+
+
+@pytest.mark.parametrize(("fold", "metrics"), [("0", True), ("4", False)])
+def test_history_is_folded_last_and_does_not_change_the_verdict(
+    place: Path, fold: str, metrics: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folding = place / "fold"
+    folding.write_text(STAND_IN.replace("$CODE", fold))
+    folding.chmod(0o755)
+    (place / "runs" / "owners.toml").write_text("")
+    monkeypatch.setenv("FOLD", str(folding))
+    monkeypatch.setenv("HISTORY", str(place / "history"))
+    done = run(place, 3)
+    assert done.returncode == 3
+    assert (place / "textfiles" / "rebalance_history.prom").exists() is metrics
+    assert ("the history ended with 4" in done.stderr) is not metrics
+    audit, history = (place / "calls").read_text().splitlines()
+    assert "--collection" in audit
+    assert history.startswith(f"--runs {place}/runs --output {place}/history --overwrite --owners")

@@ -17,6 +17,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.in_process import context_of, given_groups, read_file, reader_of
+from rebalance_core.process.ingest import IngestCounts
 from rebalance_core.spark import collection_evidence, ingest
 from rebalance_core.spark.ingest import Assembling, completing
 from tests.recordings.tables import DATA
@@ -60,12 +61,11 @@ def test_any_buckets_give_the_tables_of_a_process(
     for task in tasks(chunks, buckets):
         routed += assembling(task)
     found: Counter[tuple[str, str]] = Counter()
-    rejected: Counter[str] = Counter()
+    counts = IngestCounts()
     for task in tasks(routed, buckets):
-        rows, counts = completing(task)
+        rows = completing(task, counts)
         found.update((name, repr(row)) for name, batch in rows for row in batch.to_pylist())
-        rejected += counts.rejected
-    assert rejected == {WRONG.code: 1}
+    assert counts.rejections.codes == {WRONG.code: 1}
     assert found == Counter(
         (name, repr(row))
         for name, rows in complete(expected, context.cluster).items()

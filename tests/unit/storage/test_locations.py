@@ -6,7 +6,6 @@ import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import StoreFolder
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import UsageError
@@ -96,7 +95,7 @@ def test_hdfs_is_a_place_where_its_library_works(
     words = ["--groups", "2", "--output", folder.url, "--run-on", "process"]
     assert main("generate", words) == 0
     assert main("generate", words) == 5
-    assert read_run(StoreFolder(folder))["run_on"] == "process"
+    assert read_run(folder)["run_on"] == "process"
     assert folder.names() == sorted(["_run.json", *INPUT_TABLES])
     assert object_store(folder.url) is None
 

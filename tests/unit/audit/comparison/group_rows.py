@@ -34,8 +34,8 @@ def member(client_id: str, from_ms: int, to_ms: int | None = None, channel: str 
 def ledger() -> dict[str, list[Row]]:
     """A alone from 0; B joins: 0 and 1 stay with A, 2 and 3 go to B."""
     epochs: list[Row] = [
-        {"epoch": 0, "from_ms": 0, "to_ms": JOINED_MS, "causes": ["CONSUMER_JOIN"]},
-        {"epoch": 1, "from_ms": JOINED_MS, "to_ms": None, "causes": ["CONSUMER_JOIN"]},
+        {"epoch": 0, "from_ms": 0, "to_ms": JOINED_MS, "causes": ["CONSUMER_JOIN"], "queues": 4},
+        {"epoch": 1, "from_ms": JOINED_MS, "to_ms": None, "causes": ["CONSUMER_JOIN"], "queues": 4},
     ]
     kept = [holding(q, A, 0, None) for q in (0, 1)]
     given = [holding(q, A, 0, JOINED_MS) for q in (2, 3)]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.comparison import compare, comparison_findings
+from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
 from rebalance_core.model.verdicts import (
     ASSIGNED,

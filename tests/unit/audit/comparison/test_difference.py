@@ -5,7 +5,8 @@ import random
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison import compare, comparison_findings
+from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.difference import FOREIGN, STALE, UNEXPLAINED, Difference, classified
 from rebalance_core.audit.observations import ClientObservation, observations
 from rebalance_core.audit.prediction import Prediction

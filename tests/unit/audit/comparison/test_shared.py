@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from rebalance_core.audit.case import GroupCase
-from rebalance_core.audit.comparison import ComparisonResult, compare, comparison_findings
+from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.group_settings import GroupSettings

@@ -3,7 +3,8 @@
 import pytest
 
 from rebalance_core.audit.case import Finding
-from rebalance_core.audit.comparison import compare, comparison_findings
+from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.model.verdicts import UNSTABLE
 from tests.unit.audit.comparison.group_rows import JOINED_MS, A, B, Row, case, status
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import Finding, GroupCase
-from rebalance_core.audit.comparison import compare, comparison_findings
+from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, NOT_TOLD, UNKNOWN
 from tests.unit.audit.comparison.group_rows import (
     DUMPED_MS,

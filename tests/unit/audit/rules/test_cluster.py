@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+
+from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
 from tests.unit.audit.comparison.group_rows import fact
@@ -57,6 +60,17 @@ def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
         fact("BROKER_STARTED", 610_000, broker_name="another"),
     ):
         assert len(list(broker_flaps(expired, [start]))) == 1
+
+
+@pytest.mark.parametrize(("until_s", "severity"), [(900, None), (625, "INFO")])
+def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
+    until_s: int, severity: str | None
+) -> None:
+    log = (Stretch(0, until_s * 1000, from_start=True),)
+    covered = Coverage({"b": log}, known=True)
+    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    (found,) = broker_flaps(flaps, (), covered)
+    assert found.severity == severity
 
 
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:

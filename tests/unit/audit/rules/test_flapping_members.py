@@ -39,3 +39,12 @@ def test_long_ago_is_for_information() -> None:
 def test_restarts_that_stay_or_are_few_or_far_apart() -> None:
     for happened in (restarts(4, 60, 20), restarts(6, 200, 180), restarts(6, 4000, 20)):
         assert findings_of(RULE, case_of(*STEADY, *happened, until=30_000)) == []
+
+
+def test_connections_of_one_process_that_overlap_are_one_stay() -> None:
+    happened = []
+    for number in range(6):
+        at, channel = 20 + 10 * number, f"channel-{number}"
+        happened.append(join("x", at=at, channel=channel))
+        happened.append(of_member(CONSUMER_LOST, "x", at + 15, channel))
+    assert findings_of(RULE, case_of(*STEADY, *happened)) == []

@@ -36,12 +36,18 @@ def test_a_member_that_one_broker_does_not_know() -> None:
     assert severities(DIFFER, case_of(*TWO, members=SHORT)) == ["ERROR"]
 
 
-def test_an_empty_answer_is_an_empty_list() -> None:
+def test_a_broker_that_says_that_nobody_is_online() -> None:
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
-    (one,) = findings_of(
-        DIFFER, case_of(*TWO, members=listed_at("a", 500, "x", "y"), facts=[empty])
-    )
+    said = fact("NOT_ONLINE", 501, broker_name="b")
+    members = listed_at("a", 500, "x", "y")
+    (one,) = findings_of(DIFFER, case_of(*TWO, members=members, facts=[empty, said]))
     assert "b does not list 2 members" in one.summary
+
+
+def test_an_output_without_a_word_where_others_list_members_may_be_a_failure() -> None:
+    empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
+    members = listed_at("a", 500, "x", "y")
+    assert findings_of(DIFFER, case_of(*TWO, members=members, facts=[empty])) == []
 
 
 def test_a_broker_without_a_topic_of_the_group() -> None:

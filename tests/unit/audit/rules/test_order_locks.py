@@ -1,9 +1,22 @@
+from collections.abc import Iterable
 from typing import Any
+
+import pytest
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, leave, severities, topic
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    fact,
+    findings_of,
+    join,
+    leave,
+    listed_at,
+    severities,
+    topic,
+)
 
 STUCK, WAIT = "STUCK_ORDER_LOCK", "LOCK_WAIT"
 ORDERLY = GroupSettings(ordered=True)
@@ -15,8 +28,10 @@ def refused(at: float, until: float, owner: str = "x", number: int = 2, times: i
     return fact("LOCK_REFUSED", at, until, times, client_id="y", owner=owner, **where)
 
 
-def group(*facts: Row, events: tuple[Event, ...] = EVENTS) -> GroupCase:
-    return case_of(*events, settings=ORDERLY, facts=facts)
+def group(
+    *facts: Row, events: tuple[Event, ...] = EVENTS, members: Iterable[Row] = ()
+) -> GroupCase:
+    return case_of(*events, settings=ORDERLY, facts=facts, members=members)
 
 
 def test_a_lock_that_is_refused_long_after_the_hand_over() -> None:
@@ -34,6 +49,16 @@ def test_waiting_for_a_hand_over_is_normal() -> None:
     assert findings_of(STUCK, case) == []
     (one,) = findings_of(WAIT, case)
     assert "explained by CONSUMER_JOIN of y" in one.summary
+
+
+@pytest.mark.parametrize(("language", "keeps"), [("GO", True), ("JAVA", False), ("CPP", False)])
+def test_a_go_member_keeps_the_locks_of_what_it_gives_up(language: str, keeps: bool) -> None:
+    members = [*listed_at("a", 500, "x", language=language), *listed_at("a", 500, "y")]
+    (one,) = findings_of(WAIT, group(refused(101, 155), members=members))
+    text = "x (GO) does not unlock what it gives up: nobody reads such a queue for 40 s to 60 s."
+    assert (text in one.summary) == keeps
+    assert (one.evidence.get("lock_kept_by") == "x") == keeps
+    assert (one.remedy is not None) == keeps
 
 
 def test_of_equal_waits_the_first_queue_is_named_in_any_order_of_the_facts() -> None:

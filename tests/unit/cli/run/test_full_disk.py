@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.cli import main
 from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
-from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_folder import folder_here
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
@@ -40,5 +40,5 @@ def test_a_small_file_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        LocalFolder(str(tmp_path)).create_text("_lock.json", "{}")
+        (folder_here(str(tmp_path)) / "_lock.json").create_text("{}")
     assert list(tmp_path.iterdir()) == []

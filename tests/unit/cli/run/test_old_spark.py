@@ -10,7 +10,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.older_sparks import refuse_too_old
 
 TREE = Path(__file__).resolve().parents[4]
-INPUT = TREE / "demo/join-leave/tables"
+INPUT = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 
 
 @pytest.mark.parametrize("version", ["3.4.4", "2.4.8", "3.4.0.dev0", "3"])

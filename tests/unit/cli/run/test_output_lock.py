@@ -15,19 +15,20 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder, OutputLock, read_lock
+from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, folder_here, read_lock
 from rebalance_core.cli.run.run_record import OutputRun
 from rebalance_core.engine.table_writer import read_written
 from rebalance_core.model.errors import OutputExists
+from rebalance_core.storage.place import LocalPlace
 from tests.recordings.tables import DATA
 
 TREE = Path(__file__).resolve().parents[4]
 
 HOLD = """
 import sys, time
-from rebalance_core.cli.run.output_folder import LocalFolder
+from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.output_folder import OutputLock
-with OutputLock(LocalFolder(sys.argv[1])):
+with OutputLock(folder_here(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -52,7 +53,7 @@ def leave_lock(folder: Path, *, host: str, pid: int, age: timedelta) -> None:
 
 
 def test_the_lock_is_there_while_held_and_gone_after(tmp_path: Path) -> None:
-    folder = LocalFolder(str(tmp_path / "a" / "b"))
+    folder = folder_here(str(tmp_path / "a" / "b"))
     with OutputLock(folder):
         holder = read_lock(folder)
         assert holder is not None
@@ -63,7 +64,7 @@ def test_the_lock_is_there_while_held_and_gone_after(tmp_path: Path) -> None:
 def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         for break_lock in (False, True):
-            lock = OutputLock(LocalFolder(str(tmp_path)), break_lock=break_lock)
+            lock = OutputLock(folder_here(str(tmp_path)), break_lock=break_lock)
             with pytest.raises(OutputExists, match=f"another run holds it .process {process.pid} "):
                 lock.acquire()
 
@@ -72,7 +73,7 @@ def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
 def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
     tmp_path: Path, waited_for: bool
 ) -> None:
-    folder = LocalFolder(str(tmp_path))
+    folder = folder_here(str(tmp_path))
     with other_process(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         if waited_for:
@@ -99,7 +100,7 @@ def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
 def test_only_what_this_system_knows_to_be_dead_is_taken_over(
     tmp_path: Path, changed: dict[str, str | None], taken_over: bool
 ) -> None:
-    folder = LocalFolder(str(tmp_path))
+    folder = folder_here(str(tmp_path))
     with OutputLock(folder):
         text = (tmp_path / LOCK_NAME).read_text()
     content = json.loads(text)
@@ -141,7 +142,7 @@ def test_another_hosts_lock_is_stale_after_ten_minutes(
     tmp_path: Path, minutes: int, breakable: bool
 ) -> None:
     leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(minutes=minutes))
-    lock = OutputLock(LocalFolder(str(tmp_path)), break_lock=True)
+    lock = OutputLock(folder_here(str(tmp_path)), break_lock=True)
     if breakable:
         with lock:
             assert lock.broken is not None
@@ -152,7 +153,7 @@ def test_another_hosts_lock_is_stale_after_ten_minutes(
 
 
 def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
-    folder = LocalFolder(str(tmp_path))
+    folder = folder_here(str(tmp_path))
     with OutputLock(folder, every=0.02) as lock:
         first = (tmp_path / LOCK_NAME).stat().st_ino
         deadline = time.monotonic() + 10
@@ -174,7 +175,7 @@ def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
 def test_an_unreadable_lock_is_nobodys_to_break(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text("{}")
     with pytest.raises(OutputExists, match="cannot be read"):
-        OutputLock(LocalFolder(str(tmp_path)), break_lock=True).acquire()
+        OutputLock(folder_here(str(tmp_path)), break_lock=True).acquire()
 
 
 @pytest.mark.parametrize("moment", ["link", "open", "read", "start"])
@@ -194,11 +195,11 @@ def test_a_signal_while_the_lock_is_made_leaves_nothing(
     place, name = {
         "link": (os, "link"),
         "open": (os, "fsync"),
-        "read": (LocalFolder, "read_text"),
+        "read": (LocalPlace, "read_text"),
         "start": (threading.Thread, "start"),
     }[moment]
     options = JobOptions(argv=())
-    run = OutputRun(LocalFolder(str(tmp_path / "out")), "simulate", options, {}, (), "process")
+    run = OutputRun(folder_here(str(tmp_path / "out")), "simulate", options, {}, (), "process")
     monkeypatch.setattr(place, name, signalled(getattr(place, name)))
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
@@ -210,16 +211,16 @@ def test_a_signal_while_a_lock_is_broken_leaves_that_lock(
 ) -> None:
     leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(days=1))
     before = (tmp_path / LOCK_NAME).read_text()
-    delete = LocalFolder.delete
+    delete = LocalPlace.delete
 
-    def signalled(folder: LocalFolder, name: str) -> None:
+    def signalled(place: LocalPlace) -> None:
         monkeypatch.undo()
-        delete(folder, name)
+        delete(place)
         raise SystemExit(143)
 
-    monkeypatch.setattr(LocalFolder, "delete", signalled)
+    monkeypatch.setattr(LocalPlace, "delete", signalled)
     options = JobOptions(argv=(), break_lock=True)
-    run = OutputRun(LocalFolder(str(tmp_path)), "simulate", options, {}, (), "process")
+    run = OutputRun(folder_here(str(tmp_path)), "simulate", options, {}, (), "process")
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
     after = json.loads((tmp_path / LOCK_NAME).read_text())

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LOCK_NAME, LocalFolder
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, TableRecord, read_run
+from rebalance_core.cli.run.output_folder import LOCK_NAME, folder_here
+from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 
 DEAD = {
@@ -21,18 +22,18 @@ DEAD = {
 
 def new_run(folder: Path, **flags: Any) -> OutputRun:
     options = JobOptions(argv=("simulate", "--output", str(folder)), **flags)
-    return OutputRun(LocalFolder(str(folder)), "simulate", options, {}, ["epochs"], "process")
+    return OutputRun(folder_here(str(folder)), "simulate", options, {}, ["epochs"], "process")
 
 
 def write_result(folder: Path, rows: int, **flags: Any) -> None:
     with new_run(folder, **flags) as run:
         run.clear()
         (folder / "epochs").mkdir()
-        run.finish(Outcome(outputs={"epochs": TableRecord(rows, "d")}))
+        run.finish(Outcome(outputs={"epochs": TableWritten(rows, "d")}))
 
 
 def rows_in(folder: Path) -> int:
-    return int(read_run(LocalFolder(str(folder)))["outputs"]["epochs"]["rows"])
+    return int(read_run(folder_here(str(folder)))["outputs"]["epochs"]["rows"])
 
 
 def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
 
 def test_another_job_leaves_no_page_of_the_audit_before(tmp_path: Path) -> None:
     options = JobOptions(argv=("audit", "--output", str(tmp_path)))
-    with OutputRun(LocalFolder(str(tmp_path)), "audit", options, {}, ["epochs"], "process") as run:
+    with OutputRun(folder_here(str(tmp_path)), "audit", options, {}, ["epochs"], "process") as run:
         (tmp_path / "ingested" / "cluster_events").mkdir(parents=True)
         (tmp_path / "report.html").write_text("of that audit")
         run.finish(Outcome(outputs={}))

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import LocalFolder, StoreFolder, refuse_own_input
+from rebalance_core.cli.run.output_folder import folder_here, refuse_own_input
 from rebalance_core.model.errors import OutputExists
+from rebalance_core.storage.place import Place, S3Access
 
 
 def names(folder: Path) -> list[str]:
@@ -29,7 +30,7 @@ def test_the_tables_of_an_earlier_job_stay(
 
 
 def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
-    folder = LocalFolder(str(tmp_path / "night"))
+    folder = folder_here(str(tmp_path / "night"))
     (tmp_path / "link").symlink_to(tmp_path / "night")
     for given in ("night", "night/ingested", "link/ingested", "other/../night"):
         with pytest.raises(OutputExists, match=r"--previous .* name another"):
@@ -41,7 +42,7 @@ def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
 
 
 def test_in_a_store() -> None:
-    folder = StoreFolder(SimpleNamespace(url="s3://b/night"))  # type: ignore[arg-type]  # its address alone
+    folder = Place("s3://b/night", "b/night", S3Access("b"))
     with pytest.raises(OutputExists, match="--input s3a://b/night/ingested is in --output"):
         refuse_own_input(folder, options(input="s3a://b/night/ingested"))
     refuse_own_input(folder, options(input="s3://b/night2"))

@@ -11,6 +11,7 @@ import pytest
 from rebalance_core.ingest.collection import identify, open_collection
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.model.errors import InputRefused
+from tests.recordings.tables import DATA
 
 SETTINGS = 'cluster = "C"\n[expected]\nbrokers = ["a"]\nname_servers = ["n"]\n'
 JOIN = (
@@ -197,6 +198,22 @@ def test_what_is_no_text_file_is_refused_by_name(folder: Path) -> None:
         "broker.6.log": "NO_PLAIN_FILE",
     }
     assert sorted(joined(done)) == ["c1", "c3"]
+
+
+@pytest.mark.parametrize("name", ["app.log", "logs/console-2026-11-21.txt", "rocketmq.log.gz"])
+def test_a_client_s_log_under_another_name_is_known_by_its_templates(
+    name: str, folder: Path
+) -> None:
+    log = DATA / "join-leave" / "collection" / "clients" / "c1" / "rocketmq_client.log.gz"
+    text = gzip.decompress(log.read_bytes())
+    path = folder / "clients" / "host-1" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    (folder / "clients" / "host-1" / "other.log").write_text("2026-11-21 11:28:55 INFO hello\n")
+    done = ingest_collection(folder)
+    assert codes(done) == {"clients/host-1/other.log": "UNKNOWN_FILE"}
+    (row,) = (row for row in done.tables["coverage"] if row["role"] == "CLIENT")
+    assert row["facts"] > 0
 
 
 def test_broken_lines_are_rejected_one_by_one_and_the_rest_counts(folder: Path) -> None:

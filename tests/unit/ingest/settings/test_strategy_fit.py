@@ -240,3 +240,13 @@ def test_rooms_are_cut_from_names_where_that_alone_fits(
         str(parse_strategy(taken))
     }
     assert [row["rule_id"] for row in findings] == found_rules
+
+
+def test_the_list_that_a_row_gives_the_group_is_not_that_of_a_member_without_one(
+    tmp_path: Path,
+) -> None:
+    """Each member of CONFIG has a list of its own, as those of others show that differ from it."""
+    folder = strategies_without(tmp_path / "c", "clients/k1", "mqadmin/*consumerStatus-s-config*")
+    done = ingest_collection(folder)
+    assert strategies(done)["s-config"].startswith("CONFIG")
+    assert "INGEST_STRATEGY_UNKNOWN" in rules(done, "s-config")

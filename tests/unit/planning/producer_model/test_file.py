@@ -7,7 +7,7 @@ from rebalance_core.model.versions import Version
 from rebalance_core.planning.producer_model import parse_model, read_model
 from rebalance_core.producers.model import BrownOut, FixedLatency, Outage, UniformLatency
 
-EXAMPLES = Path(__file__).resolve().parents[4] / "conf/producers"
+EXAMPLES = Path(__file__).resolve().parents[4] / "rebalance_core/bundled/producers"
 TOP = 'name = "n"\ndescription = "d"\nseconds = 60\n'
 BROKER = '[[broker]]\nname = "a"\nqueues = 4\nlatency = { distribution = "fixed", ms = 3 }\n'
 GROUP = '[[producers]]\ngroup = "g"\ntopic = "t"\nclients = 2\nsends_per_second = 10\n'

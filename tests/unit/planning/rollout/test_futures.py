@@ -1,6 +1,7 @@
 """Groups at rest, and the futures of a plan: as the plain loop has them, from any history."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import happens, joins, two_brokers
 from tests.unit.replay.histories import event, history, topic
 
+STEADY = Path(__file__).resolve().parents[4] / "rebalance_core/bundled/demo/steady/tables"
 PLANS = (
     RolloutPlan("25%", "25%", down_ms=5_000),
     RolloutPlan(1, 0, pause_ms=2_000, down_ms=5_000, ready_ms=1_000, order="last_first"),
@@ -34,7 +36,7 @@ SEARCH = Search("restart", "*")
 
 
 def demo() -> list[GroupHistory]:
-    checked = check_tables(read_input_tables("demo/steady/tables"))
+    checked = check_tables(read_input_tables(str(STEADY)))
     return list(Groups.of(checked, PropagationOptions()))
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.planning.scenario.file import parse_scenario
 from tests.unit.planning.scenario.groups import (
     END_MS,
     dump,
@@ -271,3 +272,27 @@ def test_what_nobody_knows_of_a_member_is_not_known_after_an_edit() -> None:
     joins = [row for row in after if row["event_type"] == "CONSUMER_JOIN"]
     lists = [row["subscriptions"] for row in joins if row.get("detail") != "OBSERVED"]
     assert (len(lists), lists.count(None), lists.count([])) == (5, 1, 4)
+
+
+def test_consumers_of_another_language_join() -> None:
+    """Their ids are as their clients make them, and they divide by a ring of their own."""
+    ring = [row | {"strategy": "CONSISTENT_HASH"} for row in dump() if row.get("client_id")]
+    rows = [row for row in dump() if not row.get("client_id")] + ring
+    rows, said = edited(rows, 'kind = "add_consumers"; group = "g"; count = 2; language = "GO"')
+    assert said == ()
+    joined = [row for row in rows if row["event_type"] == "CONSUMER_JOIN"][-2:]
+    assert [(row["language"], row["version"]) for row in joined] == [("GO", None)] * 2
+    assert all("@" in row["client_id"] and "#" not in row["client_id"] for row in joined)
+    end = [row for row in replayed(rows)["ownership"] if row["to_epoch"] is None]
+    queues = [(row["broker_name"], row["queue_id"]) for row in end if row["topic"] == "T"]
+    assert any(row["client_id"] is None for row in end)
+    assert len(queues) > len(set(queues))
+
+
+def test_a_language_that_there_is_not() -> None:
+    mistakes: list[str] = []
+    edit = '[[edit]]\nkind = "add_consumers"\ngroup = "g"\ncount = 2\nlanguage = "JAWA"'
+    parse_scenario(f'name = "s"\ndescription = "d"\n{edit}', "s.toml", mistakes)
+    (only,) = mistakes
+    assert "'JAWA' is no language" in only
+    assert only.endswith("did you mean JAVA?")

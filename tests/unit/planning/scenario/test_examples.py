@@ -9,7 +9,9 @@ from rebalance_core.planning.scenario.file import EDIT_KINDS, read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
 from tests.recordings.tables import Tables, derived_tables, ledger_of
 
-FILES = sorted((Path(__file__).resolve().parents[4] / "conf/scenarios").glob("*.toml"))
+FILES = sorted(
+    (Path(__file__).resolve().parents[4] / "rebalance_core/bundled/scenarios").glob("*.toml")
+)
 
 
 @lru_cache

@@ -131,7 +131,7 @@ def test_which_groups_are_simulated() -> None:
 
 
 def restart(name: str, **keys: Any) -> Scenario:
-    (given,) = read_scenarios([str(TREE / "conf/scenarios/rolling-restart.toml")])
+    (given,) = read_scenarios([str(TREE / "rebalance_core/bundled/scenarios/rolling-restart.toml")])
     (edit,) = given.edits
     return replace(given, name=name, edits=(replace(edit, **keys),))
 
@@ -142,7 +142,7 @@ def test_the_pace_of_a_restart(tmp_path: Path) -> None:
         restart("halves", percent=50.0, every=MINUTE),
         restart("all", percent=100.0, every=MINUTE),
     ]
-    inputs = read_input_tables(str(TREE / "demo/steady/tables"))
+    inputs = read_input_tables(str(TREE / "rebalance_core/bundled/demo/steady/tables"))
     variants = variants_of(scenarios, read_strategies(["AVG", "STICKY_BALANCED"], []), (0,))
     run_plan(inputs, variants, tmp_path / "plan", PlanConfig(group="checkout", futures=10))
     rows = {

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from rebalance_core import MessageQueue, allocate_group, parse_strategy
+from rebalance_core.model.errors import UsageError
 from rebalance_core.planning import (
     Change,
     add_consumers,
@@ -243,3 +244,69 @@ def test_a_lost_broker_keeps_what_its_queues_hold() -> None:
     assert sum(line.endswith("(gone)") for line in text.splitlines()) == 8
     assert "whatever the queues of broker-1 still hold is unread until it is back" in text
     assert "still hold" not in str(what_if(ids, queues, "AVG", {"add_consumers": 1}))
+
+
+RING = "CONSISTENT_HASH(virtual_nodes=10)"
+EIGHT_AT_A = [MessageQueue("orders", "broker-a", number) for number in range(8)]
+TWO = ["10.0.0.1@1#1", "10.0.0.2@1#1"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "language", "left_out", "twice"),
+    [("AVG", "GO", 0, 0), (RING, "GO", 1, 2), (RING, "RUST", 0, 0), (RING, "JAVA", 0, 0),
+     ("AVG_BY_CIRCLE", "CPP", 2, 2)],
+)  # fmt: skip
+def test_a_consumer_of_another_language_joins(
+    strategy: str, language: str, left_out: int, twice: int
+) -> None:
+    """May I add a Go consumer to this Java group?"""
+    change = add_consumers(1, language=language)
+    result = what_if(TWO, {"orders": {"broker-a": 8}}, strategy, change)
+    assert (len(result.after.orphaned), len(result.after.shared)) == (left_out, twice)
+    assert (len(result.before.orphaned), len(result.before.shared)) == (0, 0)
+    text = str(result)
+    answer = f"{language} and JAVA do not divide alike: {left_out} queues left out, {twice} read by"
+    assert (answer in text) == (left_out > 0)
+    both = " and ".join(sorted(("JAVA", language)))
+    assert (f"{both} leave out no queue" in text) == (left_out == 0 and language != "JAVA")
+
+
+def test_who_is_of_which_language_before() -> None:
+    queues, languages = {"orders": {"broker-a": 8}}, {TWO[1]: "GO"}
+    mixed = what_if(TWO, queues, RING, {}, languages=languages)
+    own = {queue: set[str]() for queue in EIGHT_AT_A}
+    for client_id, strategy in zip(TWO, (RING, f"GO_{RING}"), strict=True):
+        for queue in parse_strategy(strategy).allocate(client_id, EIGHT_AT_A, TWO):
+            own[queue].add(client_id)
+    assert {queue: set(owners) for queue, owners in mixed.before.owners.items()} == own
+    assert set(mixed.before.orphaned) == {queue for queue in own if not own[queue]}
+    alike = what_if(TWO, queues, RING, {"strategy": "AVG"}, languages=languages)
+    assert (bool(alike.before.orphaned), alike.after.orphaned) == (True, ())
+    gone = what_if(TWO, queues, RING, {"remove_consumers": [TWO[0]]}, languages=languages)
+    assert (gone.after.orphaned, gone.after.mixed) == ((), None)
+
+
+def test_of_a_client_that_sorts_as_its_host_does_nothing_is_sure() -> None:
+    result = what_if(TWO, {"orders": {"broker-a": 8}}, "AVG", add_consumers(1, language="DOTNET"))
+    assert "nobody knows which queues a client of DOTNET takes" in str(result)
+
+
+def test_a_language_that_is_none_is_told_with_the_nearest() -> None:
+    with pytest.raises(UsageError) as caught:
+        what_if(
+            TWO, {"T": {"a": 1}}, "AVG", {"add_consumers": 1, "language": "golang"},
+            languages={"x": "JAWA"},
+        )  # fmt: skip
+    first, second, third = str(caught.value).splitlines()
+    assert first.startswith("languages.x: 'JAWA' is no language")
+    assert first.endswith("did you mean JAVA?")
+    assert second == "languages: 'x' is no member"
+    assert third.endswith("did you mean GO?")
+
+
+def test_the_page_on_planning_shows_the_answer() -> None:
+    text = str(what_if(TWO, {"orders": {"broker-a": 8}}, RING, add_consumers(1, language="GO")))
+    page = (TREE / "docs" / "planning.md").read_text("utf-8")
+    shown = page.partition("Of what it prints:\n\n```\n")[2].partition("\n```")[0].splitlines()
+    assert len(shown) == 6
+    assert set(shown) <= set(text.splitlines())

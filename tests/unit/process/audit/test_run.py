@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.engine.table_writer import LedgerWritten, TableWriters, read_written
+from rebalance_core.engine.table_writer import TableWriters, Written, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.process.audit import audit_and_write, audit_unwritten
-from rebalance_core.process.audit_cases import READ_TABLES, AuditInputs, observed
+from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
+from rebalance_core.process.audit_cases import READ_TABLES, observed
 from rebalance_core.process.audit_pass import audit_tables, redacted
 from rebalance_core.process.simulate import simulate, simulate_and_write
 from tests.recordings.fleets import ingested_fleet, table_of
@@ -48,7 +49,7 @@ def inputs() -> AuditInputs:
 
 
 @pytest.fixture(scope="module")
-def simulated(inputs: AuditInputs, tmp_path_factory: pytest.TempPathFactory) -> LedgerWritten:
+def simulated(inputs: AuditInputs, tmp_path_factory: pytest.TempPathFactory) -> Written:
     return simulate_and_write(inputs.history, tmp_path_factory.mktemp("simulated"))
 
 
@@ -62,14 +63,14 @@ def tables(inputs: AuditInputs) -> dict[str, pa.Table]:
 @pytest.mark.parametrize("salt", [None, "s"])
 def test_all_that_is_found_and_written(
     inputs: AuditInputs,
-    simulated: LedgerWritten,
+    simulated: Written,
     tables: dict[str, pa.Table],
     salt: str | None,
     tmp_path: Path,
 ) -> None:
     more, told = table_of(REJECTED.name, [BAD]), list[tuple[int, int]]()
     made = audit_and_write(
-        inputs, tmp_path / "out", findings_per_rule=PER_RULE, more_rejected=more,
+        replace(inputs, rejected=more), tmp_path / "out", findings_per_rule=PER_RULE,
         progress=lambda *counts: told.append(counts), redact_salt=salt,
     )  # fmt: skip
     expected = audit_tables(tables, redact_salt=salt)

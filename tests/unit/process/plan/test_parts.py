@@ -18,7 +18,7 @@ from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass
 from tests.recordings.tables import DATA
 
-SCENARIOS = sorted((Path(__file__).parents[4] / "conf/scenarios").glob("*.toml"))
+SCENARIOS = sorted((Path(__file__).parents[4] / "rebalance_core/bundled/scenarios").glob("*.toml"))
 ADDED = {
     "extra": 'kind = "mixed_subscriptions"\ngroup = "*"\npercent = 50\nextra = "stock"',
     "topic": 'kind = "new_topic"\nname = "fresh"\nqueues = 3\nsubscribed_by = "*"',

@@ -20,7 +20,7 @@ from tests.recordings.tables import DATA
 from tests.unit.planning.scenario.groups import dump, join
 
 ONE_MORE = "POP(share_queue_num=1)"
-SCENARIO = Path(__file__).parents[4] / "conf/scenarios/add-consumers.toml"
+SCENARIO = Path(__file__).parents[4] / "rebalance_core/bundled/scenarios/add-consumers.toml"
 Row = dict[str, Any]
 
 

@@ -29,7 +29,7 @@ def inputs() -> InputTables:
 
 @pytest.fixture(scope="module")
 def variants() -> Variants:
-    scenarios = read_scenarios([TREE / "conf/scenarios/add-consumers.toml"])
+    scenarios = read_scenarios([TREE / "rebalance_core/bundled/scenarios/add-consumers.toml"])
     strategies = read_strategies(["AVG", "STICKY_BALANCED"], [])
     return variants_of(scenarios, strategies, (0,))
 

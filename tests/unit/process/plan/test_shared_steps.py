@@ -23,7 +23,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Of order-service: 8 queues, 3 members in the end; they ask brokers, which serve by POP 1."""
     output = tmp_path_factory.mktemp("plan") / "out"
     inputs = read_input_tables(str(DATA / "join-leave" / "tables"))
-    scenarios = read_scenarios([TREE / f"conf/scenarios/{SCENARIO}.toml"])
+    scenarios = read_scenarios([TREE / f"rebalance_core/bundled/scenarios/{SCENARIO}.toml"])
     strategies = read_strategies(["recorded", "AVG", "CONSISTENT_HASH", "STICKY_BALANCED"], [])
     result = run_plan(inputs, variants_of(scenarios, strategies, (0,)), output)
     assert result.warnings == ()

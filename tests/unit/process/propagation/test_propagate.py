@@ -115,8 +115,8 @@ def test_a_group_of_unknown_subscriptions_is_left_out_and_counted(tmp_path: Path
     read = read_input_tables(str(write_tables(tmp_path / "in", unstated)))
     made = propagate(read, PropagationOptions(seeds=2))
     assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
-    forecast = service.propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
-    assert forecast.facts["groups_of_unknown_subscriptions"] == 1
+    _, facts = service.propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
+    assert facts["groups_of_unknown_subscriptions"] == 1
 
 
 def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:

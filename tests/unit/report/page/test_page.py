@@ -5,14 +5,26 @@ import subprocess
 import sys
 import sysconfig
 import xml.etree.ElementTree as ET
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.outcome import audit_outcome
 from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
-from rebalance_core.report.audit_report import AuditReport, GroupBalance, GroupTimeline, Previous
+from rebalance_core.report.audit_report import (
+    TABLES_OF_GROUPS,
+    AuditReport,
+    GroupBalance,
+    GroupTimeline,
+    Previous,
+    audit_report,
+)
+from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.page import render_page
 from rebalance_core.report.visible import visible
 from tests.unit.report.audit_reports import (
@@ -43,16 +55,22 @@ def test_the_page_and_its_pictures_are_well_formed(make: Callable[[], AuditRepor
 
 
 @pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
-def test_nothing_is_fetched_and_nothing_runs(make: Callable[[], AuditReport]) -> None:
-    reader = Reader(render_page(make()))
+def test_nothing_is_fetched_and_one_script_runs(make: Callable[[], AuditReport]) -> None:
+    page = render_page(make())
+    reader = Reader(page)
     for tag, attributes in reader.tags:
-        assert tag not in {"script", "link", "img", "iframe", "object", "image", "use", "base"}
+        assert tag not in {"link", "img", "iframe", "object", "image", "use", "base"}
         assert not [name for name in attributes if name.startswith("on") or name == "src"]
         for name in ("href", "xlink:href"):
             assert (attributes.get(name) or "#").startswith("#")
     policy = [a["content"] for _, a in reader.tags if a.get("http-equiv")]
-    assert policy == ["default-src 'none'; style-src 'unsafe-inline'"]
-    assert not re.search(r"url\((?!#)|@import", render_page(make()))
+    scripts = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 1
+    digest = b64encode(sha256(scripts[0].encode()).digest()).decode()
+    assert policy == [
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    ]
+    assert not re.search(r"url\((?!#)|@import", page)
 
 
 def test_hostile_names_are_text_and_can_be_written() -> None:
@@ -114,6 +132,32 @@ def test_every_finding_is_on_the_page_or_counted() -> None:
     assert "5 more findings of this rule are not on this page" in text
 
 
+def test_what_follows_from_a_finding_stands_below_it() -> None:
+    cause = finding("TWINS", summary="two processes", fingerprint="t", consumer_group="g")
+    found = (
+        finding("LOST", summary="a queue is lost", fingerprint="l", caused_by="t"),
+        cause,
+        finding("LOST", summary="its cause is not here", fingerprint="m", caused_by="x"),
+    )
+    shown = report(findings=found, counts={"ERROR": 3}, causes={"ERROR": 2})
+    page = render_page(shown)
+    assert "3 ERROR of 2 causes" in page
+    section = page[page.index("two processes") :]
+    assert section.index("1 finding follows from it") < section.index("a queue is lost")
+    assert section.index("a queue is lost") < section.index("</details>")
+    assert page.count("a queue is lost") == page.count("its cause is not here") == 1
+
+
+def test_rules_that_found_nothing_are_not_explained() -> None:
+    runs = {"c": AuditRun(0, 1)}
+    found = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
+    outcome = audit_outcome([found | {"fingerprint": "f", "caused_by": None}], [], runs, "ERROR")
+    rules = {"R": "fired", "S": "did not"}
+    tables = dict.fromkeys(TABLES_OF_GROUPS, ())
+    shown = audit_report(outcome, rules, (), (), (), tables, None, (), 2)
+    assert shown.rules == {"R": "fired"}
+
+
 def test_accepted_findings_stand_apart_with_their_reason() -> None:
     page = render_page(busy_report())
     apart = page[page.index('id="accepted"') : page.index('id="timelines"')]
@@ -145,10 +189,13 @@ def test_what_changed_since_the_previous_run() -> None:
 def test_findings_of_several_clusters_are_told_apart() -> None:
     found = tuple(finding("R", consumer_group="g", cluster=name) for name in ("east", "west"))
     pictures = tuple(GroupTimeline("g", (), cluster=name) for name in ("west", "east"))
-    page = render_page(report(findings=found, timelines=pictures))
+    rows = tuple(GroupRow(name, "g", "EQUAL") for name in ("east", "west"))
+    page = render_page(report(findings=found, timelines=pictures, group_rows=rows))
     for name, at in (("west", 1), ("east", 2)):
+        row = page[page.index(f'<tr id="group-g@{name}"') :]
+        assert row[row.index("#timeline-") :].startswith(f'#timeline-{at}"')
         place = page[page.index(f'<span class="quiet">cluster</span> <bdi>{name}</bdi>') :]
-        assert place[place.index("#timeline-") :].startswith(f'#timeline-{at}"')
+        assert place[place.index("#group-") :].startswith(f'#group-g@{name}"')
         assert f"<h3><bdi>{name}</bdi> <bdi>g</bdi>" in page
     assert '<span class="quiet">cluster</span>' not in render_page(busy_report())
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.checks.row_checks import check_table, key_buckets
+from rebalance_core.checks.row_checks import Rejections, check_table, key_buckets
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.checks.row_limits import Content
 from rebalance_core.checks.text_rows import Lines, ReadRows, json_rows
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark import checks
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
+from rebalance_core.spark.task_tables import merged
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
 
 LINES, _ = rows_by_table()
@@ -101,8 +102,11 @@ def test_pieces_are_checked_as_the_whole(
     assert sum(row["row_count"] for row in made) == len(lines) == expected.counts[name].rows
     assert sum(row["bad"] for row in made) == expected.counts[name].bad > 0
     assert made[-1]["name"] is None
-    content = [pickle.loads(row["note"]) for row in made[:-1] if row["note"] is not None]
-    assert sum(content, Content()) == expected.counts[name].content != Content()
+    notes = [pickle.loads(row["note"]) for row in made[:-1] if row["note"] is not None]
+    content = sum((content for content, _ in notes), Content())
+    assert content == expected.counts[name].content != Content()
+    rejections = merged(Rejections, (wrong for _, wrong in notes))
+    assert rejections.codes == expected.rejections.codes != {}
     tally, *pieces = pickle.loads(made[-1]["note"])
     assert (type(tally), tally) == (Tally, {name: len(expected.tables[name])})
     assert [type(each) for each in pieces] == [Pieces] * (at_once == 1)

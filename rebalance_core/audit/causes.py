@@ -1,0 +1,176 @@
+"""Which findings are consequences of another one: `caused_by` of ``findings``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from rebalance_core.model.verdicts import INFO
+
+Row = Mapping[str, Any]
+Says = Callable[[Row, Row], bool]
+"""True if a finding's own evidence names the cause: the cause, then the finding."""
+
+GROUP = ("consumer_group",)
+GROUP_TOPIC = ("consumer_group", "topic")
+TOPIC = ("topic",)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One rule's findings as the cause of another's.
+
+    Attributes:
+        cause: the rule of the cause.
+        consequence: the rule of what follows from it.
+        same: columns that both have in common, beside the cluster.
+        says: what else has to hold.
+    """
+
+    cause: str
+    consequence: str
+    same: tuple[str, ...]
+    says: Says
+
+
+def _gives(reason: str) -> Says:
+    """True if the consequence gives this reason."""
+    return lambda cause, finding: finding["evidence"].get("reason") == reason
+
+
+def _held_by_twins(cause: Row, finding: Row) -> bool:
+    """True if each queue is held twice by processes of the client id alone."""
+    clients = finding["evidence"].get("clients", "").split(", ")
+    return all(one.startswith(f"{cause['client_id']} (") for one in clients)
+
+
+def _held_by_several(cause: Row, finding: Row) -> bool:
+    """True if the ledger has the queues with two clients, none of them a twin."""
+    twins = "(" in finding["evidence"].get("clients", "(")
+    return not twins and "as dumps show" not in finding["summary"]
+
+
+def _storm_of(words: str) -> Says:
+    """True if a storm names the cause: `words` with the columns of the cause."""
+    return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
+
+
+def _unheld(cause: Row, finding: Row) -> bool:
+    """True if the queues that are not read are those that the comparison shows unheld."""
+    unheld = cause["evidence"].get("unheld")
+    return unheld is not None and unheld == finding["evidence"].get("queues")
+
+
+def _equal(*names: str) -> Says:
+    """True if both state the same of their topic."""
+
+    def says(cause: Row, finding: Row) -> bool:
+        stated = [[one["evidence"].get(name) for name in names] for one in (cause, finding)]
+        return stated[0] == stated[1] and None not in stated[0]
+
+    return says
+
+
+def _set_up(rule_id: str, *names: str) -> Link:
+    """How a topic is set up is one thing for all its groups: the first one's finding leads."""
+    return Link(rule_id, rule_id, TOPIC, _equal(*names))
+
+
+_TWICE = _gives("a client id stands twice in the member list")
+_PART = _gives("a member that counts does not subscribe the topic")
+_DIFFERS = ("STALE_VIEW", "LOCK_HELD", "FOREIGN_STRATEGY")
+
+LINKS = (
+    Link("DUPLICATE_CLIENT_ID", "DOUBLE_OWNER", GROUP, _held_by_twins),
+    Link("DUPLICATE_CLIENT_ID", "ORPHAN_QUEUES", GROUP, _TWICE),
+    Link("MEMBERS_MULTIPLIED", "ORPHAN_QUEUES", GROUP, _TWICE),
+    Link("MIXED_STRATEGIES", "DOUBLE_OWNER", GROUP, _held_by_several),
+    Link("MIXED_STRATEGIES", "ORPHAN_QUEUES", GROUP, _gives("members use different strategies")),
+    Link("INCONSISTENT_SUBSCRIPTION", "ORPHAN_QUEUES", GROUP, _PART),
+    Link("UNSUBSCRIBED_SHARE", "ORPHAN_QUEUES", GROUP_TOPIC, _PART),
+    Link("FROZEN_GROUP", "ORPHAN_QUEUES", GROUP, _gives("the allocation failed (FROZEN)")),
+    Link(
+        "MEMBER_SUSPENDED",
+        "ORPHAN_QUEUES",
+        GROUP,
+        _gives("a suspended member does not take its share"),
+    ),
+    Link(
+        "INCONSISTENT_SUBSCRIPTION",
+        "REBALANCE_STORM",
+        GROUP,
+        _storm_of("members subscribe different topics"),
+    ),
+    Link(
+        "UNSUBSCRIBED_SHARE",
+        "REBALANCE_STORM",
+        GROUP,
+        _storm_of("{client_id} unsubscribed {topic}"),
+    ),
+    *(
+        Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
+        for reason in _DIFFERS
+    ),
+    _set_up("READ_FEWER_THAN_WRITTEN", "queues", "numbers"),
+    _set_up("READ_MORE_THAN_WRITTEN", "queues", "numbers"),
+    _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
+    _set_up("TOPIC_GONE", "deleted_from", "still_on"),
+)
+"""Every way in which one finding follows from another; what is not here has no known cause."""
+
+
+def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
+    """The findings, each with the fingerprint of what caused it.
+
+    A finding has a cause only where one rule's findings fit (`LINKS`), at a time when it held;
+    where several rules' do, none is named. What is INFO causes only what is INFO, too.
+
+    Args:
+        findings: all of a run; rows with a fingerprint.
+    """
+    rows = [dict(row) for row in findings]
+    by_subject: dict[tuple[Any, ...], list[Row]] = {}
+    for row in sorted(rows, key=_first):
+        for at, link in enumerate(LINKS):
+            if row["rule_id"] == link.cause:
+                by_subject.setdefault((at, *_subject(link, row)), []).append(row)
+    for row in rows:
+        causes = set[str]()
+        for at, link in enumerate(LINKS):
+            if row["rule_id"] == link.consequence:
+                fitting = by_subject.get((at, *_subject(link, row)), ())
+                causes |= _fitting(link, fitting, row)
+        row["caused_by"] = causes.pop() if len(causes) == 1 else None
+    return rows
+
+
+def _fitting(link: Link, causes: Iterable[Row], row: Row) -> set[str]:
+    """The fingerprints of the causes that fit; of the same rule the first alone, never its own."""
+    fitting = (one for one in causes if _may_cause(one, row) and link.says(one, row))
+    if link.cause != link.consequence:
+        return {one["fingerprint"] for one in fitting}
+    first = next(fitting, row)
+    return {first["fingerprint"]} - {row["fingerprint"]}
+
+
+def _subject(link: Link, row: Row) -> tuple[Any, ...]:
+    return (row["cluster"], *(row[name] for name in link.same))
+
+
+def _first(row: Row) -> tuple[Any, ...]:
+    return (row["accepted"] is not None, row["consumer_group"] or "", row["fingerprint"])
+
+
+def _may_cause(cause: Row, row: Row) -> bool:
+    """True if both held at some time together, and the cause is not known less surely."""
+    if cause["severity"] == INFO and row["severity"] != INFO:
+        return False
+    (first, last), (other_first, other_last) = _time(cause), _time(row)
+    return first <= other_last and other_first <= last
+
+
+def _time(row: Row) -> tuple[float, float]:
+    first, last = row["first_ms"], row["last_ms"]
+    return (-inf if first is None else first, inf if last is None else last)

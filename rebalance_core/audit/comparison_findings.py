@@ -1,0 +1,212 @@
+"""Findings of the comparison: one for each class and topic that differs, one if it is UNKNOWN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
+from rebalance_core.audit.comparison import ComparisonResult, known_brokers
+from rebalance_core.audit.difference import (
+    CLASSES,
+    DUPLICATE_ID,
+    FOREIGN,
+    LOCK,
+    STALE,
+    UNEXPLAINED,
+    Difference,
+    lateness,
+)
+from rebalance_core.audit.observations import (
+    NOT_READ,
+    NOT_TOLD,
+    not_read,
+    not_told,
+)
+from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.model.events import BROKER_DOWN
+from rebalance_core.model.verdicts import (
+    ASSIGNED,
+    COMPARISON_FAILED,
+    ERROR,
+    INCOMPLETE,
+    INFO,
+    LANGUAGE,
+    LOG_ENDED,
+    NO_DUMP,
+    REASONS,
+    STALE_DUMP,
+    STATIC_TOPIC,
+    STRATEGY,
+    SUBSCRIPTION,
+    SYSTEM,
+    UNKNOWN,
+    UNSTABLE,
+    WARNING,
+)
+from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+
+_SEEN_BY = (
+    "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership; pop_reach against "
+    "POP_QUEUE and, of gRPC clients, observed_members"
+)
+_DIFFERS = {
+    STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
+    LOCK: (
+        WARNING,
+        "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
+    ),
+    DUPLICATE_ID: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
+    FOREIGN: (ERROR, "Set one strategy for all members; name it in consumer_groups.jsonl."),
+    UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
+}
+
+OLDER_VIEW = (
+    "Restart the members one after the other: they divide the topic as before the last change; "
+    "then dump the owners again."
+)
+LATE_REMEDY = (
+    "Dump again in a minute. If it still differs look for lost notifications and blocked timers "
+    "(STARVED_TIMERS) of the members named."
+)
+
+COMPARISON_RULES: dict[str, Rule] = {
+    why: Rule(
+        f"OWNERSHIP_DIFFERS_{why}",
+        severity,
+        f"Live ownership is not the predicted one: {CLASSES[why]}.",
+        _SEEN_BY,
+        remedy,
+    )
+    for why, (severity, remedy) in _DIFFERS.items()
+} | {
+    UNSTABLE: Rule(
+        "GROUP_UNSTABLE",
+        INFO,
+        "The group changed while it was dumped, or had not settled: what differs proves nothing.",
+        "epochs and diffs around the moments of the dumps; propagation, where it is given",
+        "Nothing; dump again if it matters.",
+    ),
+    UNKNOWN: Rule(
+        "OWNERSHIP_UNKNOWN",
+        INFO,
+        "Predicted and live ownership cannot be compared; what is missing of the collection is "
+        "COLLECTION_INCOMPLETE.",
+        "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
+        "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
+    ),
+    "UNHELD": NOT_READ,
+    "UNTOLD": NOT_TOLD,
+}
+
+
+def comparison_findings(
+    case: GroupCase, result: ComparisonResult
+) -> Iterator[tuple[Rule, Finding]]:
+    """The findings of one group's comparison, each with its rule."""
+    group = case.consumer_group
+    if result.verdict == UNSTABLE:
+        late = None if result.unsettled is None else lateness(case, result.unsettled)
+        yield (
+            COMPARISON_RULES[UNSTABLE],
+            Finding(
+                f"{group} changed while it was dumped ({result.reason})."
+                f"{'' if late is None else late.words}",
+                {"change": result.reason, "looks": result.observations}
+                | ({} if late is None else late.evidence),
+                last_ms=result.dumped_ms,
+                remedy=LATE_REMEDY if late is not None and late.late else None,
+            ),
+        )
+    if result.verdict == UNKNOWN:
+        lacking = f" ({result.lacking})" if result.lacking else ""
+        yield (
+            COMPARISON_RULES[UNKNOWN],
+            Finding(
+                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}{lacking}.",
+                {"reason": result.reason},
+                last_ms=result.dumped_ms,
+                remedy=settling(case, result),
+            ),
+        )
+    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
+    if result.untold is not None:
+        yield NOT_TOLD, not_told(case, result.untold)
+    grouped: dict[tuple[str, str], list[Difference]] = {}
+    for one in result.differences:
+        grouped.setdefault((one.why, one.queue.topic), []).append(one)
+    offsets = Offsets(case)
+    for (why, topic), differences in sorted(grouped.items()):
+        yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
+
+
+_SETTLED_BY = {
+    NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
+    OWNERS_NOT_TOLD: "Dump consumerStatus -g {group} while its members answer; clients that tell "
+    "nobody which queues they hold have it in their own logs alone.",
+    ASSIGNED: "Nothing: the applications know which queues they assigned.",
+    STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
+    INCOMPLETE: "Copy the broker.log of {brokers}.",
+    LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
+    STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
+    "parameters in consumer_groups.jsonl.",
+    SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
+    LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
+    STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
+    SYSTEM: "Nothing: it is not audited.",
+    COMPARISON_FAILED: "Report the finding RULE_FAILED.",
+}
+
+
+def settling(case: GroupCase, result: ComparisonResult) -> str | None:
+    """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
+    if result.verdict != UNKNOWN:
+        return None
+    if result.settled_by:
+        return result.settled_by
+    missing = sorted(known_brokers(case) & case.run.missing)
+    ends = {b: ms for b, ms in case.run.log_ends.items() if b in known_brokers(case)}
+    return _SETTLED_BY[result.reason].format(
+        group=case.consumer_group,
+        brokers=listed(missing) or "each broker",
+        ended=min(ends, key=lambda broker: ends[broker], default="each broker"),
+    )
+
+
+def _difference(
+    topic: str, differences: list[Difference], result: ComparisonResult, offsets: Offsets
+) -> Finding:
+    behind = offsets.behind({one.queue for one in differences if one.unheld})
+    queues = sorted({(one.queue.broker_name, one.queue.queue_id) for one in differences})
+    first, last = min(one.at_ms for one in differences), max(one.at_ms for one in differences)
+    healed = last < result.last_round_ms
+    one = differences[0]
+    explained = all(each.cause for each in differences)
+    holder = one.live or (f"not {one.asked}" if one.asked and not one.unheld else "no owner")
+    unheld = queue_names(sorted({each.queue[1:] for each in differences if each.unheld}))
+    left = f"; nobody holds {unheld}, {messages(behind)} behind" if unheld else ""
+    returned = bool(unheld) and any(BROKER_DOWN in each.view for each in differences)
+    predicted = listed(sorted(one.predicted)) or "no owner"
+    note = f" ({one.note})" if one.note else ""
+    ending = "; a later round of dumps agrees again" if healed else ""
+    ending += f"; {one.cause} explains it for now" if explained else ""
+    return Finding(
+        f"{plural(len(queues), 'queue')} of {topic} held otherwise than predicted, e.g. "
+        f"{queue_names([one.queue[1:]])}: predicted {predicted}, live {holder}"
+        f"{note}{left}{ending}.",
+        {
+            "queues": queue_names(queues),
+            "predicted": predicted,
+            "live": holder,
+            "why": one.note or CLASSES[one.why],
+            "source": one.source,
+        }
+        | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
+        | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
+        | ({"reason": "unknown"} if returned else {}),
+        severity=INFO if healed or explained else None,
+        topic=topic,
+        client_id=one.asked,
+        first_ms=first,
+        last_ms=last,
+        remedy=OLDER_VIEW if one.view else None,
+    )

@@ -1,0 +1,100 @@
+"""`collect`: the bundled script that copies files and asks the cluster; `--init`: a first file."""
+
+import shutil
+import subprocess
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.job_options import CollectOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.terminal import DRY_RUN, joined
+from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.storage.place import reason_of
+
+NAME = "collection.toml"
+TEMPLATE = """\
+# What `rebalance ingest` and `rebalance audit` have to know of this folder and no file tells.
+
+# The name of the cluster (brokerClusterName in broker.conf, mqadmin clusterList).
+cluster = "{cluster}"
+
+# The time zone in which mqadmin printed times: that of the machine it ran on.
+admin_time_zone = "UTC"
+
+# Name every server that there is: only what is expected can be missing.
+# Each has a folder here: brokers/NAME/ with broker.log and config/, namesrv/NAME/ with namesrv.log.
+[expected]
+brokers = []        # e.g. ["broker-a", "broker-b"]
+name_servers = []   # e.g. ["namesrv-1"]
+
+# Only for logs of 4.9 and 5.0 clients, which have local time; others write GMT+8.
+[time_zones]
+# "clients/billing-1/*" = "America/New_York"
+"""
+
+
+def run(options: CollectOptions) -> JobReport:
+    """Run the job; the report for stdout. Where something is missing it ends with 3."""
+    if options.init:
+        return _init(options)
+    folder = files("rebalance_core") / "bundled" / "collect"
+    with as_file(folder) as here:
+        words = _words(options, here)
+        if options.dry_run:
+            text = joined([*DRY_RUN, " ".join(words)])
+            return JobReport(text, {"job": "collect", "dry_run": True, "command": words})
+        code = subprocess.run(words, check=False).returncode
+    if code not in (0, 1):
+        raise UsageError(f"collect.sh ended with {code}; what it said stands above")
+    facts = {"job": "collect", "output": options.output, "complete": code == 0}
+    missing = "" if code == 0 else "; what is missing was named above"
+    text = joined([f"Collection in {options.output}{missing}"])
+    return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
+
+
+def _words(options: CollectOptions, here: Path) -> list[str]:
+    bash = shutil.which("bash")
+    if bash is None:
+        raise UsageError("collect needs bash, tar, find and date of GNU; there is no bash here")
+    given = {
+        "--sources": options.sources,
+        "--cluster": options.cluster,
+        "--output": options.output,
+        "--namesrv": options.namesrv,
+        "--admin-time-zone": options.admin_time_zone,
+        "--threads": options.threads,
+        "--days": options.days,
+    }
+    words = [bash, str(here / "collect.sh")]
+    for name, value in given.items():
+        words += [] if value is None else [name, str(value)]
+    return [*words, *(["--no-admin"] if options.no_admin else [])]
+
+
+def _init(options: CollectOptions) -> JobReport:
+    """Write a `collection.toml` that asks for what matters."""
+    if any(one in options.cluster for one in '"\\\n'):
+        raise UsageError(f"--cluster {options.cluster!r} is no name of a cluster")
+    target = Path(options.output) / NAME
+    facts = {"job": "collect", "output": str(target)}
+    if options.dry_run:
+        return JobReport(joined([*DRY_RUN, f"writes {target}"]), facts | {"dry_run": True})
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as file:
+            file.write(TEMPLATE.format(cluster=options.cluster))
+    except FileExistsError as error:
+        raise OutputExists(
+            f"{target} is there already; edit it, or name another --output"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {reason_of(error)}") from error
+    return JobReport(
+        joined([
+            f"{target}: name the cluster's servers in it, put logs, stores and dumps beside it "
+            "(docs/ingest.md), then",
+            f"  rebalance audit --collection {target.parent} --output audit",
+        ]),
+        facts,
+    )  # fmt: skip

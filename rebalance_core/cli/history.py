@@ -1,0 +1,194 @@
+"""`history`: list the runs, read their records, fold, write tables, page and metrics."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.cli import terminal
+from rebalance_core.cli.job_options import HistoryOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.run_record import Origin, Outcome, find_run
+from rebalance_core.cli.settings import settings_of
+from rebalance_core.contracts import HISTORY_TABLES
+from rebalance_core.contracts.history import FINDING_STATES, GONE
+from rebalance_core.contracts.table import rows_of_arrow
+from rebalance_core.history.metrics import render_metrics
+from rebalance_core.history.owners import Owner, read_owners
+from rebalance_core.history.runs import Runs, choose_runs
+from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.report.history_page import render_history
+from rebalance_core.storage.place import reason_of
+
+PAGE, METRICS = "history.html", "metrics.prom"
+WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
+TOP_FINDINGS = 12
+LEFT_OUT_SHOWN = 5
+
+
+def run(options: HistoryOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    settings = settings_of(options)
+    owners = _owners(options)
+    carrier = carrier_of("history", options, settings, others=[options.runs])
+    if options.dry_run:
+        carrier.check_free()
+        return _dry_run(options, _runs(carrier, options.runs))
+    with carrier.running(WRITTEN) as output:
+        runs = _runs(carrier, options.runs)
+        for text in runs.left_out:
+            terminal.warn(f"left out: {text}")
+        terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
+        services = carrier.services()
+        tables = carrier.call(services.fold_history, runs, owners, of="nights")
+        output.clear()
+        written = carrier.call(services.write_history, tables, carrier.output())
+        rows = {name: rows_of_arrow(table) for name, table in tables.items()}
+        page = render_history(rows, owners, runs.left_out)
+        (output.folder / PAGE).write_text(page)
+        (output.folder / METRICS).write_text(_metrics(rows))
+        record = output.finish(
+            Outcome(
+                outputs=written,
+                origin=_origin(rows["nights"]),
+                inputs=[fingerprint("runs", options.runs, carrier.session)],
+            )
+        )
+    found = _found(rows, runs)
+    facts = terminal.result_facts("history", options.output, found, record.seconds, carrier.name)
+    return JobReport(_render(facts), facts)
+
+
+def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
+    if options.owners is None:
+        return ()
+    try:
+        text = Path(options.owners).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"--owners {options.owners} cannot be read: {reason}") from error
+    return read_owners(text, options.owners)
+
+
+def _runs(carrier: Carrier, location: str) -> Runs:
+    """The nights of a folder.
+
+    Raises:
+        InputRefused: there is no folder, it is a run itself, or no folder in it is an audit.
+    """
+    folder = carrier.folder(location)
+    if find_run(folder) is not None:
+        raise InputRefused(f"--runs {location} is one run; name the folder that its runs are in")
+    runs = choose_runs(_records(carrier, location.rstrip("/"), folder.names()))
+    if not runs.nights:
+        why = "\n".join(runs.left_out[:LEFT_OUT_SHOWN]) or "there is no folder with a run in it"
+        raise InputRefused(f"--runs {location} has no audit that counts:\n{why}")
+    return runs
+
+
+def _records(
+    carrier: Carrier, location: str, names: Sequence[str]
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Each folder with its record; files and hidden folders are none of ours."""
+    for name in names:
+        if name.startswith("."):
+            continue
+        folder = carrier.folder(f"{location}/{name}")
+        record = None
+        with suppress(OSError):  # a record that cannot be read is no result
+            record = find_run(folder)
+        if record is not None or folder.names():
+            yield folder.url, record
+
+
+def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
+    """What was folded: the id of each night's run."""
+    return Origin(
+        {f"{row['cluster']}/{row['end_ms']}": row["run_id"] for row in nights},
+        sorted({row["cluster"] for row in nights}),
+        min(row["start_ms"] for row in nights),
+        max(row["end_ms"] for row in nights),
+    )
+
+
+def _metrics(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    last = {row["cluster"]: row for row in rows["nights"]}
+    ends = {(name, row["end_ms"]) for name, row in last.items()}
+    groups = [row for row in rows["group_nights"] if (row["cluster"], row["end_ms"]) in ends]
+    return render_metrics(list(last.values()), groups, rows["open_findings"])
+
+
+# The summary, for a person and for a program.
+
+
+def _found(rows: Mapping[str, Sequence[Mapping[str, Any]]], runs: Runs) -> dict[str, Any]:
+    states = Counter(row["state"] for row in rows["open_findings"])
+    nights = rows["nights"]
+    standing = [row for row in rows["open_findings"] if row["state"] != GONE]
+    standing.sort(key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
+    names = ("cluster", "rule_id", "consumer_group", "state", "nights_seen", "owner", "summary")
+    return {
+        "nights": len(nights),
+        "clusters": sorted({row["cluster"] for row in nights}),
+        "first_ms": min(row["start_ms"] for row in nights),
+        "last_ms": max(row["end_ms"] for row in nights),
+        "incomplete": sum(not row["complete"] for row in nights),
+        "groups": len({(row["cluster"], row["consumer_group"]) for row in rows["group_nights"]}),
+        "findings": {state: states[state] for state in FINDING_STATES},
+        "standing": [{name: row[name] for name in names} for row in standing[:TOP_FINDINGS]],
+        "flaps": len(rows["flaps"]),
+        "left_out": list(runs.left_out),
+    }
+
+
+def _render(facts: Mapping[str, Any]) -> str:
+    incomplete = f", {facts['incomplete']:,} incomplete" if facts["incomplete"] else ""
+    lines = [
+        f"History in {facts['output']} ({terminal.took(facts)})",
+        f"{terminal.utc(facts['first_ms'])} to {terminal.utc(facts['last_ms'])}: "
+        f"{_nights(facts['nights'])}{incomplete} of {', '.join(facts['clusters'])}",
+        "",
+        "Findings, by what has become of them",
+        *terminal.numbers(facts["findings"]),
+    ]
+    if facts["standing"]:
+        lines += ["", "Seen in most nights, and not gone"]
+        lines += [f"  {_standing(row)}" for row in facts["standing"]]
+    if facts["flaps"]:
+        lines += ["", f"{facts['flaps']:,} groups and hosts flap or change at the same hour: flaps"]
+    if facts["left_out"]:
+        lines += ["", f"Left out: {len(facts['left_out']):,} folders, named above"]
+    lines += ["", f"Page: {facts['output']}/{PAGE}"]
+    return terminal.joined(lines)
+
+
+def _standing(row: Mapping[str, Any]) -> str:
+    owner = f" ({row['owner']})" if row["owner"] else ""
+    return (
+        f"{row['state']}, {_nights(row['nights_seen'])}: {row['rule_id']}{owner}: {row['summary']}"
+    )
+
+
+def _nights(number: int) -> str:
+    return f"{number:,} night" + "s" * (number != 1)
+
+
+def _dry_run(options: HistoryOptions, runs: Runs) -> JobReport:
+    facts: dict[str, Any] = {
+        "job": "history",
+        "dry_run": True,
+        "exit_code": 0,
+        "nights": len(runs.nights),
+        "propagated": len(runs.propagated),
+        "left_out": list(runs.left_out),
+        "output": options.output,
+        "tables": list(HISTORY_TABLES),
+    }
+    lines = [*terminal.DRY_RUN, f"{_nights(len(runs.nights))} of {options.runs}"]
+    lines += [f"  left out: {text}" for text in runs.left_out]
+    lines += terminal.output_lines(options.output, tuple(HISTORY_TABLES))
+    return JobReport(terminal.joined(lines), facts)

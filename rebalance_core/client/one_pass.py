@@ -1,0 +1,297 @@
+"""One pass of one client out of plain values, told step by step in the order of RocketMQ's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rebalance_core.client.process import (
+    BrokerAnswers,
+    ClientProcess,
+    ProcessQueue,
+    QueueAnswers,
+    start_process,
+)
+from rebalance_core.client.rebalance_pass import PassRecord, PassView, Step, run_pass
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+
+# What a pass is given, and what it made of it.
+
+QueueName = MessageQueue | tuple[str, str, int] | str
+"""A queue: ``orders/broker-a/3``, or its three parts."""
+Offsets = QueueAnswers | tuple[int | None, int | None, int | None] | int | None
+"""What the broker answers for a queue: the committed offset, the max offset, the timestamp search;
+a number: that is committed; None: nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancePass:
+    """One pass, as it went.
+
+    Attributes:
+        client_id: whose.
+        process: the client after it: its process queue table, its offsets, its thresholds.
+        record: what the pass did.
+        brokers: the brokers after it: commits and order locks.
+        at_ms: when, epoch ms: the subVersion of every topic that changed; None: not said.
+    """
+
+    client_id: str
+    process: ClientProcess
+    record: PassRecord
+    brokers: BrokerAnswers
+    at_ms: int | None
+
+    @property
+    def steps(self) -> list[Step]:
+        """Every step, in the order of the code."""
+        return self.record.steps or []
+
+    @property
+    def sub_versions(self) -> dict[str, int | None]:
+        """By topic the subVersion that the heartbeat carries; push consumers alone set it."""
+        changed = self.record.changed if self.process.is_push else {}
+        return dict.fromkeys(changed, self.at_ms)
+
+    def __str__(self) -> str:
+        return "\n".join(pass_lines(self))
+
+    def facts(self) -> dict[str, Any]:
+        """Everything as lists, texts and numbers, for JSON."""
+        its, record = self.process, self.record
+        return {
+            "client_id": self.client_id,
+            "at_ms": self.at_ms,
+            "steps": [
+                {"method": s.method, "step": s.what, "topic": s.topic, "queue": _text(s.queue),
+                 "text": sentence(s), **{name: _plain(value) for name, value in s.values.items()}}
+                for s in self.steps
+            ],
+            "added": {_text(queue): offset for queue, offset in record.added.items()},
+            "removed": [_text(queue) for queue in record.removed],
+            "removal_failed": [_text(queue) for queue in record.removal_failed],
+            "truncated": [_text(queue) for queue in record.truncated],
+            "persisted": {_text(queue): offset for queue, offset in record.persisted.items()},
+            "locks": {_text(queue): granted for queue, granted in record.locks},
+            "delayed_unlocks": {_text(q): ms for q, ms in record.delayed_unlocks.items()},
+            "sub_versions": self.sub_versions,
+            "heartbeats": record.heartbeats,
+            "rebalance_later_ms": record.rebalance_later_ms,
+            "first_pull_delay_ms": record.first_pull_delay_ms,
+            "pull_threshold_for_queue": its.threshold_for_queue if its.is_push else None,
+            "pull_threshold_size_for_queue": its.threshold_size_for_queue if its.is_push else None,
+            "balanced": record.balanced,
+            "table": [
+                {"queue": _text(queue), "offset": state.offset, "dropped": state.dropped}
+                for queue, state in sorted(its.table.items())
+            ],
+        }  # fmt: skip
+
+
+def rebalance_pass(
+    client_id: str,
+    *,
+    queues: Mapping[str, Iterable[tuple[str, int]] | None],
+    members: Iterable[str] | Mapping[str, Iterable[str] | None] | None,
+    strategy: str | AllocationStrategy = "AVG",
+    settings: GroupSettings | None = None,
+    table: Mapping[Any, ProcessQueue | int] | None = None,
+    memory: Mapping[Any, int] | None = None,
+    local_file: Mapping[Any, int] | None = None,
+    offsets: Mapping[Any, Offsets] | None = None,
+    locks: Mapping[Any, str] | None = None,
+    brokers_down: Iterable[str] = (),
+    masters_down: Iterable[str] = (),
+    thresholds: tuple[int, int] | None = None,
+    at_ms: int | None = None,
+) -> RebalancePass:
+    """Run one pass: ``doRebalance``, as the released client classes do it (rocketmq.md §3, §4).
+
+    Nothing that is handed over is changed.
+
+    Args:
+        client_id: of the client.
+        queues: its subscription, and mqAll of each topic in the order of the pass as (broker name,
+            queue id); None: it knows no route.
+        members: cidAll as a broker answers, unsorted, one entry a process; None: no answer. By
+            topic, where topics differ.
+        strategy: text or object.
+        settings: type, message model, versions, thresholds of the client; None: RocketMQ's.
+        table: its process queue table: an offset, or a `ProcessQueue`.
+        memory: offsets in the memory of its offset store; None: those of the table.
+        local_file: BROADCASTING: the content of its offset file.
+        offsets: what brokers answer for each queue; one without an entry cannot be asked. None:
+            nothing is committed and every queue is empty.
+        locks: order locks that brokers hold, by client id.
+        brokers_down: nobody answers for these brokers.
+        masters_down: only slaves answer for these.
+        thresholds: (messages, MiB) per queue in force; None: those of the settings.
+        at_ms: when, epoch ms.
+
+    Raises:
+        UsageError: a queue, a strategy text or a version that does not parse.
+
+    >>> done = rebalance_pass(
+    ...     "b", queues={"T": [("x", 0), ("x", 1)]}, members=["b", "a"], table={"T/x/0": 5}
+    ... )
+    >>> facts = done.facts()
+    >>> facts["removed"], facts["persisted"], facts["added"], facts["balanced"]
+    (['T/x/0'], {'T/x/0': 5}, {'T/x/1': 0}, True)
+    """
+    its = settings or GroupSettings()
+    if isinstance(strategy, str):
+        strategy = parse_strategy(strategy, version=its.client_version)
+    file = None if local_file is None else _by_queue(local_file)
+    process = start_process(client_id, its, strategy, file)
+    held = {q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
+            for q, s in _by_queue(table or {}).items()}  # fmt: skip
+    process.table.update(held)
+    for queue, offset in _by_queue(_offsets_of(held) if memory is None else memory).items():
+        process.store.update(queue, offset)
+    if thresholds is not None:
+        process.threshold_for_queue, process.threshold_size_for_queue = thresholds
+    view = _view(queues, members)
+    brokers = _brokers(view, held, offsets, locks, brokers_down, masters_down)
+    record = run_pass(process, view, brokers, steps=True)
+    return RebalancePass(client_id, process, record, brokers, at_ms)
+
+
+def _view(
+    queues: Mapping[str, Iterable[tuple[str, int]] | None],
+    members: Iterable[str] | Mapping[str, Iterable[str] | None] | None,
+) -> PassView:
+    routes = {
+        topic: None if its is None else tuple(MessageQueue(topic, *queue) for queue in its)
+        for topic, its in queues.items()
+    }
+    by_topic: Mapping[str, Iterable[str] | None]
+    if isinstance(members, Mapping):
+        by_topic = members
+    else:
+        by_topic = dict.fromkeys(routes, None if members is None else tuple(members))
+    lists = {t: None if (its := by_topic.get(t)) is None else tuple(its) for t in routes}
+    return PassView(routes, lists)
+
+
+def _brokers(
+    view: PassView,
+    held: Iterable[MessageQueue],
+    offsets: Mapping[Any, Offsets] | None,
+    locks: Mapping[Any, str] | None,
+    brokers_down: Iterable[str],
+    masters_down: Iterable[str],
+) -> BrokerAnswers:
+    if offsets is None:
+        known = {queue for its in view.queues.values() for queue in its or ()}.union(held)
+        answers = dict.fromkeys(known, QueueAnswers(None, 0, 0))
+    else:
+        answers = {queue: _answers(its) for queue, its in _by_queue(offsets).items()}
+    return BrokerAnswers(
+        answers,
+        locks=_by_queue(locks or {}),
+        brokers_down=frozenset(brokers_down),
+        masters_down=frozenset(masters_down),
+    )
+
+
+def _answers(given: Offsets) -> QueueAnswers:
+    if isinstance(given, QueueAnswers):
+        return given
+    return QueueAnswers(*given) if isinstance(given, tuple) else QueueAnswers(given, None, None)
+
+
+def _offsets_of(table: Mapping[MessageQueue, ProcessQueue]) -> dict[MessageQueue, int]:
+    return {queue: state.offset for queue, state in table.items()}
+
+
+def _by_queue(given: Mapping[Any, Any]) -> dict[MessageQueue, Any]:
+    return {_queue(name): value for name, value in given.items()}
+
+
+def _queue(name: QueueName) -> MessageQueue:
+    parts = name.rsplit("/", 2) if isinstance(name, str) else name
+    try:
+        topic, broker, queue_id = parts
+        return MessageQueue(str(topic), str(broker), int(queue_id))
+    except (ValueError, TypeError):
+        raise UsageError(f"{name!r} is no queue; valid: TOPIC/BROKER/ID or its parts") from None
+
+
+# The steps in words.
+
+_SENTENCES = {
+    "no route": "mqSet is null: the client knows no route; what it holds stays",
+    "no members": "cidAll is null: the broker that was asked listed nobody; what it holds stays",
+    "all of them": "BROADCASTING: all {queues} queues are its own",
+    "sorted": "mqAll sorted: {mq_all}; cidAll sorted: {cid_all}",
+    "threw": "{strategy} threw: {error}",
+    "allocated": "{strategy} gives it {result}",
+    "not mine": "drop {queue}: it is not in mqSet",
+    "expired": "drop {queue}: no pull for 120 s (isPullExpired)",
+    "persisted": "commit {offset} of {queue} to its broker",
+    "not persisted": "no offset of {queue} goes to a broker",
+    "unlocked": "give the order lock of {queue} back",
+    "forced": "give the order lock of {queue} back by force: its last renewal is over 20 s old",
+    "unlock later": "give the order lock of {queue} back in {delay_ms} ms: messages are cached",
+    "busy": "wait {waited_ms} ms for the consume lock of {queue}: the listener has it",
+    "zombie": "{queue} stays in the table, dropped: nobody can add it until it is removed",
+    "removed": "remove {queue} from processQueueTable",
+    "locked": "lock {queue}: granted",
+    "lock refused": "lock {queue}: refused; it is not added in this pass",
+    "start": "{queue} starts at {offset} ({rule}; stored {stored_offset}, max {max_offset})",
+    "no start": "{queue} has no start offset: it is not added in this pass",
+    "added": "put {queue} into processQueueTable, nextOffset {offset}",
+    "later": "ask for another pass in {delay_ms} ms: a lock was refused",
+    "pull": "pull requests, after {delay_ms} ms: {requests}",
+    "listener": "the listener is told; a pull consumer sends no request",
+    "push": "subVersion becomes now; {process_queues} process queues: thresholds "
+    "{pull_threshold_for_queue} messages and {pull_threshold_size_for_queue} MiB a queue; "
+    "heartbeat to all brokers",
+    "truncated": "remove {queue}: its topic is not subscribed; nothing is committed or unlocked",
+    "end": "balanced: {balanced}",
+}
+"""By `Step.what`."""
+
+
+def sentence(step: Step) -> str:
+    """One step in words."""
+    values = {name: _shown(value) for name, value in step.values.items()}
+    return _SENTENCES[step.what].format(queue=_text(step.queue), **values)
+
+
+def pass_lines(done: RebalancePass) -> Iterator[str]:
+    """The pass as text: a line a step, under the methods of the code."""
+    yield f"One pass of {done.client_id}"
+    under: tuple[str, str | None] | None = None
+    for step in done.steps:
+        place = step.method, step.topic
+        if place != under:
+            yield f"  {step.method}" + (f" {step.topic}" if step.topic else "")
+        under = place
+        yield f"    {sentence(step)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple) and not isinstance(value, MessageQueue):
+        return ", ".join(map(_item, value)) or "nothing"
+    return "not returned (4.9)" if value is None else str(value)
+
+
+def _item(value: Any) -> str:
+    if isinstance(value, tuple) and not isinstance(value, MessageQueue):
+        return f"{_text(value[0])} from {value[1]}"
+    return _text(value) if isinstance(value, MessageQueue) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, MessageQueue):
+        return _text(value)
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _text(queue: MessageQueue | None) -> str:
+    return "" if queue is None else "/".join(map(str, queue))

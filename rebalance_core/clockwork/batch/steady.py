@@ -1,0 +1,151 @@
+"""From when on no pass of a segment changes anything any more, whatever broker it asks.
+
+What brokers may answer in a segment is known beforehand where no list is fresh, and with it what
+each member takes of each answer. Once a member holds what all answers to come give it, its passes
+are but time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.clockwork.batch.elements import Elements
+from rebalance_core.clockwork.batch.futures import PlaySegment
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.shares import UNCHANGED, Shares
+from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
+
+Ints = NDArray[np.int64]
+_CELLS = 1 << 22
+"""Pairs of an element and an answer that are looked at together, which bounds memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """What one member list may be in a segment: (S, K), in order of time.
+
+    Attributes:
+        since: since when each future has each answer.
+        until: until when.
+        seen: a pass of the segment may see it.
+        hashes: of the members; 0: none.
+    """
+
+    place: MemberList
+    since: Times
+    until: Times
+    seen: NDArray[np.bool_]
+    hashes: NDArray[np.uint64]
+
+
+class Steady:
+    """The steady elements of a segment without fresh lists and lost hosts.
+
+    Args:
+        elements: of the segment.
+        segment: which part of the script.
+        routes: what they know.
+        lists: of the brokers.
+        shares: by topic.
+    """
+
+    def __init__(
+        self, elements: Elements, segment: PlaySegment, routes: KnownRoutes, lists: MemberLists,
+        shares: list[Shares],
+    ) -> None:  # fmt: skip
+        self._elements, self._segment, self._lists = elements, segment, lists
+        self._shape = len(elements.lives), len(elements.futures.seeds)
+        self._answers = [self._answers_of(place) for place in lists.lists]
+        last_us = np.full(len(elements.ids), segment.end_us - 1)
+        everyone = np.arange(len(elements.ids))
+        self._since = routes.last_lesson(last_us)
+        self._since[elements.broadcasting | elements.asks_nobody] = NEVER
+        self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
+        """(topics, elements) what they hold then; `UNCHANGED`: whatever they hold."""
+        for topic in elements.futures.topics:
+            known = routes.at(topic, everyone, last_us)
+            self._since[known == UNKNOWN] = NEVER
+            for version in set(known[known != UNKNOWN].tolist()):
+                rows = known == version
+                final, since = self._settled(shares[topic], topic, version)
+                self._final[topic, rows] = final[rows]
+                self._since[rows] = np.maximum(self._since[rows], since[rows])
+
+    def of(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
+        """True where neither a pass that begins then nor a later one changes anything."""
+        steady: NDArray[np.bool_] = self._since[who] <= begin
+        for held, final in zip(self._elements.held, self._final, strict=True):
+            wanted = final[who]
+            steady &= (wanted == held[who]) | (wanted == UNCHANGED)
+        return steady
+
+    def _answers_of(self, place: MemberList) -> _Answers:
+        since, until = place.since[place.moving].T, place.until[place.moving].T
+        there = since < until
+        at = np.concatenate([np.where(there, since, NEVER), np.where(there, until, NEVER)], axis=1)
+        hashes = self._lists.hashes[place.moving]
+        deltas = np.broadcast_to(np.concatenate([hashes, -hashes]), at.shape)
+        order = np.argsort(at, axis=1, kind="stable")
+        first = np.full((len(at), 1), BEFORE_ALL, np.int64)
+        since = np.concatenate([first, np.take_along_axis(at, order, axis=1)], axis=1)
+        until = np.concatenate([since[:, 1:], np.full((len(at), 1), NEVER)], axis=1)
+        settled = np.full((len(at), 1), place.settled, np.uint64)
+        summed = np.concatenate([settled, np.take_along_axis(deltas, order, axis=1)], axis=1)
+        seen = (since < until) & (until > self._segment.begin_us)
+        seen &= since < self._segment.end_us + SAMPLE_AFTER_US
+        columns = np.flatnonzero(seen.any(axis=0))
+        hashes = np.cumsum(summed, axis=1, dtype=np.uint64)[:, columns]
+        return _Answers(place, since[:, columns], until[:, columns], seen[:, columns], hashes)
+
+    def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
+        """(elements,) what all answers give those who know a version, and since when they do."""
+        lives, seeds = self._shape
+        brokers = self._elements.futures.script.routes[topic][version].brokers or (0,)
+        asked = [each for each in self._answers if each.place.broker in brokers]
+        final = np.full((seeds, lives), UNCHANGED, np.int32)
+        since = np.full((seeds, lives), BEFORE_ALL, np.int64)
+        rows = [self._rows(shares, version, each) for each in asked]
+        table = shares.table[:, self._elements.lives]
+        step = max(1, _CELLS // (lives * max((each.seen.shape[1] for each in asked), default=1)))
+        for begin in range(0, seeds, step):
+            part = slice(begin, begin + step)
+            taken = [
+                np.where(each.hashes[part, :, None] == 0, UNCHANGED, table[row[part]])
+                for each, row in zip(asked, rows, strict=True)
+            ]
+            for each, share in zip(asked, taken, strict=True):
+                last = _last(each.seen[part])[:, None, None]
+                at_last = np.take_along_axis(share, last, axis=1)[:, 0]
+                final[part] = np.where(final[part] == UNCHANGED, at_last, final[part])
+            for each, share in zip(asked, taken, strict=True):
+                other = (share != final[part, None]) & (share != UNCHANGED)
+                other &= each.seen[part, :, None]
+                until = np.where(other, each.until[part, :, None], BEFORE_ALL).max(axis=1)
+                since[part] = np.maximum(since[part], until)
+        since[final < UNCHANGED] = NEVER
+        return final.T.reshape(-1), since.T.reshape(-1)
+
+    def _rows(self, shares: Shares, version: int, answers: _Answers) -> Ints:
+        """(S, K) rows of the table of shares."""
+
+        def members(place: int) -> tuple[str, ...]:
+            if not found[place]:
+                return ()
+            seed, number = divmod(first[place], answers.seen.shape[1])
+            at_us = max(answers.since[seed, number], self._segment.begin_us)
+            return self._lists.members_at(answers.place, seed, at_us)
+
+        hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
+        found, first, rows = np.unique(hashes, return_index=True, return_inverse=True)
+        known = shares.rows(found, np.full(len(found), version), members)
+        return known[rows.reshape(hashes.shape)]
+
+
+def _last(seen: NDArray[np.bool_]) -> Ints:
+    """(S,) the last column of each row that is True."""
+    return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1), np.int64)

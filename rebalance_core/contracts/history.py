@@ -1,0 +1,121 @@
+"""The tables of `history`: nightly audits, put together."""
+
+from rebalance_core.contracts.table import Table, columns
+from rebalance_core.model.verdicts import RUN_VERDICTS, SEVERITIES, VERDICTS
+
+NEW, OPEN, UNSEEN, GONE = "NEW", "OPEN", "UNSEEN", "GONE"
+ACCEPTED, SNOOZED = "ACCEPTED", "SNOOZED"
+FINDING_STATES = (NEW, OPEN, UNSEEN, GONE, ACCEPTED, SNOOZED)
+"""Of a finding, by the last night of its cluster: seen first or again after it was gone, seen
+before too, not looked at, looked for and not there, accepted, accepted until a date."""
+
+OF_GROUP, OF_HOST = "GROUP", "HOST"
+
+NIGHTS = Table(
+    "nights",
+    "One audit of one cluster.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        end_ms BIGINT end of what was audited, epoch ms UTC
+        run_id STRING of `_run.json`; of contract 2 a hash of the run's tables
+        start_ms BIGINT start of what was audited, epoch ms UTC
+        verdict STRING {allowed}
+        complete BOOLEAN nothing was missing of the collection
+        missing ARRAY<STRING> what was: summaries of COLLECTION_INCOMPLETE
+        errors INT open findings of severity ERROR
+        warnings INT of severity WARNING
+        infos INT of severity INFO
+        groups MAP<STRING, INT> groups by verdict
+        library_version STRING of rebalance-core
+        """,
+        verdict=tuple(RUN_VERDICTS),
+    ),
+    key=("cluster", "end_ms"),
+)
+
+GROUP_NIGHTS = Table(
+    "group_nights",
+    "One group in one audit. Moves leave out the group's first epoch, where the log begins.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        end_ms BIGINT end of what was audited, epoch ms UTC
+        run_id STRING as in nights
+        verdict STRING {allowed}
+        reason? STRING of UNKNOWN why, of UNSTABLE what changed
+        members_first INT members in the first epoch; 0 without one
+        members_last INT members in the last epoch
+        joins INT processes that joined after the first epoch began
+        leaves INT processes that left
+        losses INT processes that were lost, or ended as others were lost at the same moment
+        epochs INT epochs of the ledger
+        transient INT epochs over before they had surely settled
+        moved BIGINT queues that got an owner, after the first epoch
+        minimum_moves? BIGINT proven minimum of them; null: not known for all that moved
+        busiest INT most queues of one member in the last epoch
+        idle INT members without a queue in the last epoch
+        orphan_ms BIGINT queues x ms without an owner while the group had members
+        shared_ms BIGINT queues x ms with more than one holder
+        behind? BIGINT as in group_verdicts
+        worst_skipped? BIGINT most messages that one queue's new owner skipped; null: none known
+        worst_replayed? BIGINT most messages between a start and the newer commit it began before
+        settle_p99_ms? BIGINT slowest change of a propagate run over this night, 99 %
+        """,
+        verdict=tuple(VERDICTS),
+    ),
+    key=("cluster", "consumer_group", "end_ms"),
+)
+
+OPEN_FINDINGS = Table(
+    "open_findings",
+    "A finding above INFO of any night, with what has become of it by the last one.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        fingerprint STRING of findings
+        rule_id STRING which rule found it
+        consumer_group? STRING the group concerned
+        topic? STRING the topic concerned
+        owner? STRING the team of --owners; null: no pattern fits
+        state STRING {allowed}
+        first_night_ms BIGINT end_ms of the night that found it first
+        last_seen_ms BIGINT end_ms of the night that found it last
+        nights_seen INT in how many nights it was found
+        nights_unseen INT nights since then that did not look
+        reopened INT how often it came back after it was gone
+        severity STRING when it was last found: {allowed}
+        summary STRING one sentence of that night
+        caused_by? STRING fingerprint of the finding it follows from
+        """,
+        state=FINDING_STATES,
+        severity=SEVERITIES,
+    ),
+    key=("cluster", "fingerprint"),
+)
+
+FLAPS = Table(
+    "flaps",
+    "A group or a host whose processes come and go: many short stays in a row, or changes that "
+    "come back at the same hour.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        subject_kind STRING {allowed}
+        subject STRING name of the group, or what client ids have before @
+        from_ms BIGINT first hour that counts, epoch ms UTC
+        to_ms BIGINT end of the last one, epoch ms UTC
+        joins_per_hour DOUBLE joins an hour, over the hours that count
+        leaves_per_hour DOUBLE leaves and losses an hour, over the same hours
+        share_of_nights DOUBLE nights with such an hour, of the nights that saw the subject
+        recurring_hours ARRAY<INT> hours of the day, UTC, in which changes come back
+        first_mover? STRING of a GROUP the host that mostly changes first; null: no host does
+        """,
+        subject_kind=(OF_GROUP, OF_HOST),
+    ),
+    key=("cluster", "subject_kind", "subject"),
+)
+
+HISTORY_TABLES = {table.name: table for table in (NIGHTS, GROUP_NIGHTS, OPEN_FINDINGS, FLAPS)}
+"""Everything `history` writes."""

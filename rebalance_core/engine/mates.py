@@ -1,0 +1,56 @@
+"""Which groups share client instances: processes that joined several groups by one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import permutations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.model.events import CONSUMER_JOIN
+
+Group = tuple[str, str]
+INSTANCE = ("cluster", "client_id", "channel_id")
+
+
+def joins_of(events: pa.Table) -> pa.Table:
+    """The distinct (cluster, client_id, channel_id, consumer_group) of joins in cluster_events."""
+    joins = events.filter(pc.equal(events["event_type"], CONSUMER_JOIN))
+    names = [*INSTANCE, "consumer_group"]
+    return joins.select(names).group_by(names, use_threads=False).aggregate([])
+
+
+def mates_of(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
+    """By (cluster, group): the other groups that some of its processes are in, in order.
+
+    Args:
+        joins: of `joins_of`; parts of an input may repeat rows.
+    """
+    sizes = joins.group_by(INSTANCE, use_threads=False).aggregate(
+        [("consumer_group", "count_distinct")]
+    )
+    if not pc.any(pc.greater(sizes["consumer_group_count_distinct"], 1)).as_py():
+        return {}
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in joins.to_pylist():
+        instance = tuple(row[name] for name in INSTANCE)
+        groups.setdefault(instance, set()).add(row["consumer_group"])
+    return mates_in((instance[0], names) for instance, names in groups.items())
+
+
+def mates_in(instances: Iterable[tuple[str, Iterable[str]]]) -> dict[Group, tuple[Group, ...]]:
+    """The same of (cluster, groups) of client instances."""
+    found: dict[Group, set[Group]] = {}
+    for cluster, names in instances:
+        for one, other in permutations(set(names), 2):
+            found.setdefault((cluster, one), set()).add((cluster, other))
+    return {group: tuple(sorted(others)) for group, others in sorted(found.items())}
+
+
+def wanted_with_mates(
+    wanted: Iterable[Group], mates: Mapping[Group, Iterable[Group]]
+) -> set[Group]:
+    """The groups, and those that share client instances with them."""
+    groups = set(wanted)
+    return groups.union(*(mates.get(group, ()) for group in groups))

@@ -1,0 +1,252 @@
+"""The pass of one client in one epoch of a ledger, step by step, in the order of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rebalance_core.client.one_pass import RebalancePass, pass_lines, rebalance_pass
+from rebalance_core.client.process import QueueAnswers
+from rebalance_core.client.rebalance_pass import Step
+from rebalance_core.explain.settlement import Settlements, strategy_of
+from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, subscribes
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
+    CLIENT_REBALANCE,
+    JAVA,
+    GroupSettings,
+)
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.model.times import utc_ms
+from rebalance_core.protocol import start_offset
+from rebalance_core.protocol.languages import profile_of
+from rebalance_core.protocol.members import ORDER_LOCK_MS
+from rebalance_core.protocol.start_offset import (
+    BROKER_ZERO,
+    FIRST_OFFSET,
+    FIRST_ZERO,
+    LAST_OFFSET,
+    RETRY_MAX,
+    TIMESTAMP,
+    TIMESTAMP_SEARCH,
+)
+
+UNKNOWN = "UNKNOWN"
+_MODES = {FIRST_ZERO: FIRST_OFFSET, TIMESTAMP_SEARCH: TIMESTAMP, RETRY_MAX: TIMESTAMP}
+_STORED = (start_offset.STORED, start_offset.LOCAL_STORE, BROKER_ZERO)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPass:
+    """One client's pass on what its epoch shows.
+
+    Attributes:
+        cluster: of the group.
+        consumer_group: its name.
+        at_ms: the time asked for.
+        epoch: of that time.
+        done: the pass; None: it runs none.
+        agrees: it holds afterwards what the ledger has; None: nothing to compare.
+        notes: what the ledger leaves open.
+    """
+
+    cluster: str
+    consumer_group: str
+    at_ms: int
+    epoch: int
+    done: RebalancePass | None
+    agrees: bool | None
+    notes: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The pass as text."""
+        head = (
+            f"{self.consumer_group} ({self.cluster}), epoch {self.epoch}, at {utc_ms(self.at_ms)}"
+        )
+        told = [] if self.done is None else list(pass_lines(self.done))
+        notes = ["Notes", *(f"  {note}" for note in self.notes)] if self.notes else []
+        return [head, *told, *notes]
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "cluster": self.cluster,
+            "consumer_group": self.consumer_group,
+            "epoch": self.epoch,
+            "pass": None if self.done is None else self.done.facts(),
+            "agrees": self.agrees,
+            "notes": list(self.notes),
+        }
+
+
+def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: int) -> ClientPass:
+    """The pass that takes a client from the epoch before to the one of a time.
+
+    Every member sees the same then: what clients see meanwhile, `propagate` plays.
+
+    Args:
+        rows: of the group: those of the epoch and of the one before.
+        loads: its rows of consumer_load.
+        client_id: the client.
+        at_ms: the time.
+
+    Raises:
+        UsageError: the time is outside the ledger, or the client is no member then.
+    """
+    settlements = Settlements(rows)
+    row = next((e for e in rows.epochs if e["from_ms"] <= at_ms
+                and (e["to_ms"] is None or at_ms < e["to_ms"])), None)  # fmt: skip
+    if row is None:
+        raise UsageError(f"--at {utc_ms(at_ms)} is outside the ledger of this group")
+    view, before = (settlements.view(row["epoch"] - ago) for ago in (0, 1))
+    assert view is not None
+    refuse_unknown(view.members)
+    processes = view.processes_of.get(client_id, [])
+    if not processes:
+        raise UsageError(
+            f"--client {client_id} is no member of {row['consumer_group']} at {utc_ms(at_ms)}"
+            f"{did_you_mean(client_id, view.client_ids)}"
+        )
+    member = processes[0]
+    language = member.get("language")
+    if not profile_of(language).share_known:
+        raise UsageError(
+            f"--client {client_id} is a {language} client: it divides by an order that is its "
+            "host's, so nobody knows its pass"
+        )
+    notes = ["the ledger does not tell the consumer type: taken for a push consumer's pass"]
+    if language not in (None, JAVA):
+        notes.append(f"the steps are those of a Java client; this one is of {language}")
+    if len(processes) > 1:
+        notes.append(f"{len(processes)} processes have this id: the pass of the first")
+    done, agrees = None, None
+    if member["suspended"]:
+        notes.append("the client is suspended: it runs no pass, and keeps what it holds")
+    else:
+        starts = {_queue(s): s for s in rows.pull_starts
+                  if s["client_id"] == client_id and s["epoch"] == row["epoch"]}  # fmt: skip
+        load = _load(loads, client_id, row["epoch"])
+        done = _pass_of(settlements, view, before, member, starts, _is_ordered(rows, row["epoch"]))
+        done = replace(done, record=replace(
+            done.record, steps=[_as_known(step, starts, load) for step in done.steps]
+        ))  # fmt: skip
+        alone = {q for q in done.process.table if q.topic not in view.shared}
+        held = {q for q, holders in view.holders.items() if client_id in holders}
+        agrees = alone == held if len(processes) == 1 else None
+        notes += _notes(view, member, agrees=agrees)
+    return ClientPass(
+        row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
+    )
+
+
+def _load(loads: Iterable[Row], client_id: str, epoch: int) -> Row | None:
+    for row in loads:
+        over = row["to_epoch"] is not None and row["to_epoch"] <= epoch
+        if row["client_id"] == client_id and row["from_epoch"] <= epoch and not over:
+            return row
+    return None
+
+
+def _pass_of(
+    settlements: Settlements,
+    view: View,
+    before: View | None,
+    member: Row,
+    starts: Mapping[MessageQueue, Row],
+    ordered: bool,
+) -> RebalancePass:
+    known = {q.topic for q in view.holders} | set(member["subscriptions"] or ())
+    topics = [t for t in sorted(known, key=java_string_key)
+              if subscribes(member, t) and t not in view.shared]  # fmt: skip
+    client_id = member["client_id"]
+    held = () if before is None else (q for q, its in before.holders.items() if client_id in its)
+    modes = {_MODES[s["rule"]] for s in starts.values() if s["rule"] in _MODES}
+    strategy = strategy_of(member)
+    readable = {t: settlements.of(view.epoch, t) for t in topics if t in view.queues}
+    answers = {queue: _answers(start) for queue, start in starts.items()}
+    mq_all = {t: its.queues if its.known else () for t, its in readable.items()}
+    new = (queue for its in mq_all.values() for queue in its)
+    return rebalance_pass(
+        client_id,
+        queues={
+            topic: [(q.broker_name, q.queue_id) for q in mq_all[topic]] if topic in mq_all else None
+            for topic in topics
+        },
+        members=view.client_ids,
+        strategy=member["strategy"] if strategy is None else strategy,
+        settings=GroupSettings(
+            message_model=member["message_model"],
+            client_version=member["version"],
+            ordered=ordered,
+            consume_from_where=min(modes, default=LAST_OFFSET),
+        ),
+        table=dict.fromkeys(held, 0),
+        memory={},
+        offsets=dict.fromkeys(new, QueueAnswers(0, 0, 0)) | answers,
+        at_ms=view.row["from_ms"],
+    )
+
+
+def _answers(start: Row) -> QueueAnswers:
+    """What the broker must have answered for the start that the ledger has."""
+    offset = start["start_offset"]
+    if start["status"] == "FAILED":
+        return QueueAnswers(None, None, None)
+    if offset is None:
+        return QueueAnswers(0, 0, 0)
+    committed = offset if start["rule"] in _STORED else None
+    return QueueAnswers(committed, offset, offset)
+
+
+def _as_known(step: Step, starts: Mapping[MessageQueue, Row], load: Row | None) -> Step:
+    """A step with what the ledger has of its numbers; of what it has not, that it is not known."""
+    values = dict(step.values)
+    if step.what == "not persisted":
+        offset = f"its offset in memory ({UNKNOWN} here)"
+        return step._replace(what="persisted", values={"offset": offset})
+    if step.what == "start" and step.queue is not None:
+        start = starts.get(step.queue, {})
+        values |= {name: start.get(name) for name in ("stored_offset", "max_offset")}
+        values |= {"rule": start.get("rule") or UNKNOWN, "offset": start.get("start_offset")}
+    elif step.what == "added" and step.queue is not None:
+        values["offset"] = starts.get(step.queue, {}).get("start_offset")
+    elif step.what == "pull":
+        values["requests"] = [
+            (queue, starts.get(queue, {}).get("start_offset", UNKNOWN))
+            for queue, _ in values["requests"]
+        ]
+    elif step.what == "push" and load is not None:
+        values |= {n: load[n] for n in values if n.startswith("pull_threshold")}
+    return step._replace(
+        values={name: UNKNOWN if value is None else value for name, value in values.items()}
+        if step.what != "end" else values
+    )  # fmt: skip
+
+
+def _is_ordered(rows: GroupRows, epoch: int) -> bool:
+    """New owners may wait for order locks, by the windows of some epoch's changes."""
+    latest: dict[tuple[int, str], set[int]] = {}
+    for row in rows.diffs:
+        if row["latest_ms"] > row["earliest_ms"] and row["kind"] != "INITIAL":
+            latest.setdefault((row["epoch"], row["action"]), set()).add(row["latest_ms"])
+    adds, drops = latest.get((epoch, "ADD"), set()), latest.get((epoch, "DROP"), set())
+    return bool({ms - ORDER_LOCK_MS for ms in adds} & drops)
+
+
+def _notes(view: View, member: Row, *, agrees: bool | None) -> list[str]:
+    notes = []
+    if member["rebalance_mode"] not in (None, CLIENT_REBALANCE):
+        who = "a broker" if member["rebalance_mode"] == BROKER_REBALANCE else "a proxy"
+        notes.append(f"{who} divides for this client: it applies the answer in the same way")
+    if view.shared:
+        notes.append(f"shared with other members, and left out: {', '.join(sorted(view.shared))}")
+    if agrees is False:
+        notes.append("the ledger has other queues for it after this epoch: it kept what it held "
+                     "where this pass could not run, or passes of others count")  # fmt: skip
+    return notes
+
+
+def _queue(row: Row) -> MessageQueue:
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

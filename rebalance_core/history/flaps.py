@@ -1,0 +1,164 @@
+"""Groups and hosts whose processes come and go: many short stays, or the same hour each night."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.rules.flapping_members import FLAPS
+from rebalance_core.contracts.history import OF_GROUP, OF_HOST
+from rebalance_core.model.times import DAY_MS, HOUR_MS
+
+Row = dict[str, Any]
+NightChurn = tuple[Mapping[str, Any], pa.Table, Mapping[str, set[str]]]
+
+LEAST_NIGHTS = 3
+"""An hour comes back if it had changes in at least half of the nights that cover it, of so many."""
+LEAST_SHARE = 0.5
+FEW_HOURS = 3
+"""More hours than these, and more than half of all that are covered, are no time of the day."""
+
+_NAME = {OF_GROUP: "consumer_group", OF_HOST: "host"}
+
+
+def flaps_of(nights: Sequence[NightChurn]) -> list[Row]:
+    """Find the subjects of one cluster that flap, as rows of ``flaps``, in order of their key.
+
+    Args:
+        nights: of each night its row of ``nights``, its `churn.churn_of`, and the names that were
+            there by kind of subject.
+    """
+    if not nights:
+        return []
+    covered = _covered_hours([night for night, _, _ in nights])
+    cluster = nights[0][0]["cluster"]
+    rows = []
+    for kind in (OF_GROUP, OF_HOST):
+        seen: Counter[str] = Counter()
+        for _, _, names in nights:
+            seen.update(names[kind])
+        for subject, hours in sorted(_hours_by_subject(nights, kind, covered).items()):
+            row = _flap(kind, hours, covered, seen[subject])
+            if row is not None:
+                rows.append({"cluster": cluster, "subject_kind": kind, "subject": subject, **row})
+    return rows
+
+
+class _Hour:
+    """What happened to one subject in one clock hour of one night."""
+
+    __slots__ = ("first", "joins", "leaves", "short")
+
+    def __init__(self) -> None:
+        self.joins = self.leaves = self.short = 0
+        self.first: tuple[int, str] = (1 << 62, "")
+
+
+Hours = dict[tuple[int, int], _Hour]
+"""By (night, hour_ms)."""
+
+
+def _hours_by_subject(
+    nights: Sequence[NightChurn], kind: str, covered: Mapping[int, int]
+) -> dict[str, Hours]:
+    """Collect the hours with a change, of subjects that may flap.
+
+    Of a host that is in several groups the busiest counts.
+    """
+    name = _NAME[kind]
+    rows = pa.concat_tables(
+        churn.append_column("night", pa.array([number] * len(churn), pa.int32()))
+        for number, (_, churn, _) in enumerate(nights)
+    )
+    wanted = _candidates(rows, name, covered)
+    rows = rows.filter(pc.is_in(rows[name], wanted))
+    names = (name, "night", "hour_ms", "host", "joins", "leaves", "short", "first_ms")
+    found: dict[str, Hours] = defaultdict(dict)
+    add = max if kind == OF_HOST else int.__add__
+    for subject, night, hour_ms, host, joins, leaves, short, first_ms in zip(
+        *(rows[column].to_pylist() for column in names), strict=True
+    ):
+        hour = found[subject].setdefault((night, hour_ms), _Hour())
+        hour.joins, hour.leaves = add(hour.joins, joins), add(hour.leaves, leaves)
+        hour.short = add(hour.short, short)
+        hour.first = min(hour.first, (first_ms, host))
+    return found
+
+
+def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
+    """The subjects with enough short stays in one night, or changes in one hour of many nights."""
+    hour = pc.divide(pc.subtract(rows["hour_ms"], _day_ms(rows["hour_ms"])), HOUR_MS)
+    rows = rows.append_column("hour", hour)
+    stays = rows.group_by([name, "night"]).aggregate([("short", "sum")])
+    flapping = stays.filter(pc.greater_equal(stays["short_sum"], FLAPS))[name]
+    times = rows.group_by([name, "hour"]).aggregate([("night", "count_distinct")])
+    least = min((n for n in covered.values() if n >= LEAST_NIGHTS), default=LEAST_NIGHTS)
+    often = max(LEAST_SHARE * LEAST_NIGHTS, LEAST_SHARE * least)
+    recurring = times.filter(pc.greater_equal(times["night_count_distinct"], often))[name]
+    return pa.chunked_array([*flapping.chunks, *recurring.chunks], pa.string()).unique()
+
+
+def _day_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.multiply(pc.divide(times, DAY_MS), DAY_MS)
+
+
+def _covered_hours(nights: Iterable[Mapping[str, Any]]) -> Counter[int]:
+    """How many nights cover each hour of the day, wholly or in part."""
+    covered: Counter[int] = Counter()
+    for night in nights:
+        first, last = night["start_ms"] // HOUR_MS, night["end_ms"] // HOUR_MS
+        covered.update({hour % 24 for hour in range(first, min(last, first + 23) + 1)})
+    return covered
+
+
+def _flap(kind: str, hours: Hours, covered: Counter[int], nights_seen: int) -> Row | None:
+    """The columns of a subject that flaps; None: it does not."""
+    recurring = _recurring_hours(hours, covered)
+    counting = {key for key in hours if key[1] % DAY_MS // HOUR_MS in recurring}
+    counting |= set(_bursts(hours))
+    if not counting:
+        return None
+    chosen = [hours[key] for key in counting]
+    times = [hour_ms for _, hour_ms in counting]
+    return {
+        "from_ms": min(times),
+        "to_ms": max(times) + HOUR_MS,
+        "joins_per_hour": sum(hour.joins for hour in chosen) / len(chosen),
+        "leaves_per_hour": sum(hour.leaves for hour in chosen) / len(chosen),
+        "share_of_nights": len({night for night, _ in counting}) / max(1, nights_seen),
+        "recurring_hours": recurring,
+        "first_mover": _first_mover(chosen) if kind == OF_GROUP else None,
+    }
+
+
+def _recurring_hours(hours: Hours, covered: Counter[int]) -> list[int]:
+    at = {(night, hour_ms % DAY_MS // HOUR_MS) for night, hour_ms in hours}
+    of_day = Counter(hour for _, hour in at)
+    found = sorted(
+        hour
+        for hour, nights in of_day.items()
+        if covered[hour] >= LEAST_NIGHTS and nights >= LEAST_SHARE * covered[hour]
+    )
+    all_day = len(found) > FEW_HOURS and 2 * len(found) > len(covered)
+    return [] if all_day else found
+
+
+def _bursts(hours: Hours) -> Iterator[tuple[int, int]]:
+    """The hours of which two in a row have as many short stays as MEMBER_FLAPS asks for."""
+    for (night, hour_ms), hour in hours.items():
+        after = (night, hour_ms + HOUR_MS)
+        next_one = hours.get(after)
+        if hour.short >= FLAPS:
+            yield night, hour_ms
+        elif next_one is not None and hour.short and hour.short + next_one.short >= FLAPS:
+            yield night, hour_ms
+            if next_one.short:
+                yield after
+
+
+def _first_mover(hours: Sequence[_Hour]) -> str | None:
+    """The host that changed first in most of the hours; None: no host did."""
+    host, times = Counter(hour.first[1] for hour in hours).most_common(1)[0]
+    return host if 2 * times > len(hours) else None

@@ -1,0 +1,102 @@
+"""`metrics.prom` of history: the last night of each cluster for Prometheus, with the label names of
+RocketMQ's exporter (cluster, group).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rebalance_core.contracts.history import GONE
+
+Row = Mapping[str, Any]
+Sample = tuple[Mapping[str, str], float]
+
+WORST_GROUPS = 50
+"""Groups with samples of their own; the others are one, `REST`."""
+REST = "(others)"
+"""No name that RocketMQ would take for a group."""
+
+_BY_GROUP = {
+    "epochs": ("Epochs of the group in the night.", "epochs", 1),
+    "moved_queues": ("Queues that got an owner in the night, after its first epoch.", "moved", 1),
+    "orphan_queue_seconds": ("Queues x seconds without an owner.", "orphan_ms", 1000),
+    "shared_queue_seconds": ("Queues x seconds with more than one holder.", "shared_ms", 1000),
+}
+
+
+def render_metrics(nights: Sequence[Row], groups: Sequence[Row], findings: Sequence[Row]) -> str:
+    """Return the file's text; ends with a newline, lines in a fixed order.
+
+    Args:
+        nights: the last night of each cluster, rows of ``nights``.
+        groups: rows of ``group_nights`` of these nights.
+        findings: all rows of ``open_findings``.
+    """
+    lines: list[str] = []
+
+    def metric(name: str, text: str, samples: Iterable[Sample]) -> None:
+        lines.append(f"# HELP rebalance_history_{name} {text}")
+        lines.append(f"# TYPE rebalance_history_{name} gauge")
+        for labels, value in samples:
+            shown = ",".join(f'{k}="{_escaped(v)}"' for k, v in labels.items())
+            lines.append(f"rebalance_history_{name}{{{shown}}} {value:g}")
+
+    metric(
+        "open_causes",
+        "Findings above INFO that follow from no other one, by state and severity.",
+        _causes(findings),
+    )
+    metric(
+        "complete", "1 if nothing was missing of the last night.", _of_nights(nights, "complete")
+    )
+    metric("night_end_seconds", "End of the last night.", _of_nights(nights, "end_ms"))
+    chosen = _chosen(groups)
+    for name, (text, column, unit) in _BY_GROUP.items():
+        metric(name, text, _of_groups(groups, chosen, column, unit))
+    return "\n".join(lines) + "\n"
+
+
+def _causes(findings: Iterable[Row]) -> list[Sample]:
+    counted = Counter(
+        (row["cluster"], row["state"], row["severity"], row["owner"] or "")
+        for row in findings
+        if row["caused_by"] is None and row["state"] != GONE
+    )
+    names = ("cluster", "state", "severity", "owner")
+    return [(dict(zip(names, key, strict=True)), n) for key, n in sorted(counted.items())]
+
+
+def _of_nights(nights: Iterable[Row], column: str) -> list[Sample]:
+    unit = 1000 if column.endswith("_ms") else 1
+    return [({"cluster": row["cluster"]}, row[column] // unit) for row in nights]
+
+
+def _chosen(groups: Sequence[Row]) -> set[tuple[str, str]]:
+    """The groups with the most orphaned and shared time, then with the most moves."""
+    worst = sorted(
+        groups,
+        key=lambda row: (
+            -(row["orphan_ms"] + row["shared_ms"]),
+            -row["moved"],
+            row["cluster"],
+            row["consumer_group"],
+        ),
+    )
+    return {(row["cluster"], row["consumer_group"]) for row in worst[:WORST_GROUPS]}
+
+
+def _of_groups(
+    groups: Iterable[Row], chosen: set[tuple[str, str]], column: str, unit: int
+) -> list[Sample]:
+    summed: Counter[tuple[str, str]] = Counter()
+    for row in groups:
+        named = (row["cluster"], row["consumer_group"])
+        summed[named if named in chosen else (row["cluster"], REST)] += row[column]
+    return [
+        ({"cluster": cluster, "group": group}, value / unit)
+        for (cluster, group), value in sorted(summed.items())
+    ]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

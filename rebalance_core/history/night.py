@@ -1,0 +1,243 @@
+"""One audit of one cluster, reduced to the rows that history keeps."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.changes import Files, Looked, truncated_rules
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.contracts.history import GROUP_NIGHTS, OF_GROUP, OF_HOST
+from rebalance_core.contracts.ledger import FINDINGS
+from rebalance_core.contracts.table import rows_of_arrow
+from rebalance_core.history.churn import churn_of, comings_and_goings, hosts_of
+from rebalance_core.history.runs import Run
+from rebalance_core.model.events import CONSUMER_LOST
+from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import OK as START_OK
+
+Row = dict[str, Any]
+
+_GROUP = ["cluster", "consumer_group"]
+_COUNTS = (
+    "members_first", "members_last", "joins", "leaves", "losses", "epochs", "transient", "moved",
+    "busiest", "idle", "orphan_ms", "shared_ms",
+)  # fmt: skip
+
+
+ReadColumns = Callable[[str, Sequence[str]], pa.Table]
+"""From the name of a table and some of its columns to all of its rows; one that an earlier version
+did not write is null."""
+
+_COLUMNS = {
+    "group_verdicts": ("verdict", "reason", "unasked", "behind"),
+    "epochs": (
+        "epoch", "from_ms", "to_ms", "causes", "members", "orphaned", "shared", "status",
+        "transient",
+    ),
+    "group_metrics": (
+        "epoch", "topic", "moved", "minimum_moves", "max_queues", "idle_members",
+    ),
+    "pull_starts": (
+        "start_offset", "corrected_offset", "stored_offset", "skipped", "status",
+    ),
+    "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
+}  # fmt: skip
+"""What is read of the ledger, beside cluster and group."""
+
+
+@dataclass(frozen=True, eq=False)
+class Night:
+    """An audit of one cluster.
+
+    Attributes:
+        row: of ``nights``.
+        groups: rows of ``group_nights``, without ``settle_p99_ms``.
+        churn: see `churn.churn_of`.
+        names: the groups and hosts that were there, by kind of subject.
+        findings: all rows that were kept.
+        looked: what it looked at.
+        files: what it read.
+        truncated: rules of which it did not keep all findings.
+    """
+
+    row: Row
+    groups: pa.Table
+    churn: pa.Table
+    names: Mapping[str, set[str]]
+    findings: Sequence[Row]
+    looked: Looked
+    files: Files
+    truncated: Sequence[str]
+
+
+def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
+    """Read one audit of one cluster.
+
+    Args:
+        run: the audit.
+        cluster: one that it audited.
+        read: reads its tables.
+    """
+    found = run.record["audit"]["clusters"][cluster]
+
+    def rows(table: str) -> pa.Table:
+        columns = [*_GROUP, *_COLUMNS[table]] if table in _COLUMNS else FINDINGS.column_names
+        whole = read(table, columns)
+        return whole.filter(pc.equal(whole["cluster"], cluster))
+
+    findings, verdicts = rows_of_arrow(rows("findings")), rows("group_verdicts")
+    missing = sorted(
+        row["summary"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
+    )
+    files = Files(run.record.get("files") or [])
+    looked = Looked.by(
+        [cluster], [cluster] if missing else [], rows_of_arrow(verdicts), findings, files
+    )
+    row = _night_row(run, cluster, found, missing)
+    epochs, memberships = rows("epochs"), rows("memberships")
+    changes = comings_and_goings(memberships)
+    parts = [
+        _of_epochs(epochs, found["end_ms"]),
+        _of_metrics(rows("group_metrics")),
+        _of_starts(rows("pull_starts")),
+        _of_members(changes, epochs),
+    ]
+    return Night(
+        row,
+        _group_rows(verdicts, parts, row),
+        churn_of(changes),
+        {
+            OF_GROUP: set(verdicts["consumer_group"].to_pylist()),
+            OF_HOST: set(hosts_of(memberships["client_id"]).unique().to_pylist()),
+        },
+        findings,
+        looked,
+        files,
+        truncated_rules(Counter(one["rule_id"] for one in findings), found["findings"]),
+    )
+
+
+def _night_row(run: Run, cluster: str, found: Mapping[str, Any], missing: list[str]) -> Row:
+    by_severity: Counter[str] = Counter()
+    for counts in found["findings"].values():
+        by_severity.update(counts)
+    return {
+        "cluster": cluster,
+        "end_ms": found["end_ms"],
+        "run_id": run.run_id,
+        "start_ms": found["start_ms"],
+        "verdict": found["verdict"],
+        "complete": not missing,
+        "missing": missing,
+        "errors": by_severity[ERROR],
+        "warnings": by_severity[WARNING],
+        "infos": by_severity[INFO],
+        "groups": dict(found["groups"]),
+        "library_version": run.record["library_version"],
+    }
+
+
+def _group_rows(
+    verdicts: pa.Table, parts: Iterable[pa.Table], night: Mapping[str, Any]
+) -> pa.Table:
+    """Put together what the tables tell of each group that has a verdict, by group."""
+    rows = verdicts.select([*_GROUP, "verdict", "reason", "behind"])
+    for part in parts:
+        rows = rows.join(part, keys=_GROUP, join_type="left outer")
+    rows = rows.sort_by([(name, "ascending") for name in _GROUP])
+    made = {name: rows[name] for name in rows.column_names}
+    for name in _COUNTS:
+        made[name] = pc.fill_null(made[name], 0)
+    made["reason"] = pc.if_else(pc.equal(made["reason"], ""), None, made["reason"])
+    made["end_ms"] = pa.array([night["end_ms"]] * len(rows), pa.int64())
+    made["run_id"] = pa.array([night["run_id"]] * len(rows), pa.string())
+    schema = GROUP_NIGHTS.arrow_schema()
+    columns = [
+        made[field.name].cast(field.type) if field.name in made else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
+    """Aggregate by group: (column, function, name of the result), in the order of the rows."""
+    made = rows.group_by(_GROUP, use_threads=False).aggregate([one[:2] for one in sums])
+    names = {f"{column}_{function}": name for column, function, name in sums}
+    return made.rename_columns([names.get(name, name) for name in made.column_names])
+
+
+def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:
+    rows = epochs.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
+    lasts = pc.subtract(pc.fill_null(rows["to_ms"], end_ms), rows["from_ms"])
+    lasts = pc.max_element_wise(pc.if_else(pc.equal(rows["status"], EMPTY), 0, lasts), 0)
+    for name in ("orphaned", "shared"):
+        rows = rows.append_column(f"{name}_ms", pc.multiply(rows[name].cast(pa.int64()), lasts))
+    rows = rows.append_column("passing", rows["transient"].cast(pa.int32()))
+    rows = rows.append_column("last", rows["members"])
+    return _grouped(
+        rows,
+        ("epoch", "count", "epochs"),
+        ("members", "first", "members_first"),
+        ("last", "last", "members_last"),
+        ("passing", "sum", "transient"),
+        ("orphaned_ms", "sum", "orphan_ms"),
+        ("shared_ms", "sum", "shared_ms"),
+    )
+
+
+def _of_metrics(metrics: pa.Table) -> pa.Table:
+    """Movement after the first epoch; the balance of the last one."""
+    rows = metrics.filter(pc.is_null(metrics["topic"]))
+    rows = rows.sort_by([(name, "ascending") for name in (*_GROUP, "epoch")])
+    later = pc.greater(rows["epoch"], 0)
+    moved = pc.if_else(later, rows["moved"], 0)
+    least = pc.if_else(later, rows["minimum_moves"], 0)
+    unknown = pc.and_(pc.is_null(least), pc.greater(moved, 0))
+    numbers = {"moved": moved, "least": pc.fill_null(least, 0), "unknown": unknown.cast(pa.int32())}
+    rows = rows.select([*_GROUP, "max_queues", "idle_members"])
+    for name, values in numbers.items():
+        rows = rows.append_column(name, values.cast(pa.int64()))
+    made = _grouped(
+        rows,
+        ("moved", "sum", "moved"),
+        ("least", "sum", "minimum_moves"),
+        ("unknown", "sum", "unknown"),
+        ("max_queues", "last", "busiest"),
+        ("idle_members", "last", "idle"),
+    )
+    known = pc.if_else(pc.equal(made["unknown"], 0), made["minimum_moves"], None)
+    return made.drop_columns(["unknown", "minimum_moves"]).append_column("minimum_moves", known)
+
+
+def _of_starts(starts: pa.Table) -> pa.Table:
+    """The worst start of each group, of those that are known."""
+    rows = starts.filter(pc.equal(starts["status"], START_OK))
+    begun = pc.coalesce(rows["corrected_offset"], rows["start_offset"])
+    again = pc.max_element_wise(pc.subtract(rows["stored_offset"], begun), 0, skip_nulls=False)
+    rows = rows.append_column("again", again)
+    return _grouped(rows, ("skipped", "max", "worst_skipped"), ("again", "max", "worst_replayed"))
+
+
+def _of_members(changes: pa.Table, epochs: pa.Table) -> pa.Table:
+    """Joins, leaves and losses; of an epoch that knows both, all ends count as losses."""
+    causes = epochs["causes"].combine_chunks()
+    at = pc.list_parent_indices(causes).filter(pc.equal(pc.list_flatten(causes), CONSUMER_LOST))
+    lost = np.zeros(len(epochs), bool)
+    lost[np.asarray(at)] = True
+    of_epoch = epochs.select([*_GROUP, "epoch"]).append_column("lost", pa.array(lost))
+    rows = changes.join(of_epoch, keys=[*_GROUP, "epoch"], join_type="left outer")
+    joined, others = rows["joined"], pc.fill_null(rows["lost"], False)
+    numbers = {
+        "joins": joined,
+        "leaves": pc.and_(pc.invert(joined), pc.invert(others)),
+        "losses": pc.and_(pc.invert(joined), others),
+    }
+    rows = rows.select(_GROUP)
+    for name, values in numbers.items():
+        rows = rows.append_column(name, values.cast(pa.int32()))
+    return _grouped(rows, *((name, "sum", name) for name in numbers))

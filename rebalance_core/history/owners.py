@@ -1,0 +1,94 @@
+"""Who is told of which groups: `owners.toml`."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from rebalance_core.model.errors import UsageError, did_you_mean
+
+KEYS = ("pattern", "cluster", "team", "channel")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One entry: the team of the groups, and clusters, that match.
+
+    ``channel``: where the team is told, such as a chat room; empty: not given.
+    """
+
+    pattern: str
+    cluster: str
+    team: str
+    channel: str = ""
+
+
+def owner_of(owners: Iterable[Owner], cluster: str, group: str | None) -> str | None:
+    """Return the team of the first entry that matches; None: none does.
+
+    A finding on no group is of the first entry whose pattern is ``*``.
+    """
+    one = entry_of(owners, cluster, group)
+    return None if one is None else one.team
+
+
+def entry_of(owners: Iterable[Owner], cluster: str, group: str | None) -> Owner | None:
+    """Return the first entry that matches a group; None: none does."""
+    for one in owners:
+        named = one.pattern == "*" if group is None else fnmatchcase(group, one.pattern)
+        if named and fnmatchcase(cluster, one.cluster):
+            return one
+    return None
+
+
+def read_owners(text: str, where: str) -> tuple[Owner, ...]:
+    """Read the entries, in order.
+
+    ```toml
+    [[owner]]
+    pattern = "order-*"     # groups, a glob
+    cluster = "prod-*"      # a glob; left out: any
+    team = "checkout"
+    channel = "#checkout"   # may be left out
+    ```
+
+    Args:
+        text: the file.
+        where: its name, for messages.
+
+    Raises:
+        UsageError: names every mistake with its line.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where}: not TOML: {error}") from error
+    mistakes = [
+        f"{where}: unknown key {name}{did_you_mean(name, ['owner'])} (valid: [[owner]])"
+        for name in document
+        if name != "owner"
+    ]
+    entries = document.get("owner", [])
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise UsageError(f"{where}: write each owner as an [[owner]] table")
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[[owner]]"]
+    for index, entry in enumerate(entries):
+        line = f"{where}:{lines[index]}" if index < len(lines) else f"{where}, entry {index + 1}"
+        mistakes += [f"{line}: {mistake}" for mistake in _mistakes(entry)]
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    if not entries:
+        raise UsageError(f"{where}: no [[owner]] table, so no group has an owner")
+    return tuple(Owner(**{"cluster": "*", **entry}) for entry in entries)
+
+
+def _mistakes(entry: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in entry.items():
+        if name not in KEYS:
+            yield f"unknown key {name}{did_you_mean(name, KEYS)} (valid keys: {', '.join(KEYS)})"
+        elif not isinstance(value, str) or not value.strip():
+            yield f"{name} = {value!r} is not a text"
+    for name in ("pattern", "team"):
+        if name not in entry:
+            yield f"{name} is missing"

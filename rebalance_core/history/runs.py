@@ -1,0 +1,116 @@
+"""Which of the runs in a folder count as nights, and why others do not."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.contracts import CONTRACT_VERSION
+from rebalance_core.contracts.paths import refuse_unreadable
+from rebalance_core.model.errors import InputRefused
+
+AUDIT, PROPAGATE = "audit", "propagate"
+_RUN_ID_DIGITS = 32
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was written: its folder and its `_run.json`."""
+
+    folder: str
+    record: Record
+
+    @property
+    def run_id(self) -> str:
+        """The run's own id; of contract 2, which had none, a hash of what it wrote."""
+        if self.record.get("run_id"):
+            return str(self.record["run_id"])
+        text = json.dumps([self.record["job"], self.record["outputs"]], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:_RUN_ID_DIGITS]
+
+    @property
+    def ends(self) -> dict[str, int]:
+        """Of an audit, the end of what it audited by cluster, epoch ms UTC."""
+        clusters = self.record["audit"].get("clusters") or {}
+        return {name: one["end_ms"] for name, one in clusters.items()}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a folder.
+
+    Attributes:
+        nights: audits with the clusters that count of each, by end, then cluster.
+        propagated: runs of `propagate`.
+        left_out: why each other folder, or cluster of one, does not count; "NAME: reason".
+    """
+
+    nights: Sequence[tuple[Run, str]]
+    propagated: Sequence[Run]
+    left_out: Sequence[str]
+
+
+def choose_runs(found: Iterable[tuple[str, Record | None]]) -> Runs:
+    """Choose the nights among all folders; the order of the folders does not matter.
+
+    Of several audits of one cluster with the same end the one that was started last counts. If two
+    of these have one id, or were started at the same moment, and differ in what they wrote, none
+    of them does: nothing says which is right.
+
+    Args:
+        found: each folder with its record; None: it has none of ours.
+    """
+    audits, propagated, left_out = [], [], []
+    for folder, record in sorted(found, key=lambda one: one[0]):
+        reason = _refusal(folder, record)
+        if reason is not None:
+            left_out.append(f"{folder}: {reason}")
+        elif record is not None and record["job"] == PROPAGATE:
+            propagated.append(Run(folder, record))
+        elif record is not None:
+            audits.append(Run(folder, record))
+    rivals: dict[tuple[int, str], list[Run]] = {}
+    for run in audits:
+        if not run.ends:
+            left_out.append(f"{run.folder}: it audited no cluster")
+        for cluster, end_ms in run.ends.items():
+            rivals.setdefault((end_ms, cluster), []).append(run)
+    nights = []
+    for (_, cluster), runs in sorted(rivals.items()):
+        chosen = max(runs, key=_newest)
+        contradicting = [run for run in runs if _contradict(run, chosen)]
+        if contradicting:
+            names = ", ".join(sorted({chosen.folder, *(run.folder for run in contradicting)}))
+            left_out.append(
+                f"{names}: they audited {cluster} up to the same moment, claim to be the same run, "
+                "and wrote other rows; none of them counts"
+            )
+        else:
+            nights.append((chosen, cluster))
+    return Runs(nights, propagated, left_out)
+
+
+def _refusal(folder: str, record: Record | None) -> str | None:
+    """Why the folder is no run that is read; None: it is one."""
+    try:
+        refuse_unreadable(record, "it", CONTRACT_VERSION)
+    except InputRefused as error:
+        return str(error)
+    assert record is not None
+    if record["job"] not in (AUDIT, PROPAGATE):
+        return f"the output of {record['job']}, not of audit"
+    if record["job"] == AUDIT and not record.get("audit"):
+        return "an audit without a verdict"
+    return None
+
+
+def _newest(run: Run) -> tuple[str, str]:
+    return str(run.record.get("started_at")), run.folder
+
+
+def _contradict(one: Run, other: Run) -> bool:
+    same = one.run_id == other.run_id or _newest(one)[0] == _newest(other)[0]
+    return same and one.record["outputs"] != other.record["outputs"]

@@ -1,0 +1,147 @@
+"""What clients and brokers set for themselves: intervals of timers, and how notices are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from rebalance_core.ingest.cluster_context import ClusterContext, printed_intervals
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
+from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.model.events import BATCHED, NOTICES, OFF, ON
+from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, is_interval
+
+# Intervals of clients' timers (rocketmq.md §6.1): printed by clients, but for those of passes.
+
+
+def own_intervals(
+    group: str, pieces: Iterable[Evidence], clients: Iterable[str], context: ClusterContext
+) -> tuple[dict[str, dict[str, int]], list[Row]]:
+    """Intervals of single clients that are not their group's, by column and client id.
+
+    What ``collection.toml`` says of a client goes before what it printed itself; of that, its
+    answer to consumerStatus before its log.
+
+    Args:
+        group: the group.
+        pieces: its evidence.
+        clients: ids of all its clients.
+        context: the cluster.
+
+    Returns:
+        The intervals, and a finding for each that no client can mean: it is left out.
+    """
+    printed: dict[str, Mapping[str, str]] = {}
+    for piece in pieces:
+        client_id = piece.values.get("client_file")
+        if piece.kind == "client" and client_id:
+            printed[client_id] = piece.values["properties"]
+    given = context.given.get(group, {})
+    usual = {name: given.get(name, getattr(DEFAULT_INTERVALS, name)) for name in INTERVALS}
+    found: dict[str, dict[str, int]] = {}
+    findings = []
+    for client_id in sorted(set(clients)):
+        own = {**context.client_intervals.get(client_id, {})} | printed_intervals(
+            printed.get(client_id, {})
+        )
+        named = (its for p, its in context.client_settings.items() if fnmatchcase(client_id, p))
+        own |= next(named, {})
+        for name, value in own.items():
+            if not is_interval(value):
+                findings.append(_refused(group, client_id, name, value))
+            elif value != usual[name]:
+                found.setdefault(name, {})[client_id] = value
+    return found, findings
+
+
+def _refused(group: str, client_id: str, name: str, value: int) -> Row:
+    return finding(
+        "INGEST_INTERVAL_REFUSED",
+        f"{name} of {client_id} is {value}, which is no interval in milliseconds: that of its "
+        "group is taken.",
+        "Correct it at the client: in another unit it asks all the time, or never.",
+        consumer_group=group,
+        client_id=client_id,
+        evidence={name: value},
+    )
+
+
+# How brokers tell members of changes (rocketmq.md §6.2).
+
+ALL_NOTICES, AT_ONCE = "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange"
+AROUND_START_MS = 10_000
+"""A broker prints its settings so close to its start."""
+
+
+def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[Row]:
+    """NOTICES of every broker that does not tell members at once, by its log, else by dumps.
+
+    A start begins with what the broker prints then; what a dump shows holds since the dump before.
+    """
+    pieces = list(ordered)
+    for name in context.brokers:
+        folder_of = {f.place: f for f in context.folders.values() if f.broker_name == name}
+        own = [p for p in pieces if p.place in folder_of and not folder_of[p.place].slave]
+        changes = [p for p in own if p.kind == "broker_property" and p.values["name"] in _SWITCHES]
+        starts = [context.time_of(p) for p in own if p.kind == "broker_starting"]
+        if changes:
+            yield from _by_log(name, changes, starts, context)
+        elif not starts:  # else the log would have it
+            yield from _by_dumps(name, pieces, context)
+
+
+_SWITCHES = (ALL_NOTICES, AT_ONCE)
+
+
+def _by_log(
+    name: str, changes: list[Evidence], starts: list[int], context: ClusterContext
+) -> Iterator[Row]:
+    moments = [(context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
+               for p in changes]  # fmt: skip
+    printed = {at_ms for at_ms, *_ in moments}
+    fresh = [at for at in starts if not any(abs(at - ms) <= AROUND_START_MS for ms in printed)]
+    last = changes[-1].source
+    moments += [(at_ms, last, switch, True) for at_ms in fresh for switch in _SWITCHES]
+    yield from _turns(name, sorted(moments))
+
+
+def _by_dumps(name: str, pieces: list[Evidence], context: ClusterContext) -> Iterator[Row]:
+    moments = []
+    since_ms = context.start_ms
+    for piece in pieces:
+        settings = piece.values.get("settings", {}) if piece.kind == "server_settings" else {}
+        if context.addresses.get(piece.values.get("address", "")) != name:
+            continue
+        for switch in _SWITCHES:
+            if switch in settings:
+                on = settings[switch].strip() == "true"
+                moments.append(
+                    (context.time_of(piece) if on else since_ms, piece.source, switch, on)
+                )
+        since_ms = context.time_of(piece) if settings else since_ms
+    yield from _turns(name, moments)
+
+
+def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Row]:
+    """An event wherever a broker tells in another way than before."""
+    switches, before = dict.fromkeys(_SWITCHES, True), ON
+    for at_ms, source, switch, on in moments:
+        switches[switch] = on
+        mode = OFF if not switches[ALL_NOTICES] else ON if switches[AT_ONCE] else BATCHED
+        if mode != before:
+            # logged to the second: off from its begin on
+            late_ms = MIDDLE_MS if mode == ON else 0
+            yield event(NOTICES, at_ms + late_ms, source, broker_name=name, detail=mode)
+        before = mode
+
+
+def is_notified(configs: Iterable[Evidence], context: ClusterContext) -> bool:
+    """False if the newest store of some broker has the group's switch off."""
+    newest: dict[str, tuple[int, bool]] = {}
+    for piece in configs:
+        on = piece.values.get("notify_consumer_ids_changed_enable")
+        at_ms = context.time_of(piece)
+        if on is not None and at_ms >= newest.get(piece.place, (0, True))[0]:
+            newest[piece.place] = (at_ms, on)
+    return all(on for _, on in newest.values())

@@ -1,0 +1,122 @@
+"""Rows of ``pull_starts`` that the collected files bear out: the others have no bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.coverage import FAR_MS, LOG_SILENT_MS
+from rebalance_core.audit.evidence import UNLOGGED
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.verdicts import FAILED, LOG_ENDED, NOT_COVERED, UNKNOWN
+
+_BOUNDS = ("start_offset_low", "start_offset_high")
+GROUP = ("cluster", "consumer_group")
+_FOUND = (*GROUP, "rule_id")
+_NEVER_MS = -1
+
+
+class CoveredStarts:
+    """Takes the bounds from starts before which anything may have changed that no file tells of.
+
+    What an owner starts at rests on all that happened to the queue: who had it, whether it was
+    deleted, which broker answered. One event that is missing makes other bounds.
+
+    Args:
+        runs: by cluster, with its coverage.
+        tables: ``findings`` of ingest on the groups of the rows, as those with members that came or
+            went without a line have no bounds; ``committed_offsets``, as what clients of unknown
+            clocks committed has no time.
+    """
+
+    def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
+        self._runs = {name: run for name, run in runs.items() if run.coverage.known}
+        rows = tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else []
+        self._unlogged = {
+            (row["cluster"], row["consumer_group"]) for row in rows if row["rule_id"] in UNLOGGED
+        }
+        self._committing: set[tuple[str, str]] = set()
+        unclocked = any(run.coverage.client_clock_unknown for run in self._runs.values())
+        if unclocked and "committed_offsets" in tables:
+            of_clients = pc.is_valid(pc.field("client_id"))
+            commits = tables["committed_offsets"].filter(of_clients).group_by([*GROUP])
+            self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
+
+    def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows, those that are not covered UNKNOWN with the reason."""
+        if not self._runs or not len(starts):
+            return starts
+        names, codes = _rows_by_name(starts)
+        reason = np.full(len(codes), "", object)
+        told: dict[tuple[str, ...], tuple[int, str]] = {}
+        for cluster, group, broker in names:
+            # what changes on one broker moves the queues of others
+            if cluster in self._runs:
+                of_broker = self._told_until(cluster, group, broker)
+                told[cluster, group] = min(of_broker, told.get((cluster, group), of_broker))
+        of_names = [told.get(name[:2], (FAR_MS, "")) for name in names]
+        until = np.array([until_ms for until_ms, _ in of_names])
+        why = np.array([reason for _, reason in of_names], object)
+        unsure = starts["latest_ms"].to_numpy() > until[codes]
+        if not unsure.any():
+            return starts
+        reason[unsure] = why[codes[unsure]]
+        return _without_bounds(starts, unsure, reason)
+
+    def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
+        """Until when starts of a group's queues on a broker are sure, and why not later."""
+        if (cluster, group) in self._unlogged:
+            return _NEVER_MS, NOT_COVERED
+        run = self._runs[cluster]
+        timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
+        if run.coverage.clock_off or timeless:
+            return _NEVER_MS, NOT_COVERED
+        untold = (FAR_MS if run.untold_ms is None else run.untold_ms), NOT_COVERED
+        gap = run.coverage.name_server_gap(0) if broker in run.slaves else None
+        gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
+        if gap is None:
+            return untold
+        silent_ms = LOG_SILENT_MS if gap.reason == LOG_ENDED else 0
+        gone_ms = _NEVER_MS if gap.from_ms is None else gap.from_ms + silent_ms
+        return min(untold, (gone_ms, gap.reason))
+
+
+def _rows_by_name(starts: pa.RecordBatch) -> tuple[list[tuple[str, ...]], Ints]:
+    """Cluster, group and broker of the rows, each once, and which of them each row has."""
+    code = np.zeros(len(starts), np.int64)
+    words = []
+    for name in ("cluster", "consumer_group", "broker_name"):
+        column = starts[name]
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        words.append(encoded.dictionary)
+        code = code * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy()
+    used, codes = np.unique(code, return_inverse=True)
+    names: list[tuple[str, ...]] = []
+    for number in used.tolist():
+        row: list[str] = []
+        for dictionary in reversed(words):
+            number, at = divmod(number, len(dictionary))
+            row.append(dictionary[at].as_py())
+        names.append(tuple(reversed(row)))
+    return names, codes
+
+
+def _without_bounds(
+    starts: pa.RecordBatch, unsure: Bools, reason: npt.NDArray[np.object_]
+) -> pa.RecordBatch:
+    """Those rows UNKNOWN; an estimate stays what it is."""
+    columns = {name: starts[name] for name in starts.schema.names}
+    mask = pa.array(unsure)
+    for name in _BOUNDS:
+        columns[name] = pc.if_else(mask, pa.scalar(None, pa.int64()), columns[name])
+    failed = pc.equal(columns["status"].cast(pa.string()), FAILED)
+    mask = pc.and_not(mask, failed)
+    for name, words in (("status", UNKNOWN), ("reason", pa.array(reason, pa.string()))):
+        text = pc.if_else(mask, words, columns[name].cast(pa.string()))
+        columns[name] = text.cast(starts.schema.field(name).type)
+    return pa.RecordBatch.from_arrays([*columns.values()], schema=starts.schema)

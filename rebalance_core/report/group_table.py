@@ -1,0 +1,133 @@
+"""The table of all groups: is mine all right? One row each, the worst first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    ERROR,
+    INFO,
+    OFFLINE,
+    UNKNOWN,
+    UNSTABLE,
+    WARNING,
+)
+from rebalance_core.report.visible import visible
+
+Row = Mapping[str, Any]
+GroupName = tuple[str, str]
+
+ANCHOR = "group-"
+WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """What the table shows of one group.
+
+    Attributes:
+        verdict: of the comparison; reason: of UNKNOWN why.
+        settled_by: of UNKNOWN the file or command that would settle it.
+        members: processes at the end; queues: readable ones at the end.
+        behind: messages after the newest commits known; moved: queues, over all epochs.
+        changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
+        errors: open findings of that severity; warnings: the same.
+        built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
+    """
+
+    cluster: str
+    consumer_group: str
+    verdict: str
+    reason: str = ""
+    settled_by: str | None = None
+    members: int = 0
+    queues: int | None = None
+    behind: int | None = None
+    moved: int | None = None
+    changed_ms: int | None = None
+    errors: int = 0
+    warnings: int = 0
+    built_in: bool = False
+
+    @property
+    def name(self) -> GroupName:
+        """(cluster, group)."""
+        return (self.cluster, self.consumer_group)
+
+    @property
+    def found(self) -> str:
+        """The open findings above INFO, in words; empty: none."""
+        counts = ((self.errors, ERROR), (self.warnings, WARNING))
+        return ", ".join(f"{count:,} {word}" for count, word in counts if count)
+
+
+def group_rows(
+    verdicts: Iterable[Row], findings: Iterable[Row], built_in: Callable[[str], bool]
+) -> list[GroupRow]:
+    """Every group, the worst first, RocketMQ's own last.
+
+    Args:
+        verdicts: rows of ``group_verdicts``.
+        findings: rows of ``findings``; accepted ones and INFO do not count.
+        built_in: True for the name of a group of RocketMQ's own.
+    """
+    found: Counter[tuple[str, str, str]] = Counter()
+    for row in findings:
+        if row["accepted"] is None and row["severity"] != INFO and row["consumer_group"]:
+            found[row["cluster"], row["consumer_group"], row["severity"]] += 1
+    rows = [
+        replace(_group_row(row, found), built_in=built_in(row["consumer_group"]))
+        for row in verdicts
+    ]
+    return sorted(rows, key=_worst_first)
+
+
+def _group_row(row: Row, found: Mapping[tuple[str, str, str], int]) -> GroupRow:
+    shown = ("cluster", "consumer_group", "verdict", "reason", "settled_by", "members")
+    ledger = ("queues", "behind", "moved", "changed_ms")
+    errors, warnings = (
+        found.get((row["cluster"], row["consumer_group"], severity), 0)
+        for severity in (ERROR, WARNING)
+    )
+    values = {name: row[name] for name in (*shown, *ledger)}
+    return GroupRow(**values, errors=errors, warnings=warnings)
+
+
+def _worst_first(row: GroupRow) -> tuple[Any, ...]:
+    rank = WORST_VERDICTS.index(row.verdict) if row.verdict in WORST_VERDICTS else 9
+    counts = (-row.errors, -row.warnings, rank)
+    return (row.built_in, *counts, row.consumer_group, row.cluster)
+
+
+def anchors(rows: Sequence[GroupRow]) -> dict[GroupName, str]:
+    """The id of each group's row: ``group-NAME``; of a name of several clusters with the cluster.
+
+    >>> sorted(anchors([GroupRow("c", "pay", "EQUAL"), GroupRow("c", "a b", "EQUAL")]).values())
+    ['group-a_b', 'group-pay']
+    """
+    names = Counter(row.consumer_group for row in rows)
+    ids: dict[GroupName, str] = {}
+    used = set[str]()
+    for row in rows:
+        several = f"@{row.cluster}" if names[row.consumer_group] > 1 else ""
+        name = f"{ANCHOR}{visible(row.consumer_group, None)}{visible(several, None)}"
+        name = "_".join(name.split())
+        while name in used:
+            name += "_"
+        used.add(name)
+        ids[row.name] = name
+    return ids
+
+
+def href(anchor: str) -> str:
+    """The link to an id.
+
+    >>> href("group-%RETRY%")
+    '#group-%25RETRY%25'
+    """
+    return "#" + quote(anchor, safe="/@:!$&'()*+,;=~._-")

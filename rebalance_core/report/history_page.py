@@ -1,0 +1,221 @@
+"""The page of history: nights by group, findings by what has become of them; HTML out."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from rebalance_core.model.times import DAY_MS, utc
+from rebalance_core.model.verdicts import DIFFERS, EQUAL, OFFLINE, SHARED, UNKNOWN, UNSTABLE
+from rebalance_core.report.page import template
+from rebalance_core.report.svg import XMLNS, box, joined, number, tag
+from rebalance_core.version import LIBRARY_VERSION
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+PAGE = "history.html.j2"
+CALENDAR_GROUPS = 60
+"""Groups with a row in the calendar: those with the most nights that are not as computed."""
+CALENDAR_NIGHTS = 92
+MOVING_GROUPS = 10
+LISTED = 50
+"""Findings of one state that are listed."""
+OLD_NIGHTS = 7
+_CELL, _ROW, _LABEL, _HEAD = 14, 16, 300, 22
+_AS_COMPUTED = (EQUAL, SHARED, OFFLINE)
+_CLASSES = {
+    EQUAL: "equal", SHARED: "equal", OFFLINE: "offline", DIFFERS: "differs",
+    UNSTABLE: "unstable", UNKNOWN: "unknown",
+}  # fmt: skip
+_SPARK_WIDTH, _SPARK_HEIGHT = 240, 34
+
+
+def render_history(rows: Mapping[str, Rows], owners: Iterable[Any], left_out: Sequence[str]) -> str:
+    """Return the page as one HTML document that holds everything it shows.
+
+    Args:
+        rows: the tables of history by name, in order of their keys.
+        owners: entries of `owners.toml`; with none the column is left out.
+        left_out: folders that do not count, with the reason.
+    """
+    return template(PAGE).render(history_facts(rows, bool(tuple(owners)), left_out))
+
+
+def history_facts(
+    rows: Mapping[str, Rows], with_owners: bool, left_out: Sequence[str]
+) -> dict[str, Any]:
+    """Return what the template reads."""
+    nights, findings = rows["nights"], rows["open_findings"]
+    clusters = sorted({night["cluster"] for night in nights})
+    last = {night["cluster"]: night["end_ms"] for night in nights}
+    by_cluster = {name: [row for row in nights if row["cluster"] == name] for name in clusters}
+    groups = defaultdict(list)
+    for row in rows["group_nights"]:
+        groups[row["cluster"], row["consumer_group"]].append(row)
+    return {
+        "nights": nights,
+        "clusters": clusters,
+        "from_ms": min(night["start_ms"] for night in nights),
+        "to_ms": max(night["end_ms"] for night in nights),
+        "most_nights": max(map(len, by_cluster.values())),
+        "incomplete": [night for night in nights if not night["complete"]],
+        "states": _by_state(findings, last, by_cluster),
+        "listed": LISTED,
+        "old_nights": OLD_NIGHTS,
+        "with_owners": with_owners,
+        "calendars": [(name, *_calendar(name, by_cluster[name], groups)) for name in clusters],
+        "moving": _moving(groups),
+        "sparks": [(name, _sparks(by_cluster[name], groups)) for name in clusters],
+        "flaps": rows["flaps"],
+        "left_out": left_out,
+        "library_version": LIBRARY_VERSION,
+    }
+
+
+def _by_state(
+    findings: Rows, last: Mapping[str, int], nights: Mapping[str, Rows]
+) -> list[tuple[str, str, list[Row]]]:
+    """The lists of the page: title, what it holds, findings."""
+    before = {name: rows[-2]["end_ms"] if len(rows) > 1 else None for name, rows in nights.items()}
+
+    def chosen(*states: str) -> list[Row]:
+        found = [row for row in findings if row["state"] in states]
+        return sorted(found, key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
+
+    new = chosen("NEW")
+    old = [
+        row
+        for row in chosen("OPEN")
+        if last[row["cluster"]] - row["first_night_ms"] > OLD_NIGHTS * DAY_MS
+    ]
+    gone = [row for row in chosen("GONE") if row["last_seen_ms"] == before[row["cluster"]]]
+    return [
+        ("New", "seen in the last night first", [row for row in new if not row["reopened"]]),
+        ("Back again", "gone before, there again", [row for row in new if row["reopened"]]),
+        ("Gone", "there the night before; the last one looked and did not find it", gone),
+        ("Not looked at", "the last night lacked what they were seen by", chosen("UNSEEN")),
+        (f"Older than {OLD_NIGHTS} days", "open all that time", old),
+        ("Snoozed", "to be mended by their day", chosen("SNOOZED")),
+    ]
+
+
+# The calendar: a row for a group, a column for a night.
+
+
+def _calendar(
+    cluster: str, nights: Rows, groups: Mapping[tuple[str, str], Rows]
+) -> tuple[Markup, int, int]:
+    """The picture, how many groups are in it, and how many there are."""
+    shown = nights[-CALENDAR_NIGHTS:]
+    column = {night["end_ms"]: at for at, night in enumerate(shown)}
+    own = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
+
+    def bad(name: str) -> int:
+        return sum(row["verdict"] not in _AS_COMPUTED for row in own[name])
+
+    names = sorted(filter(bad, own), key=lambda name: (-bad(name), name))[:CALENDAR_GROUPS]
+    paths: dict[str, list[str]] = defaultdict(list)
+    for at, name in enumerate(names):
+        for row in own[name]:
+            if row["end_ms"] in column:
+                left = _LABEL + column[row["end_ms"]] * _CELL
+                paths[_CLASSES[row["verdict"]]].append(box(left, _HEAD + at * _ROW + 2, 12, 12))
+    marks = [
+        tag("path", d="".join(parts), class_=kind, tabindex=None)
+        for kind, parts in sorted(paths.items())
+    ]
+    labels = [
+        tag("text", name, x=_LABEL - 8, y=_HEAD + at * _ROW + 12, text_anchor="end")
+        for at, name in enumerate(names)
+    ]
+    heads = [
+        tag("text", utc(night["end_ms"], "%m-%d"), x=_LABEL + at * _CELL, y=_HEAD - 8)
+        for at, night in enumerate(shown)
+        if at % 5 == 0
+    ]
+    gaps = [
+        tag("path", d=box(_LABEL + at * _CELL, _HEAD - 4, 12, 3), class_="incomplete")
+        for at, night in enumerate(shown)
+        if not night["complete"]
+    ]
+    width, height = _LABEL + max(len(shown), 5) * _CELL + 40, _HEAD + len(names) * _ROW + 4
+    parts = [_hatch(), *heads, *gaps, *labels, *marks]
+    return _picture(width, height, f"Verdicts of {cluster} by night", parts), len(names), len(own)
+
+
+def _hatch() -> Markup:
+    line = tag("path", d="M-1 5l6-6M-1 9l10-10M3 9l6-6", class_="hatching")
+    pattern = tag("pattern", line, id="hatch", width=8, height=8, patternUnits="userSpaceOnUse")
+    return tag("defs", pattern)
+
+
+def _picture(width: float, height: float, label: str, parts: Iterable[Markup]) -> Markup:
+    return tag(
+        "svg",
+        joined(parts),
+        xmlns=XMLNS,
+        width=number(width),
+        height=number(height),
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        role="img",
+        aria_label=label,
+    )
+
+
+# What moves most, and how it goes on from night to night.
+
+
+def _moving(groups: Mapping[tuple[str, str], Rows]) -> list[dict[str, Any]]:
+    """The groups that moved most beyond the proven minimum, where that is known."""
+    found = []
+    for (cluster, name), rows in groups.items():
+        known = [row for row in rows if row["minimum_moves"] is not None]
+        moved = sum(row["moved"] for row in known)
+        least = sum(row["minimum_moves"] for row in known)
+        if moved > least:
+            found.append(
+                {
+                    "cluster": cluster,
+                    "consumer_group": name,
+                    "moved": moved,
+                    "minimum": least,
+                    "spark": _spark([row["moved"] for row in rows], f"moves of {name}"),
+                }
+            )
+    found.sort(key=lambda one: (one["minimum"] - one["moved"], one["consumer_group"]))
+    return found[:MOVING_GROUPS]
+
+
+def _sparks(nights: Rows, groups: Mapping[tuple[str, str], Rows]) -> list[tuple[str, int, Markup]]:
+    """Of a cluster what each night came to: title, value of the last night, picture."""
+    ends = [night["end_ms"] for night in nights]
+    epochs, moved = dict.fromkeys(ends, 0), dict.fromkeys(ends, 0)
+    for (cluster, _), rows in groups.items():
+        if cluster == nights[0]["cluster"]:
+            for row in rows:
+                epochs[row["end_ms"]] += row["epochs"]
+                moved[row["end_ms"]] += row["moved"]
+    series = {
+        "open findings": [night["errors"] + night["warnings"] for night in nights],
+        "epochs": list(epochs.values()),
+        "moved queues": list(moved.values()),
+    }
+    return [(title, values[-1], _spark(values, title)) for title, values in series.items()]
+
+
+def _spark(values: Sequence[int], label: str) -> Markup:
+    """A line through the values; the least is at the bottom, 0 if there is none below it."""
+    high, low = max(values), min(0, *values)
+    step = _SPARK_WIDTH / max(1, len(values) - 1)
+    scale = (_SPARK_HEIGHT - 6) / max(1, high - low)
+    points = [
+        f"{number(at * step)} {number(_SPARK_HEIGHT - 3 - (value - low) * scale)}"
+        for at, value in enumerate(values)
+    ]
+    line = tag("path", d="M" + "L".join(points), class_="spark")
+    text = (
+        f"{label}: {values[0]:,} in the first night, {values[-1]:,} in the last, {high:,} at most"
+    )
+    return _picture(_SPARK_WIDTH, _SPARK_HEIGHT, text, [line])

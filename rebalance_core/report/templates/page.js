@@ -1,0 +1,46 @@
+"use strict";
+(() => {
+  const table = document.querySelector("table.sortable"), box = document.querySelector(".filter");
+  if (!table) return;
+  const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const input = box.querySelector("input"), status = box.querySelector("[role=status]");
+  const filter = () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    rows.forEach((row, at) => { row.hidden = !words.every((word) => texts[at].includes(word)); });
+    status.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+  };
+  const value = (cell) => {
+    const text = cell.dataset.v ?? cell.textContent.replaceAll(",", "").trim();
+    return text === "" || text === "–" ? -1 : isNaN(text) ? text : Number(text);
+  };
+  const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b
+    : a === -1 ? -1 : b === -1 ? 1 : String(a).localeCompare(String(b), "en");
+  const sort = (head, at) => {
+    const ways = at > 1 ? ["descending", "ascending"] : ["ascending", "descending"];
+    const way = head.ariaSort === ways[0] ? ways[1] : ways[0];
+    heads.forEach((one) => one.removeAttribute("aria-sort"));
+    head.ariaSort = way;
+    const keyed = rows.map((row) => [value(row.cells[at]), row]);
+    keyed.sort((a, b) => (way === "ascending" ? 1 : -1) * compare(a[0], b[0]));
+    body.append(...keyed.map((pair) => pair[1]));
+  };
+  heads.forEach((head, at) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sort(head, at));
+    head.append(button);
+  });
+  const open = () => {
+    const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!body.contains(row)) return;
+    if (row.hidden) { input.value = ""; filter(); }
+    row.querySelectorAll("details").forEach((one) => { one.open = true; });
+    row.scrollIntoView({ block: "center" });
+  };
+  input.addEventListener("input", filter);
+  addEventListener("hashchange", open);
+  box.hidden = false;
+  filter();
+  open();
+})();

@@ -1,0 +1,120 @@
+"""Let promtool and a Prometheus server read metrics.prom of history, and load the alert rules.
+
+    test_prometheus.py [METRICS_FILE]
+
+Without a file, the metrics of a history of one recorded night are made. Needs `prometheus` and
+`promtool` on the PATH (Debian: apt-get install prometheus). Serves the file on a free port, lets a
+server scrape it once a second, and asks it for what it has. Ends with 1 if anything is refused or a
+sample is missing.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parents[1]
+RULES = TREE / "conf/prometheus/rebalance.rules.yml"
+WAIT_SECONDS = 30
+
+
+def serve(text: bytes) -> ThreadingHTTPServer:
+    """A server that answers every request with the metrics."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def query(port: int, expression: str) -> list[dict[str, object]]:
+    """The result of an instant query; empty while the server does not answer."""
+    address = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(expression)}"
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            result: list[dict[str, object]] = json.load(answer)["data"]["result"]
+    except OSError:
+        return []
+    return result
+
+
+def scraped(metrics: bytes) -> dict[str, int]:
+    """Samples by name, as a Prometheus server has them after it scraped the file."""
+    names = sorted({line.split("{")[0] for line in metrics.decode().splitlines() if "{" in line})
+    server, port = serve(metrics), free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "prometheus.yml"
+        config.write_text(
+            "global: {scrape_interval: 1s}\n"
+            f"rule_files: ['{RULES}']\n"
+            "scrape_configs:\n"
+            f"  - job_name: rebalance\n    static_configs: [{{targets: ['127.0.0.1:"
+            f"{server.server_port}']}}]\n"
+        )
+        words = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/data"]
+        words += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
+        running = subprocess.Popen(words)
+        try:
+            end = time.monotonic() + WAIT_SECONDS
+            while not query(port, names[-1]) and time.monotonic() < end:
+                time.sleep(0.5)
+            return {name: len(query(port, name)) for name in names}
+        finally:
+            running.terminate()
+            running.wait()
+            server.shutdown()
+
+
+def main(path: Path) -> int:
+    """Check the file and the rules; 1 if one is refused."""
+    metrics = path.read_bytes()
+    checks = [
+        subprocess.run(["promtool", "check", "metrics"], input=metrics, check=False).returncode,
+        subprocess.run(["promtool", "check", "rules", str(RULES)], check=False).returncode,
+    ]
+    found = scraped(metrics)
+    for name, samples in found.items():
+        written = sum(line.startswith(name + "{") for line in metrics.decode().splitlines())
+        print(f"{name}: {samples} samples of {written}")
+        checks.append(samples != written)
+    return 1 if any(checks) else 0
+
+
+def demo_metrics(folder: Path) -> Path:
+    """Audit a recording, fold the one night, and return its metrics."""
+    from rebalance_core.cli.main import main as rebalance
+
+    collection = TREE / "tests/recordings/data/nightly/collection"
+    rebalance("audit", ["--collection", str(collection), "--output", str(folder / "runs/night")])
+    rebalance("history", ["--runs", str(folder / "runs"), "--output", str(folder / "history")])
+    return folder / "history/metrics.prom"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        sys.exit(main(Path(sys.argv[1])))
+    with tempfile.TemporaryDirectory() as made:
+        sys.exit(main(demo_metrics(Path(made))))

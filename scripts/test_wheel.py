@@ -1,0 +1,71 @@
+"""Install the wheel as a stranger would, and run what docs/tutorial.md prints.
+
+Fresh environments, an empty folder: with the extra `process` every command of the tutorial works;
+from the bare wheel `demo` names what is missing.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TREE = Path(__file__).resolve().parent.parent
+TUTORIAL = TREE / "docs" / "tutorial.md"
+
+
+def run(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A command with what it prints."""
+    return subprocess.run(
+        list(map(str, words)), cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def environment(folder: Path, wheel: str) -> Path:
+    """The folder of commands of a new environment with the wheel."""
+    for words in (
+        (sys.executable, "-m", "venv", folder),
+        (folder / "bin/python", "-m", "pip", "install", "--quiet", wheel),
+    ):
+        done = run(*words)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
+    return folder / "bin"
+
+
+def commands() -> list[str]:
+    """The commands of the tutorial that begin with `$ rebalance`, in order."""
+    return re.findall(r"^\$ (rebalance .*)$", TUTORIAL.read_text("utf-8"), re.MULTILINE)
+
+
+def main() -> int:
+    """Run it all; 1 if anything ends otherwise than the tutorial says."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work / "dist",
+                    folder=TREE)  # fmt: skip
+        (wheel,) = (work / "dist").glob("*.whl") if not built.returncode else [None]
+        if wheel is None:
+            sys.exit(built.stderr)
+        print(f"{wheel.name}: {wheel.stat().st_size:,} bytes")
+        (work / "empty").mkdir()
+        bare = environment(work / "bare", str(wheel))
+        done = run(bare / "rebalance", "demo", folder=work / "empty")
+        names = "pip install 'WHEEL[process]'" in done.stderr and done.returncode == 2
+        print(f"bare: exit code {done.returncode}: {done.stderr.strip()}")
+        wrong += not names or any((work / "empty").iterdir())
+        bin_folder = environment(work / "process", f"{wheel}[process]")
+        for command in commands():
+            program, *words = shlex.split(command)
+            done = run(bin_folder / program, *words, folder=work / "empty")
+            print(f"{done.returncode}  {command}")
+            if done.returncode:
+                print(done.stderr)
+            wrong += done.returncode != 0
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.case import Finding, GroupCase
+from tests.unit.audit.cases import (
+    case_of,
+    findings_of,
+    join,
+    listed_at,
+    of_unknown_strategy,
+    severities,
+    topic,
+)
+
+RULE = "MIXED_LANGUAGES"
+RING = "CONSISTENT_HASH(virtual_nodes=10)"
+JAVA, GO, CPP, NODE = ("JAVA", "5.3.3"), ("GO", "4.5.2"), ("CPP", "3.1.8"), ("JAVA", "3.4.9")
+RUST, DOTNET, PHP = ("RUST", "5.3.1"), ("DOTNET", "4.9.7"), ("PHP", "4.9.7")
+
+
+def of_languages(
+    *languages: tuple[str, str], strategy: str = "AVG", **topics: tuple[str, ...]
+) -> GroupCase:
+    """Members m0, m1 … of these languages and versions; they read T, or what ``topics`` say."""
+    names = [f"m{place}" for place, _ in enumerate(languages)]
+    rows = [
+        row
+        for name, (language, version) in zip(names, languages, strict=True)
+        for row in listed_at("a", 500, name, language=language, version=version)
+    ]
+    joins = (join(name, *topics.get(name, ()), strategy=strategy) for name in names)
+    return case_of(topic(read=8), *joins, members=rows)
+
+
+def found(*languages: tuple[str, str], **own: Any) -> tuple[str, Finding]:
+    case = of_languages(*languages, **own)
+    (severity,), (one,) = severities(RULE, case), findings_of(RULE, case)
+    return severity, one
+
+
+@pytest.mark.parametrize("other", [GO, CPP, NODE, RUST])
+def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) -> None:
+    severity, one = found(JAVA, other)
+    assert severity == "INFO"
+    assert "By AVG they divide the 8 queues at hand alike." in one.summary
+    assert severities(RULE, of_unknown_strategy(of_languages(JAVA, other))) == ["WARNING"]
+
+
+def test_a_go_member_on_a_ring_of_its_own() -> None:
+    severity, one = found(JAVA, GO, strategy=RING)
+    assert severity == "ERROR"
+    assert f"By {RING} they do not divide alike: nobody reads 2 queues (T a:1,7)." in one.summary
+    assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "nobody": "T a:1,7"}
+    assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
+
+
+def test_what_would_be_left_out_in_any_language_is_not_their_fault() -> None:
+    """m1 subscribes another topic, so its share of T has no reader in any case."""
+    severity, one = found(JAVA, GO, m1=("U",))
+    assert (severity, "alike" in one.summary) == ("INFO", True)
+
+
+def test_clients_that_have_no_strategy_but_avg() -> None:
+    severity, one = found(JAVA, CPP, strategy="AVG_BY_CIRCLE")
+    assert severity == "ERROR"
+    assert one.evidence["nobody"] == "T a:1,3"
+    assert one.evidence["several"] == "T a:4 by m0 and m1, T a:6 by m0 and m1"
+    assert one.remedy == "Set AVG in every member: all divide alike by it."
+
+
+@pytest.mark.parametrize("other", [DOTNET, PHP])
+def test_a_client_whose_share_nobody_knows_is_no_sure_error(other: tuple[str, str]) -> None:
+    severity, one = found(JAVA, other)
+    assert severity == "WARNING"
+    assert f"Which queues a client of {other[0]} takes is not known." in one.summary
+    assert one.evidence["unknown"] == "m1"
+
+
+def test_beside_such_a_client_only_what_others_read_twice_is_sure() -> None:
+    severity, one = found(JAVA, DOTNET, GO, strategy=RING)
+    assert severity == "ERROR"
+    assert ("nobody" in one.evidence, one.remedy) == (False, None)
+    assert "several read 4 queues (T a:0,4-6). Which queues a client of DOTNET" in one.summary
+
+
+def test_a_java_client_of_3_4_9_is_that_for_node() -> None:
+    _, one = found(JAVA, NODE)
+    assert "JAVA (m0), ali-ons (m1)" in one.summary
+    assert findings_of(RULE, of_languages(JAVA, ("JAVA", "4.9.7"))) == []
+
+
+def test_languages_of_who_is_gone_do_not_count() -> None:
+    rows = [*listed_at("a", 500, "x"), *listed_at("a", 500, "y", language="GO")]
+    assert findings_of(RULE, case_of(topic(), join("x"), members=rows)) == []

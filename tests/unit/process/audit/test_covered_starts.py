@@ -1,0 +1,125 @@
+"""Starts of queues that the collected files do not bear out have no bounds."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.rules.cluster import untold_outage
+from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.process.covered_starts import CoveredStarts
+from tests.unit.audit.comparison.group_rows import fact
+
+WHOLE = Coverage({"a": (Stretch(0, 900_000, from_start=True),)}, known=True)
+
+
+def start(latest_ms: int, **fields: Any) -> dict[str, Any]:
+    row = dict.fromkeys(SIMULATED_TABLES["pull_starts"].column_names)
+    row |= {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "a", "queue_id": 0}
+    row |= {"epoch": 2, "change_ms": 500_000, "earliest_ms": 500_000, "latest_ms": latest_ms}
+    row |= {"client_id": "x", "start_offset": 7, "start_offset_low": 5, "start_offset_high": 9}
+    return row | {"rule": "STORED", "status": "OK"} | fields
+
+
+def covered(
+    coverage: Coverage, *rows: dict[str, Any], slaves: tuple[str, ...] = (), **tables: Any
+) -> list[tuple[Any, ...]]:
+    """Status, reason and bounds of each row."""
+    run = AuditRun(0, 900_000, coverage=coverage, slaves=frozenset(slaves))
+    given = {
+        name: pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], rows)])
+        for name, rows in tables.items()
+    }
+    batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
+    shown = ("status", "reason", "start_offset", "start_offset_low", "start_offset_high")
+    made = CoveredStarts({"c": run}, given)(batch).to_pylist()
+    return [tuple(row[name] for name in shown) for row in made]
+
+
+OK = ("OK", None, 7, 5, 9)
+
+
+def test_a_log_of_all_that_came_before_leaves_them() -> None:
+    assert covered(WHOLE, start(520_000), start(610_000)) == [OK, OK]
+
+
+def test_without_coverage_all_counts_as_told() -> None:
+    assert covered(Coverage(), start(520_000)) == [OK]
+
+
+@pytest.mark.parametrize(
+    ("stretches", "reason"),
+    [
+        ((), "NOT_COVERED"),
+        ((Stretch(300_000, 900_000, from_start=False),), "LOG_BEGINS"),
+        ((Stretch(0, 510_000, from_start=True), Stretch(600_000, 900_000, False)), "NOT_COVERED"),
+        ((Stretch(0, 450_000, from_start=True),), "LOG_ENDED"),
+    ],
+)
+def test_what_no_log_tells_of_may_have_changed_the_answer(
+    stretches: tuple[Stretch, ...], reason: str
+) -> None:
+    (row,) = covered(Coverage({"a": stretches}, known=True), start(520_000))
+    assert row == ("UNKNOWN", reason, 7, None, None)
+
+
+def test_what_comes_later_changes_nothing_before() -> None:
+    holes = (Stretch(0, 510_000, from_start=True), Stretch(600_000, 900_000, from_start=False))
+    early, late = covered(Coverage({"a": holes}, known=True), start(505_000), start(610_000))
+    assert early == OK
+    assert late == ("UNKNOWN", "NOT_COVERED", 7, None, None)
+
+
+def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
+    late = Coverage(WHOLE.brokers, known=True, name_servers_ms=300_000)
+    assert covered(late, start(520_000)) == [OK]
+    (row,) = covered(late, start(520_000), slaves=("a",))
+    assert row[:2] == ("UNKNOWN", "LOG_BEGINS")
+
+
+def test_members_that_came_without_a_line_may_have_read() -> None:
+    found: dict[str, Any] = {"cluster": "c", "consumer_group": "g"}
+    found |= {"rule_id": "INGEST_JOIN_NOT_LOGGED"}
+    found |= {"severity": "WARNING", "summary": "", "evidence": {}, "remedy": ""}
+    rows = [start(520_000), start(520_000, consumer_group="other")]
+    unknown, sure = covered(WHOLE, *rows, findings=[found])
+    assert (unknown[:2], sure) == (("UNKNOWN", "NOT_COVERED"), OK)
+
+
+@pytest.mark.parametrize(("client_id", "status"), [("x", "UNKNOWN"), (None, "OK")])
+def test_what_a_client_of_an_unknown_clock_committed_has_no_time(
+    client_id: str | None, status: str
+) -> None:
+    commit = {"cluster": "c", "consumer_group": "g", "observed_ms": 1, "committed_offset": 3}
+    commit |= {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": client_id}
+    coverage = Coverage(WHOLE.brokers, known=True, client_clock_unknown=True)
+    (row,) = covered(coverage, start(520_000), committed_offsets=[commit])
+    assert row[0] == status
+
+
+def test_a_start_that_failed_stays_failed() -> None:
+    row = start(520_000, status="FAILED", start_offset_low=None, start_offset_high=None)
+    coverage = Coverage({"a": ()}, known=True)
+    assert covered(coverage, row)[0][:2] == ("FAILED", None)
+
+
+def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
+    late = Coverage({**WHOLE.brokers, "b": (Stretch(300_000, 900_000, False),)}, known=True)
+    rows = covered(late, start(520_000), start(520_000, broker_name="b"))
+    assert [row[:2] for row in rows] == [("UNKNOWN", "LOG_BEGINS")] * 2
+
+
+def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() -> None:
+    starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
+    down = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
+    up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
+    assert untold_outage([down, up], starts[:2]) is None
+    assert untold_outage([down, up], starts) == 300_000
+    run = AuditRun(0, 900_000, coverage=WHOLE, untold_ms=510_000)
+    rows = [start(505_000), start(520_000, consumer_group="other")]
+    batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
+    made = CoveredStarts({"c": run}, {})(batch).to_pylist()
+    assert [row["status"] for row in made] == ["OK", "UNKNOWN"]

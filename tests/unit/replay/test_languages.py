@@ -1,0 +1,209 @@
+"""Members of other languages in the ledger: each divides, keeps and starts as its client does."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.model.events import Event
+from rebalance_core.protocol.languages import KEPT_LOCK_MS
+from rebalance_core.replay.invariants import check_ledger
+from tests.unit.replay.histories import commit, event, history, join, leave, ledger, seen, topic
+
+DOWN = event(100_000, "BROKER_DOWN", broker_name="a")
+HASH = "CONSISTENT_HASH(virtual_nodes=10)"
+
+
+def tables(*events: Event, **settings: Any) -> dict[str, list[dict[str, Any]]]:
+    found = ledger(history(*events, **settings))
+    assert check_ledger(found) == []
+    return found
+
+
+def last(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return rows[-1]
+
+
+def held(found: dict[str, list[dict[str, Any]]]) -> dict[str, set[int]]:
+    """Queue ids by client at the end."""
+    owners: dict[str, set[int]] = {}
+    for row in found["ownership"]:
+        if row["to_epoch"] is None and row["client_id"] is not None:
+            owners.setdefault(row["client_id"], set()).add(row["queue_id"])
+    return owners
+
+
+def test_go_and_java_share_a_ring_that_is_not_one() -> None:
+    both = topic(0, 8), join(1_000, "10.0.0.1@1"), join(2_000, "10.0.0.2@1", language="GO")
+    found = tables(*both, strategy=HASH)
+    owners = held(found)
+    shared = owners["10.0.0.1@1"] & owners["10.0.0.2@1"]
+    orphaned = set(range(8)) - owners["10.0.0.1@1"] - owners["10.0.0.2@1"]
+    assert shared
+    assert orphaned
+    epoch = last(found["epochs"])
+    assert (epoch["shared"], epoch["orphaned"]) == (len(shared), len(orphaned))
+    texts = {row["client_id"]: (row["strategy"], row["language"]) for row in found["memberships"]}
+    assert texts == {"10.0.0.1@1": (HASH, None), "10.0.0.2@1": (f"GO_{HASH}", "GO")}
+
+
+@pytest.mark.parametrize("language", ["GO", "CPP", "NODE", "RUST"])
+def test_under_avg_all_divide_alike(language: str) -> None:
+    found = tables(topic(0, 8), join(1_000, "x"), join(2_000, "y", language=language))
+    assert held(found) == {"x": {0, 1, 2, 3}, "y": {4, 5, 6, 7}}
+    assert last(found["epochs"])["shared"] == 0
+
+
+def test_a_cpp_member_divides_by_avg_whatever_its_group_does() -> None:
+    found = tables(
+        topic(0, 4), join(1_000, "x"), join(2_000, "y", language="CPP"), strategy="AVG_BY_CIRCLE"
+    )
+    assert held(found) == {"x": {0, 2}, "y": {2, 3}}
+
+
+def test_a_go_member_lets_go_of_a_topic_without_a_readable_queue() -> None:
+    found = tables(topic(0, 4), join(1_000, "x", language="GO"), DOWN)
+    assert held(found) == {}
+    assert last(found["epochs"])["status"] == "SETTLED"
+    java = tables(topic(0, 4), join(1_000, "x", language="JAVA"), DOWN)
+    assert held(java) == {"x": {0, 1, 2, 3}}
+    assert last(java["epochs"])["status"] == "FROZEN"
+
+
+def test_beside_it_a_java_member_keeps_and_freezes() -> None:
+    found = tables(topic(0, 4), join(1_000, "x"), join(2_000, "y", language="GO"), DOWN)
+    assert held(found) == {"x": {0, 1}}
+    assert last(found["epochs"])["status"] == "FROZEN"
+
+
+def test_nobody_knows_what_a_net_member_holds() -> None:
+    found = tables(topic(0, 4), join(1_000, "x"), join(2_000, "y", language="DOTNET"))
+    epoch = last(found["epochs"])
+    assert held(found) == {"x": {0, 1}}
+    assert (epoch["orphaned"], epoch["status"]) == (0, "SETTLED")
+    now = [row for row in found["ownership"] if row["to_epoch"] is None]
+    assert {row["queue_id"] for row in now} == {0, 1}
+    assert {row["client_id"] for row in found["consumer_load"] if row["to_epoch"] is None} == {"x"}
+    assert last(found["group_metrics"])["stickiness"] is None
+
+
+def test_a_retry_queue_that_falls_to_a_net_member_is_not_known_to_have_a_reader() -> None:
+    """That it does not subscribe its retry topic was only read in its source."""
+    members = join(1_000, "x"), join(2_000, "y", language="DOTNET")
+    found = ledger(history(topic(0, 4), topic(0, 4, broker="b"), *members), retry=True)
+    retry = {
+        row["broker_name"]: row["client_id"]
+        for row in found["ownership"]
+        if row["topic"] == "%RETRY%g" and row["to_epoch"] is None
+    }
+    assert retry == {"a": "x"}
+
+
+def test_each_sorts_as_its_client_does() -> None:
+    ids = "\uffee", "\U0001f600"  # bytes: as written, UTF-16: the other way round
+    both = (join(1_000 * n, client, language="GO") for n, client in enumerate(ids, 1))
+    assert held(tables(topic(0, 4), *both)) == {ids[0]: {0, 1}, ids[1]: {2, 3}}
+    both = (join(1_000 * n, client) for n, client in enumerate(ids, 1))
+    assert held(tables(topic(0, 4), *both)) == {ids[1]: {0, 1}, ids[0]: {2, 3}}
+    mixed = join(1_000, ids[0], language="GO"), join(2_000, ids[1])
+    assert held(tables(topic(0, 4), *mixed)) == {ids[0]: {0, 1}, ids[1]: {0, 1}}
+
+
+def handover(giver: str, *, ordered: bool = True, second_ms: int = 200_000) -> dict[str, Any]:
+    """The ADD of the member that joins second."""
+    found = tables(
+        topic(0, 4), join(1_000, "x", language=giver), join(second_ms, "y", language="JAVA"),
+        ordered=ordered,
+    )  # fmt: skip
+    (row, _) = (r for r in found["diffs"] if r["action"] == "ADD" and r["client_id"] == "y")
+    return row
+
+
+def test_a_lock_that_go_keeps_is_waited_for() -> None:
+    row = handover("GO")
+    assert row["earliest_ms"] - row["change_ms"] == KEPT_LOCK_MS[0] == 40_000
+    row = handover("GO", second_ms=14_000)  # the queues were free before
+    assert row["earliest_ms"] - row["change_ms"] == KEPT_LOCK_MS[0]
+    assert row["latest_ms"] - row["change_ms"] >= KEPT_LOCK_MS[1] == 60_000
+
+
+@pytest.mark.parametrize(
+    ("giver", "kwargs"),
+    [("JAVA", {}), ("CPP", {}), ("GO", {"ordered": False}), ("GO", {"second_ms": 1_500})],
+    ids=["Java unlocks", "so does C++", "no locks", "Go need not have had the lock yet"],
+)
+def test_no_other_lock_is(giver: str, kwargs: dict[str, Any]) -> None:
+    row = handover(giver, **kwargs)
+    assert row["earliest_ms"] == row["change_ms"]
+
+
+def test_a_member_that_is_gone_keeps_no_lock_for_sure() -> None:
+    found = tables(
+        topic(0, 4), join(1_000, "x", language="GO"), join(1_000, "y"), leave(300_000, "x"),
+        ordered=True,
+    )  # fmt: skip
+    adds = [r for r in found["diffs"] if r["action"] == "ADD" and r["epoch"] == 1]
+    assert [row["earliest_ms"] - row["change_ms"] for row in adds] == [0, 0]
+
+
+EMPTY, FULL, YOUNG = seen("a0", 500, 0, 0), seen("a0", 500, 5, 9), seen("a0", 500, 0, 9)
+CACHED = seen("a0", 500, 0, 9, cached=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "offset", "start"),
+    [
+        ("2.1.1", EMPTY, ("QUERY_FAILED", None, None, None, "FAILED")),
+        ("2.1.1", FULL, ("QUERY_FAILED", None, None, None, "FAILED")),
+        ("2.1.1", YOUNG, ("BROKER_ZERO", None, 0, 0, "UNKNOWN")),
+        ("2.1.2", FULL, ("MAX_OFFSET", 9, 9, 9, "OK")),
+        ("2.1.0", FULL, (None, None, 0, 9, "UNKNOWN")),
+        ("4.5.2", FULL, (None, None, 0, 9, "UNKNOWN")),
+    ],
+)
+def test_where_go_starts_without_a_commit(
+    release: str, offset: Any, start: tuple[Any, ...]
+) -> None:
+    after = seen("a0", 900_000, offset.min_offset, offset.max_offset)
+    given = history(
+        topic(0, 1), join(1_000, "x", language="GO", version=release),
+        offsets=[offset, after], commits=[],
+    )  # fmt: skip
+    (row,) = ledger(given)["pull_starts"]
+    names = "rule", "start_offset", "start_offset_low", "start_offset_high", "status"
+    assert tuple(row[name] for name in names) == start
+
+
+@pytest.mark.parametrize(
+    ("language", "mode", "known"),
+    [
+        ("CPP", "CONSUME_FROM_LAST_OFFSET", True),
+        ("CPP", "CONSUME_FROM_FIRST_OFFSET", False),
+        ("GO", "CONSUME_FROM_TIMESTAMP", False),
+        ("NODE", "CONSUME_FROM_LAST_OFFSET", False),
+        ("RUST", "CONSUME_FROM_LAST_OFFSET", False),
+        ("JAVA", "CONSUME_FROM_FIRST_OFFSET", True),
+        ("PHP", "CONSUME_FROM_FIRST_OFFSET", True),
+    ],
+)
+def test_a_start_that_was_only_read_is_bounds(language: str, mode: str, known: bool) -> None:
+    version = "2.1.2" if language == "GO" else None
+    given = history(
+        topic(0, 1), join(1_000, "x", language=language, version=version),
+        consume_from_where=mode, offsets=[FULL, seen("a0", 900_000, 5, 9)], commits=[],
+    )  # fmt: skip
+    (row,) = ledger(given)["pull_starts"]
+    assert (row["start_offset"] is not None) == known
+    if not known:
+        assert (row["start_offset_low"], row["start_offset_high"], row["status"]) == (
+            0, 9, "UNKNOWN",
+        )  # fmt: skip
+
+
+def test_a_commit_is_a_commit_in_every_language() -> None:
+    for language in ("GO", "CPP", "NODE", "RUST"):
+        given = history(
+            topic(0, 1), join(1_000, "x", language=language),
+            offsets=[FULL], commits=[commit("a0", 500, 7)],
+        )  # fmt: skip
+        (row,) = ledger(given)["pull_starts"]
+        assert (row["rule"], row["start_offset"]) == ("STORED", 7)

@@ -1,0 +1,188 @@
+"""The page in a headless Chromium: filter, sort, anchors, dark, narrow, large."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.report.audit_report import AuditReport
+from rebalance_core.report.group_table import GroupRow
+from rebalance_core.report.page import render_page
+from tests.browser import CHROMIUM, Browser, browser
+from tests.unit.report.audit_reports import FROM, busy_report, finding, hostile_report
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium on this machine: apt install chromium"
+)
+
+NAMES = "[...document.querySelector('.sortable').tBodies[0].rows].filter(r => !r.hidden)"
+SHOWN = f"{NAMES}.map(r => r.querySelector('bdi').textContent)"
+LARGE = 2_000
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+def three_groups() -> AuditReport:
+    rows = (
+        GroupRow("", "pay", "DIFFERS", members=12, queues=8, behind=1_500, moved=3, errors=2),
+        GroupRow("", "g1", "UNKNOWN", "NO_DUMP", "mqadmin consumerProgress", 2, 16, 90, 40, FROM),
+        GroupRow("", "%RETRY% and #", "EQUAL", members=3, queues=4, moved=0),
+        GroupRow("", "TOOLS_CONSUMER", "OFFLINE", built_in=True),
+    )
+    return replace(busy_report(), group_rows=rows)
+
+
+def opened(tab: Browser, folder: Path, report: AuditReport, fragment: str = "") -> Path:
+    path = folder / "report.html"
+    path.write_text(render_page(report), "utf-8")
+    tab.call("Emulation.setEmulatedMedia", features=[])
+    tab.call("Emulation.clearDeviceMetricsOverride")
+    tab.open(path.as_uri() + fragment)
+    return path
+
+
+def test_nothing_is_asked_for_and_nothing_is_complained_of(tab: Browser, tmp_path: Path) -> None:
+    for report in (three_groups(), hostile_report(), AuditReport("c", "OK", "ERROR", 0, 1, 2, "3")):
+        path = opened(tab, tmp_path, report)
+        assert tab.requests() == [path.as_uri()]
+        assert tab.complaints() == []
+
+
+def test_the_table_is_filtered_by_any_word_of_a_row(tab: Browser, tmp_path: Path) -> None:
+    opened(tab, tmp_path, three_groups())
+    assert tab.run(SHOWN) == ["pay", "g1", "%RETRY% and #"]
+    assert tab.run("document.querySelector('[role=status]').textContent") == "3 of 3"
+    for words, names in (("no_d", ["g1"]), ("equal retry", ["%RETRY% and #"]), ("nobody", [])):
+        tab.run(
+            "{ const i = document.querySelector('.filter input');"
+            f" i.value = '{words}'; i.dispatchEvent(new Event('input')); }}"
+        )
+        assert tab.run(SHOWN) == names
+    assert tab.run("document.querySelector('[role=status]').textContent") == "0 of 3"
+
+
+def test_a_column_is_sorted_by_numbers_one_way_and_the_other(tab: Browser, tmp_path: Path) -> None:
+    opened(tab, tmp_path, three_groups())
+    click = "document.querySelectorAll('.sortable th button')[{}].click()"
+    tab.run(click.format(4))  # behind: the most first, unknown last
+    assert tab.run(SHOWN) == ["pay", "g1", "%RETRY% and #"]
+    tab.run(click.format(4))
+    assert tab.run(SHOWN) == ["%RETRY% and #", "g1", "pay"]
+    tab.run(click.format(0))
+    assert tab.run(SHOWN) == ["%RETRY% and #", "g1", "pay"]
+    tab.run(click.format(2))
+    assert tab.run(SHOWN) == ["pay", "%RETRY% and #", "g1"]
+    assert tab.run("document.querySelectorAll('[aria-sort]').length") == 1
+
+
+def test_an_anchor_opens_its_group(tab: Browser, tmp_path: Path) -> None:
+    opened(tab, tmp_path, three_groups(), "#group-g1")
+    at = "document.querySelector('.sortable :target')"
+    assert tab.run(f"{at}.querySelector('details').open") is True
+    assert tab.run(f"{at}.getBoundingClientRect().top < innerHeight") is True
+    link = tab.run("document.querySelector('.sortable details a').getAttribute('href')")
+    assert tab.run(f"document.querySelector('{link}').className") == "finding"
+    tab.run("location.hash = '#group-%25RETRY%25_and_%23'")
+    assert "EQUAL" in tab.run(f"{at}.textContent")
+
+
+def test_all_is_there_to_read_without_the_script(tab: Browser, tmp_path: Path) -> None:
+    path = opened(tab, tmp_path, three_groups())
+    page, scripts = re.subn(r"<script>.*</script>", "", path.read_text("utf-8"), flags=re.DOTALL)
+    assert scripts == 1
+    path.write_text(page, "utf-8")
+    tab.open(path.as_uri())
+    assert tab.run("document.querySelector('.filter').hidden") is True
+    assert tab.run("document.querySelectorAll('.sortable tbody tr').length") == 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_the_paper(tab: Browser, tmp_path: Path, scheme: str) -> None:
+    opened(tab, tmp_path, three_groups())
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    tab.call("Emulation.setEmulatedMedia", features=wanted)
+    colours = tab.run(
+        "['h1', '.quiet', 'a', 'td', '.when', 'summary', 'bdi', '.zero', '.plot text'].map(s => {"
+        " const e = document.querySelector(s), c = getComputedStyle(e);"
+        " let p = e; while (p && getComputedStyle(p).backgroundColor === 'rgba(0, 0, 0, 0)')"
+        "   p = p.parentElement;"
+        " const ink = e.closest('svg') && e.tagName === 'text' ? c.fill : c.color;"
+        " return [s, ink, p ? getComputedStyle(p).backgroundColor : 'rgb(255, 255, 255)']; })"
+    )
+    for selector, ink, paper in colours:
+        assert contrast(ink, paper) >= 4.5, (scheme, selector, ink, paper)
+    papers = {selector: paper for selector, _, paper in colours}
+    assert (luminance(papers["td"]) < 0.1) == (scheme == "dark")
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it, of ``rgb(r, g, b)``."""
+    parts = [int(float(part)) / 255 for part in colour.split("(")[1].rstrip(")").split(",")[:3]]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_nothing_is_wider_than_a_narrow_window(tab: Browser, tmp_path: Path) -> None:
+    long = replace(
+        three_groups(),
+        findings=(finding("INGEST_TOPIC_CHANGE_NOT_LOGGED_AND_MORE_WORDS", consumer_group="g1"),),
+    )
+    opened(tab, tmp_path, long)
+    tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=500, height=900, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    assert tab.run("document.documentElement.scrollWidth") <= 500
+    assert tab.run("document.querySelector('#at-a-glance').scrollWidth") <= 500
+    assert tab.run("document.querySelector('.sortable').scrollWidth") <= 500
+
+
+def test_two_thousand_groups_are_small_and_open_soon(tab: Browser, tmp_path: Path) -> None:
+    path = opened(tab, tmp_path, large_report())
+    assert path.stat().st_size < 1_000_000
+    times = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        tab.open(path.as_uri())
+        times.append(time.perf_counter() - begun)
+    assert min(times) < 2, times
+    assert len(tab.run(SHOWN)) == LARGE
+
+
+def large_report() -> AuditReport:
+    """2,000 groups, a third of them UNKNOWN, with 500 findings."""
+    names = [f"GID_department-{at % 37}_service-{at}_consumer" for at in range(LARGE)]
+    rows = tuple(
+        GroupRow(
+            "", name, "UNKNOWN" if at % 3 == 0 else "EQUAL", "NO_DUMP" if at % 3 == 0 else "",
+            f"mqadmin consumerProgress -g {name} -s true" if at % 3 == 0 else None,
+            at % 40, at % 300, at * 7, at * 3, FROM + at, errors=int(at < 100), warnings=at % 2,
+        )
+        for at, name in enumerate(names)
+    )  # fmt: skip
+    found = tuple(
+        finding(
+            f"RULE_OF_{at % 9}",
+            summary=f"orders broker-b {at} is held by 10.0.0.{at % 250}@{at}#DEFAULT.",
+            consumer_group=names[at],
+            topic="orders",
+            first_ms=FROM + at,
+            evidence={"queues": f"broker-b:{at}", "seen_by": f"mqadmin/consumerStatus-{at}.txt:3"},
+            remedy="Restart the client named, or let it rebalance.",
+        )
+        for at in range(500)
+    )
+    return replace(busy_report(), group_rows=rows, findings=found)
