@@ -53,7 +53,7 @@ def run_searched(
             warn(warning)
         searched: Searched = result.facts[SEARCHED]
         for name, text in (texts_of(searched) | _picture(searched)).items():
-            output.folder.replace_text(name, text)
+            (output.folder / name).write_text(text)
         record = output.finish(outcome_of(result, records))
     missed = options.fail_on is not None and not searched.kept
     code = ExitCode.DIFFERENCES if missed else ExitCode.OK

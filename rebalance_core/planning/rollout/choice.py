@@ -142,7 +142,7 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
     points = np.array([objective(row) for row in rows], np.float64)
     no_worse = (points[:, None] <= points[None, :]).all(axis=2)
     better = (points[:, None] < points[None, :]).any(axis=2)
-    found: Bools = ~(no_worse & better).any(axis=0)
+    found: Bools = np.logical_not((no_worse & better).any(axis=0))
     return found
 
 

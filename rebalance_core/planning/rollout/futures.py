@@ -262,7 +262,9 @@ def chained(parts: Sequence[Figures]) -> Figures:
     replayed = [part.replayed_milli for part in parts]
     known = [each for each in replayed if each is not None]
     return Figures(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in _TIMES),
+        finish_ms=np.concatenate([part.finish_ms for part in parts]),
+        orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
+        double_ms=np.concatenate([part.double_ms for part in parts]),
         replayed_milli=np.concatenate(known) if len(known) == len(parts) else None,
         moves=sum(part.moves for part in parts),
     )
@@ -280,7 +282,6 @@ def together(groups: Sequence[Figures]) -> Figures:
     )
 
 
-_TIMES = ("finish_ms", "orphan_ms", "double_ms")
 _OF_TOTALS = {
     "orphan_queue_seconds": "orphan_ms",
     "double_queue_seconds": "double_ms",

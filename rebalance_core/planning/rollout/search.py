@@ -15,7 +15,6 @@ from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.deploys import (
     ADDRESSES,
-    DOWN_MS,
     NEW,
     NOTHING,
     ORDERS,
@@ -30,6 +29,7 @@ from rebalance_core.planning.scenario.deploys import (
 )
 from rebalance_core.planning.scenario.edit import Key, Reader, read_moment
 from rebalance_core.planning.scenario.file import TomlLines
+from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.scenario import Scenario
 
 # One way to deploy.

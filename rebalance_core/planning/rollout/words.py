@@ -141,7 +141,7 @@ def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
             yield f"{group.name[1]}: {text}."
 
 
-def texts_of(searched: Searched) -> Mapping[str, str]:
+def texts_of(searched: Searched) -> dict[str, str]:
     """Name and text of the files beside the tables: the chosen plan as scenario and as strategy."""
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {

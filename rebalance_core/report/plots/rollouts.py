@@ -132,19 +132,17 @@ def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
 
 def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:
     dot: dict[str, Any] = {"linestyle": "none", "markeredgecolor": style.INK}
-    full, hollow = {"markerfacecolor": style.ACCENT}, {"markerfacecolor": style.PAPER}
+    full, hollow = dot | {"markerfacecolor": style.ACCENT}, dot | {"markerfacecolor": style.PAPER}
     words = {CHOSEN: "chosen", DEFAULT_PLAN: "default of Kubernetes", FRONT: "on the front"}
     there = {mark for plan, mark in marks.items() if plan in set(frame["plan_id"])} | {FRONT}
     samples = [
-        Line2D(
-            [], [], marker=mark, label=label, markersize=11 if mark == CHOSEN else 7, **dot, **full
-        )
+        Line2D([], [], marker=mark, label=label, markersize=11 if mark == CHOSEN else 7, **full)
         for mark, label in words.items()
         if mark in there
     ]
-    samples.append(Line2D([], [], marker=OTHER, label="others", markersize=7, **dot, **full))
+    samples.append(Line2D([], [], marker=OTHER, label="others", markersize=7, **full))
     if not frame["within_budget"].astype(bool).all():
         samples.append(
-            Line2D([], [], marker=FRONT, label="beyond the budgets", markersize=7, **dot, **hollow)
+            Line2D([], [], marker=FRONT, label="beyond the budgets", markersize=7, **hollow)
         )
     return samples
