@@ -112,7 +112,7 @@ def render(facts: Mapping[str, Any]) -> str:
     header, width = HEADER, len(HEADER) - (facts["chosen"]["cost"] is None)
     lines += ["", "The chosen plan (*), the default of Kubernetes, the front"]
     lines += terminal.table(header[:width], [row[:width] for row in cells])
-    lines += ["", *terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])]
+    lines += terminal.output_lines(facts["output"], [*facts["rows"], *facts["files"]])
     return terminal.joined(lines)
 
 
