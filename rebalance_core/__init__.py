@@ -6,7 +6,7 @@ import which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.client.one_pass import rebalance_pass
@@ -16,8 +16,11 @@ from rebalance_core.strategies import allocate_group, make_strategy, parse_strat
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rebalance_core.cli.in_python import Answer, Audit, Tables
     from rebalance_core.engine.options import SimulationOptions
-    from rebalance_core.process.simulate import Ledger
+    from rebalance_core.planning.what_if.what_if import WhatIf
 
 __version__ = LIBRARY_VERSION
 
@@ -25,25 +28,137 @@ __all__ = [
     "MessageQueue",
     "__version__",
     "allocate_group",
+    "audit_collection",
     "broker_offset_reply",
     "compute_pull_from_where",
+    "explain_queue",
     "make_strategy",
     "parse_strategy",
+    "plan",
+    "read_tables",
     "rebalance_pass",
     "simulate",
+    "sketch",
+    "what_if",
 ]
 
+# The functions below import what they need when they are called: pyarrow takes a while.
 
-def simulate(tables: Mapping[str, Any], options: SimulationOptions | None = None) -> Ledger:
-    """Replay the groups of Arrow tables in this process, without Spark.
+
+def read_tables(source: Any) -> Tables:
+    """The input tables of a folder, or of Arrow tables, pandas frames or lists of dicts by name.
+
+    See `rebalance_core.cli.in_python.read_tables`. What it returns is a mapping that shows itself
+    in a notebook; ``to_pandas()`` gives frames.
+    """
+    from rebalance_core.cli.in_python import read_tables as call
+
+    return call(source)
+
+
+def sketch(
+    topics: Mapping[str, Mapping[str, int]],
+    members: int | Sequence[str],
+    strategy: str = "AVG",
+    *,
+    group: str = "group",
+    cluster: str = "cluster",
+) -> Tables:
+    """The input tables of a group that a planner draws, for `simulate` and `plan`.
+
+    See `rebalance_core.cli.in_python.sketch`.
+
+    Args:
+        topics: topic -> broker -> number of queues.
+        members: how many consumers, or their client ids.
+        strategy: its text.
+        group: its name.
+        cluster: name of its cluster.
+    """
+    from rebalance_core.cli.in_python import sketch as call
+
+    return call(topics, members, strategy, group=group, cluster=cluster)
+
+
+def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
+    """Replay groups in this process, without Spark; the tables of the ledger, also as attributes.
 
     See `rebalance_core.process.simulate.simulate`; for fleets, `rebalance_core.spark.simulate`.
 
     Args:
-        tables: Arrow tables by name: ``cluster_events`` and, if known, ``consumer_groups``,
+        tables: as of `read_tables`: ``cluster_events`` and, if known, ``consumer_groups``,
             ``queue_offsets`` and ``committed_offsets``, with the contract's columns.
         options: `rebalance_core.engine.options.SimulationOptions`.
+        more: its fields instead: group, strategy, from_ms, to_ms …
     """
-    from rebalance_core.process.simulate import simulate as simulated  # pyarrow takes a while
+    from rebalance_core.cli.in_python import simulate as call
 
-    return simulated(tables, options)
+    return call(tables, options, **more)
+
+
+def audit_collection(collection: str | Path, **options: Any) -> Audit:
+    """Audit a collection as `rebalance audit` does; findings, verdicts, coverage and ledger.
+
+    Args:
+        collection: its folder.
+        options: those of the job: ``group``, ``from_ms``, ``to_ms``, ``fail_on``, ``accepted`` …
+    """
+    from rebalance_core.cli.in_python import audit_collection as call
+
+    return call(collection, **options)
+
+
+def plan(
+    tables: Any,
+    scenarios: Sequence[str | Path] = (),
+    strategies: Sequence[str] = (),
+    **options: Any,
+) -> Tables:
+    """Plan as `rebalance plan` does; ``plan_summary``, ``plan_steps`` and the other tables.
+
+    Args:
+        tables: as of `read_tables`.
+        scenarios: files, or names of bundled scenarios (`rebalance plan --list-scenarios`).
+        strategies: texts of strategies for all, or ``league``.
+        options: those of the job: ``group``, ``seeds`` …
+    """
+    from rebalance_core.cli.in_python import plan as call
+
+    return call(tables, scenarios, strategies, **options)
+
+
+def what_if(
+    members: Any, queues: Any, strategy: Any, change: Mapping[str, Any], **more: Any
+) -> WhatIf:
+    """What a change would do to a group: owners before and after, what moves, how even it is.
+
+    See `rebalance_core.planning.what_if.what_if.what_if`.
+
+    Args:
+        members: client ids, or client id -> the topics that it subscribes.
+        queues: topic -> broker -> number of queues.
+        strategy: its text.
+        change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,
+            scale_queues, switch_strategy, switch_request_mode …
+        more: message_model, request_modes, rebalance_mode, invisible_time_s, ordered.
+    """
+    from rebalance_core.planning.what_if.what_if import what_if as call
+
+    return call(members, queues, strategy, change, **more)
+
+
+def explain_queue(
+    ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
+) -> Answer:
+    """Why a queue is with a client at a time: lists, formula, offset rule.
+
+    Args:
+        ledger: what `simulate` or `audit_collection` returned, or the folder that a job wrote.
+        group: the consumer group.
+        queue: ``TOPIC/BROKER/ID``.
+        at: epoch milliseconds, or RFC 3339 text.
+        cluster: where several have the group.
+    """
+    from rebalance_core.cli.in_python import explain_queue as call
+
+    return call(ledger, group, queue, at, cluster)

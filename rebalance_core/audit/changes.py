@@ -8,7 +8,7 @@ is carried from run to run until it is, so each finding is compared with the las
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from rebalance_core.model.verdicts import (
     INFO,
     NOT_TOLD,
     OFFLINE,
+    SEVERITIES,
     STATIC_TOPIC,
     STRATEGY,
     SYSTEM,
@@ -192,16 +193,18 @@ def earlier_findings(
 
 @dataclass(frozen=True)
 class Changes:
-    """Open findings above INFO, in one of four states.
+    """Open findings above INFO, in one of five states.
 
     Attributes:
-        new: that the last run which looked there did not have.
+        new: that no run had.
+        reopened: that the last run which looked there did not have, and one before it did.
         still: that it had, too.
         gone: that only it had.
         not_looked_at: that it had, and of which this run cannot tell.
     """
 
     new: Sequence[Row]
+    reopened: Sequence[Row]
     still: Sequence[Row]
     gone: Sequence[Row]
     not_looked_at: Sequence[Earlier]
@@ -209,8 +212,39 @@ class Changes:
     @property
     def counts(self) -> dict[str, int]:
         """How many there are of each state."""
-        states = ("new", "still", "gone", "not_looked_at")
+        states = ("new", "reopened", "still", "gone", "not_looked_at")
         return {state: len(getattr(self, state)) for state in states}
+
+    def listed(self, shown: Callable[[Row], Row] = lambda row: row) -> dict[str, Any]:
+        """Each state with its findings, for a program; those that stay are a number.
+
+        ``shown``: earlier findings as they may be shown, where they tell of clients.
+        """
+        unseen = [shown(one.finding) for one in self.not_looked_at]
+        return {
+            "new": _listed(self.new),
+            "reopened": _listed(self.reopened),
+            "still": len(self.still),
+            "gone": _listed(map(shown, self.gone)),
+            "not_looked_at": _listed(unseen),
+        }
+
+    def fails_on(self, severity: str) -> bool:
+        """True if a new or reopened finding is that severe."""
+        least = SEVERITIES.index(severity)
+        return any(SEVERITIES.index(r["severity"]) >= least for r in (*self.new, *self.reopened))
+
+
+def _listed(findings: Iterable[Row]) -> list[dict[str, Any]]:
+    return [
+        {
+            "fingerprint": fingerprint(row),
+            "rule": row["rule_id"],
+            "group": row["consumer_group"],
+            "summary": row["summary"],
+        }
+        for row in findings
+    ]
 
 
 def changes_since(
@@ -218,6 +252,7 @@ def changes_since(
     earlier: Sequence[Earlier],
     looked: Looked,
     truncated: Collection[str] = (),
+    gone_before: Collection[str] = (),
 ) -> Changes:
     """Compare a run with those before.
 
@@ -226,6 +261,7 @@ def changes_since(
         earlier: what was found before. What is accepted now does not count as gone.
         looked: what this run looked at.
         truncated: rules of which the run before did not keep all: none of theirs is called new.
+        gone_before: fingerprints of what was found and then gone in a run before.
     """
     now = [row for row in findings if row["severity"] != INFO]
     there = {fingerprint(row) for row in now}
@@ -233,12 +269,14 @@ def changes_since(
     absent = [one for one in earlier if fingerprint(one.finding) not in there]
     still_open = [row for row in now if row["accepted"] is None]
     known = [fingerprint(row) in before for row in still_open]
+    new = [
+        row
+        for row, old in zip(still_open, known, strict=True)
+        if not old and row["rule_id"] not in truncated
+    ]
     return Changes(
-        [
-            row
-            for row, old in zip(still_open, known, strict=True)
-            if not old and row["rule_id"] not in truncated
-        ],
+        [row for row in new if fingerprint(row) not in gone_before],
+        [row for row in new if fingerprint(row) in gone_before],
         [row for row, old in zip(still_open, known, strict=True) if old],
         [one.finding for one in absent if looked.at(one.finding, one.needs)],
         [one for one in absent if not looked.at(one.finding, one.needs)],

@@ -233,7 +233,7 @@ def _covered(
         gap = gap_of(case, MEMBERS, begin, None) or gap_of(case, CAUSES, begin, begin)
     if gap is not None:
         return _unknown(result, gap.reason, gap_text(gap), settled_by(gap))
-    stray = prediction.unknown(one.queue for one in result.differences if one.live)
+    stray = prediction.unknown((d.queue, d.at_ms) for d in result.differences if d.live)
     if stray:
         queue = min(stray)
         what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from rebalance_core.contracts.observed import FROM_START
 from rebalance_core.ingest.clock_zones import is_zone
+from rebalance_core.ingest.collection import OFFSETS
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
@@ -62,6 +63,8 @@ class Coverage:
         clients: the stretches of the logs of clients, by folder.
         name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
             None: none was collected.
+        offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
+            missing, or not whole, though stores were copied then.
         clock_off: the clock of a broker is off and its times are not corrected.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
     """
@@ -70,6 +73,7 @@ class Coverage:
     known: bool = False
     clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     name_servers_ms: int | None = 0
+    offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
     client_clock_unknown: bool = False
 
@@ -147,7 +151,30 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
     clients = {host: tuple(_joined(of)) for host, of in _logs(rows, "client_log").items()}
     clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
     off, unknown = OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
-    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows), off, unknown)
+    lost = dict(_offsets_lost(rows, folders))
+    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows), lost, off, unknown)
+
+
+STORES_APART_MS = 30_000
+"""The stores of all brokers are copied in one go."""
+
+
+def _offsets_lost(
+    rows: Iterable[Row], folders: Mapping[str, Iterable[str]]
+) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
+    """As `Coverage.offsets_lost`; of a broker that keeps its offsets elsewhere nothing."""
+    stores = [row for row in rows if row["kind"].endswith("_json") and row["from_ms"] is not None]
+    rounds = sorted({row["from_ms"] for row in stores if row["role"] == "BROKER"})
+    for broker, hosts in folders.items():
+        own = [row for row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
+        whole = sorted(row["from_ms"] for row in own if row["complete"])
+        lost = [
+            (at_ms, next((ms for ms in whole if ms > at_ms), FAR_MS))
+            for at_ms in rounds
+            if own and not any(abs(ms - at_ms) <= STORES_APART_MS for ms in whole)
+        ]
+        if lost:
+            yield broker, tuple(lost)
 
 
 RIGHT, OFF, NOT_COMPARED = "right", "off", "not compared"

@@ -270,6 +270,9 @@ def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
     for broker in sorted(group_brokers(case)):
         if stores.get(broker, first_ms + 1) > first_ms:
             return Gap(LOG_BEGINS, broker, None, stores.get(broker), kind=OFFSETS)
+        for lost_ms, again_ms in case.run.coverage.offsets_lost.get(broker, ()):
+            if lost_ms <= first_ms < again_ms:
+                return Gap(NOT_COVERED, broker, lost_ms, again_ms, kind=OFFSETS)
     return None
 
 

@@ -118,13 +118,19 @@ class Prediction:
         of_topic = (item for item in self._of_queue.items() if item[0].topic == topic)
         return [queue for queue, rows in of_topic if any(holds(row, at_ms) for row in rows)]
 
-    def unknown(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Return the members that the group never had by the ledger: no file told that they
-        exist.
+    def unknown(self, seen: Iterable[tuple[MessageQueue, int]]) -> set[MessageQueue]:
+        """Queues that the group did not have by the ledger when they were seen, nor before: no file
+        told by then that they exist.
         """
-        known = self._of_queue.keys() | self._reach_of_queue.keys()
-        whole = {queue[:2] for queue in known if queue.queue_id == WHOLE_BROKER}
-        return {one for one in queues if one not in known and one[:2] not in whole}
+        reach = self._reach_of_queue.keys()
+        whole = {q[:2] for q in self._of_queue.keys() | reach if q.queue_id == WHOLE_BROKER}
+        return {
+            queue
+            for queue, at_ms in seen
+            if queue not in reach
+            and queue[:2] not in whole
+            and all(row["from_ms"] > at_ms for row in self._of_queue.get(queue, ()))
+        }
 
     def other_moments(self, topic: str, at_ms: int) -> list[int]:
         """Moments whose ownership of a topic is as right at this time as that of the ledger."""

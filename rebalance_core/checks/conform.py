@@ -175,7 +175,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def load_json(text: str) -> Any:
-    """What the JSON text says; ValueError or RecursionError if it is none or too deep."""
+    """Read a JSON text; ValueError or RecursionError if it is none or too deep."""
     return _READER.decode(text)
 
 
@@ -321,12 +321,12 @@ def refuse_missing_columns(table: Table, present: Sequence[str]) -> None:
     """Raise `InputRefused` if columns are missing that may not be null."""
     missing = [c.name for c in table.columns if not c.nullable and c.name not in present]
     if missing:
-        there = [name for name in present if name not in TECHNICAL]
+        found = [name for name in present if name not in TECHNICAL]
         hint = "; a CSV's columns stand between commas, in UTF-8"
-        odd = len(there) == 1 or any(not name.isprintable() for name in present)
+        odd = len(found) == 1 or any(not name.isprintable() for name in present)
         raise InputRefused(
             f"{table.name} lacks the column(s) {', '.join(missing)}; "
-            f"it has {some_names(there) or 'none'}; needed are "
+            f"it has {some_names(found) or 'none'}; needed are "
             + ", ".join(c.name for c in table.columns if not c.nullable)
             + (hint if odd else "")
         )
@@ -340,7 +340,7 @@ def some_names(names: Sequence[str]) -> str:
 
 
 def unknown_columns(table: str, names: Sequence[str]) -> str:
-    """What to say of columns that are read past."""
+    """Text about columns that are read past."""
     return f"{table} has unknown column(s), not read: {some_names(names)}"
 
 
@@ -373,7 +373,7 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
     present = {name: rows.column(name) for name in rows.schema.names}
     values, found = [], []
     given = [name for name in present if name not in TECHNICAL]
-    says_all = given == [name for name in table.column_names if name in present]
+    complete = given == [name for name in table.column_names if name in present]
     for column in table.columns:
         read = present.get(column.name)
         if read is None:
@@ -382,20 +382,20 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
         value = _typed(read, column.type)
         values.append(value)
         if value is not read:
-            says_all = False
+            complete = False
             found.append(_bad_types(column, read, value))
     issues = issues_array(len(rows), found)
     if READ_ISSUES in present:
         earlier = present[READ_ISSUES].cast(issues.type)
         issues = joined_issues(earlier, issues)
-    columns = [*values, *_place(present, len(rows), says_all), issues]
+    columns = [*values, *_place(present, len(rows), complete), issues]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _place(present: dict[str, pa.Array], rows: int, says_all: bool) -> list[pa.Array]:
+def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.Array]:
     """The columns `SOURCE` and `RAW`; the latter is null if the contract's columns say all."""
     source, raw = present.get(SOURCE, present.get("source")), present.get(RAW)
-    if raw is None and says_all:
+    if raw is None and complete:
         raw = pa.nulls(rows, pa.string())
     elif raw is None:
         raw = json_of_rows({n: v for n, v in present.items() if n not in TECHNICAL}, rows)

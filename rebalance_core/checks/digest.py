@@ -163,7 +163,7 @@ def _octets(texts: pa.Array) -> tuple[Hashes, np.ndarray]:
 
 
 def _in_order(units: Hashes, lengths: np.ndarray) -> Hashes:
-    """Of each stretch the polynomial of its units, and its length, so that their order matters.
+    """Polynomial of the units of each stretch, and its length, so that their order matters.
 
     The difference of two running sums is the polynomial times a power of the base.
     """

@@ -18,7 +18,7 @@ from rebalance_core.checks import text_rows
 from rebalance_core.checks.conform import conform, conformed_schema, refuse_missing_columns
 from rebalance_core.checks.parquet_rows import ParquetTable
 from rebalance_core.checks.text_rows import Lines
-from rebalance_core.contracts import INPUT_TABLES, Table
+from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
@@ -71,14 +71,14 @@ def _entry(file: str, table: str) -> str | None:
 
 
 def not_found(table: Table, folder: str | None, files: Iterable[str]) -> str:
-    """What to say of a required table that is not in the folder with these files."""
+    """Text about a required table that is not in the folder with these files."""
     if folder is None:
         return f"no path for {table.name} was given"
     names = ", ".join(f"{table.name}{suffix}" for suffix in FORMATS)
-    there = sorted({file.rsplit("/", 1)[-1] for file in files})
+    found = sorted({file.rsplit("/", 1)[-1] for file in files})
     return (
         f"{table.name} is not in {folder}: looked for {names} (.gz too, or a folder of that name), "
-        f"found {', '.join(there[:_MOST_NAMES]) or 'nothing'}"
+        f"found {', '.join(found[:_MOST_NAMES]) or 'nothing'}"
     )
 
 
@@ -325,7 +325,12 @@ def read_input_tables(
         if table.required and table.name not in locations:
             files = () if folder is None else data_files(folder)
             raise InputRefused(not_found(table, None if folder is None else str(folder), files))
-    read = {n: read_table(INPUT_TABLES[n], p, input_format) for n, p in locations.items()}
+    return read_tables(locations, input_format)
+
+
+def read_tables(locations: Mapping[str, Location], input_format: str | None = None) -> InputTables:
+    """Any tables by name, from where they lie; see `read_table`."""
+    read = {name: read_table(ALL_TABLES[name], p, input_format) for name, p in locations.items()}
     return InputTables(
         tables={name: rows for name, (rows, _) in read.items()},
         paths={name: str(path) for name, path in locations.items()},

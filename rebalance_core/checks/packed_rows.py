@@ -93,10 +93,10 @@ def by_bucket(
     [(0, [2]), (1, [1, 3])]
     """
     order = np.argsort(buckets, kind="stable")
-    there, first = np.unique(buckets[order], return_index=True)
+    distinct, first = np.unique(buckets[order], return_index=True)
     taken = rows.take(pa.array(order if numbers is None else numbers[order])).combine_chunks()
     for bucket, begin, end in zip(
-        there, first, np.append(first[1:], len(order))[: len(first)], strict=True
+        distinct, first, np.append(first[1:], len(order))[: len(first)], strict=True
     ):
         yield int(bucket), taken.slice(begin, end - begin)
 

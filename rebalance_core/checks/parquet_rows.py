@@ -121,11 +121,11 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
             found.append(Piece(file, size))
             continue
         with _refusing(path):
-            told = _opened(file).metadata
+            metadata = _opened(file).metadata
         before = 0
-        for number in range(told.num_row_groups):
-            found.append(Piece(file, size // told.num_row_groups, number, before))
-            before += told.row_group(number).num_rows
+        for number in range(metadata.num_row_groups):
+            found.append(Piece(file, size // metadata.num_row_groups, number, before))
+            before += metadata.row_group(number).num_rows
     return found
 
 

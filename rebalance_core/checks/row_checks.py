@@ -37,7 +37,7 @@ _MOST_CODES = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Duplicates:
-    """What the keys of a table's rows say.
+    """Rows of a table that share a key.
 
     Attributes:
         repeats: numbers of the rows that repeat one that is kept.
@@ -78,7 +78,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
-    """Which conformed rows have a key: all fields did read, and those it needs are there."""
+    """True for conformed rows with a key: all fields did read, and those it needs are there."""
     keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
         if column.name in table.key and not column.nullable:
@@ -91,14 +91,14 @@ def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
     codes: np.ndarray | None = None
     count = 1
     for column in columns:
-        own, distinct = _column_codes(column)
+        of_column, distinct = _column_codes(column)
         if codes is None:
-            codes, count = own, distinct
+            codes, count = of_column, distinct
             continue
         if count * distinct >= _MOST_CODES:
             known, codes = np.unique(codes, return_inverse=True)
             count = len(known)
-        codes = codes * distinct + own
+        codes = codes * distinct + of_column
         count *= distinct
     return np.zeros(0, np.int64) if codes is None else np.unique(codes, return_inverse=True)[1]
 
@@ -116,7 +116,7 @@ def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
 
 
 def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Which rows belong to a group with more than one content; both are numbers from 0 on."""
+    """True for rows of a group with more than one content; both are numbers from 0 on."""
     count = int(contents.max(initial=0)) + 1
     differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
     return differ
@@ -186,11 +186,11 @@ class Checked:
 
     @cached_property
     def rejections(self) -> Rejections:
-        """What is wrong with the rejected rows."""
+        """Issues of the rejected rows."""
         return Rejections.of(self.rejected)
 
     def complaints(self) -> list[Complaint]:
-        """What a refusal tells of them."""
+        """Lines of a refusal: one a table and code."""
         return self.rejections.complaints()
 
 
@@ -210,17 +210,11 @@ def check_tables(
     if warn is not None:
         for name, columns in inputs.unknown_columns.items():
             warn(unknown_columns(name, columns))
-    return _checked(
-        check_table(name, rows, max_queue_nums=max_queue_nums)
-        for name, rows in inputs.tables.items()
-    )
-
-
-def _checked(parts: Iterable[Checked]) -> Checked:
     tables: dict[str, pa.Table] = {}
     counts: dict[str, RowCounts] = {}
     rejected = [REJECTED.arrow_schema().empty_table()]
-    for part in parts:
+    for name, rows in inputs.tables.items():
+        part = check_table(name, rows, max_queue_nums=max_queue_nums)
         tables |= part.tables
         counts |= part.counts
         rejected.append(part.rejected)
@@ -245,16 +239,16 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
     """Conformed rows with all that is wrong with each alone, in the column `ISSUES`."""
     issues = []
     for batch in rows.to_batches():
-        own = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
-        issues.append(joined_issues(batch.column(READ_ISSUES), own))
+        found = issues_array(len(batch), row_issues(table, batch, max_queue_nums))
+        issues.append(joined_issues(batch.column(READ_ISSUES), found))
     return rows.append_column(ISSUES, pa.chunked_array(issues, arrow_type(ISSUES_TYPE)))
 
 
 def by_keys(table: Table, rows: pa.Table) -> Checked:
     """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
     duplicates = duplicate_keys(table, rows)
-    own = issues_array(len(rows), [duplicates.differing])
-    issues = joined_issues(_one_array(rows.column(ISSUES)), own)
+    of_keys = issues_array(len(rows), [duplicates.differing])
+    issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
     used[duplicates.repeats] = False
@@ -268,7 +262,7 @@ def by_keys(table: Table, rows: pa.Table) -> Checked:
 
 
 def _content(table: Table, rows: pa.Table, good: pa.Table) -> Content:
-    """Of all the rows, the bad ones too, wherever they come from; times are of the good ones."""
+    """Content of all rows, the bad ones too, wherever they are from; times are of the good ones."""
     hashes = hash_sum([c for c in table.columns if c.name != "source"], rows)
     clusters = pc.unique(rows.column("cluster")).drop_null().to_pylist()
     first = last = None
@@ -304,7 +298,7 @@ class Rejections:
 
     @classmethod
     def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
-        """Those of some rows."""
+        """Count some rows."""
         made = cls()
         for rows in rejected:
             made.add(rows)
@@ -313,9 +307,9 @@ class Rejections:
     def add(self, rejected: pa.Table | pa.RecordBatch) -> None:
         """Count some rows."""
         for row in rejected.select(["table_name", "source", "issues"]).to_pylist():
+            name, place = row["table_name"], _place(row["source"])
             for issue in row["issues"]:
-                code = row["table_name"], issue["code"]
-                self._add(code, 1, _place(row["source"], issue["message"]))
+                self._add((name, issue["code"]), 1, (*place, issue["message"]))
 
     def merge(self, other: Self) -> None:
         """Add what was counted of other rows."""
@@ -323,7 +317,7 @@ class Rejections:
             self._add(code, times, first)
 
     def of_tables(self, names: Collection[str]) -> Self:
-        """Those of some tables."""
+        """Keep the counts of some tables."""
         return type(self)({group: one for group, one in self._found.items() if group[0] in names})
 
     def times(self, code: str) -> int:
@@ -352,8 +346,8 @@ _Place = tuple[bool, str, int, str, str]
 """Whether there is a source, its file and line (-1: none), the source and the message."""
 
 
-def _place(source: str | None, message: str) -> _Place:
+def _place(source: str | None) -> tuple[bool, str, int, str]:
     found = _LINE.search(source or "")
     line = int(found[1]) if found is not None else -1
     file = _LINE.sub("", source or "")
-    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or "", message
+    return source is not None, file, line if line <= _LARGEST_LINE else -1, source or ""

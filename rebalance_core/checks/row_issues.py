@@ -211,8 +211,8 @@ def _is_blank(texts: pa.Array) -> pa.Array:
 
 def _is_in(values: pa.Array, known: tuple[str, ...]) -> pa.Array:
     """Whether a value is one of the words; null for null, as in SQL."""
-    there = pc.is_in(values, value_set=pa.array(known, pa.string()))
-    return pc.if_else(values.is_valid(), there, pa.scalar(None, pa.bool_()))
+    known_word = pc.is_in(values, value_set=pa.array(known, pa.string()))
+    return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 
 
 def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:

@@ -13,7 +13,7 @@ from rebalance_core.model.errors import InputRefused
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What tells the rows of a table from others, whatever their order and their files.
+    """Fingerprint of the rows of a table, whatever their order and their files.
 
     Attributes:
         hashes: sum of the rows' hashes, without the column ``source`` (`digest.hash_sum`).
@@ -28,7 +28,7 @@ class Content:
     last_ms: int | None = None
 
     def __add__(self, other: Self) -> Content:
-        """That of the rows of both."""
+        """Fingerprint of the rows of both."""
         times = [time for time in (self.first_ms, other.first_ms) if time is not None]
         ends = [time for time in (self.last_ms, other.last_ms) if time is not None]
         return Content(
@@ -48,13 +48,13 @@ class RowCounts:
     content: Content = field(default=Content(), compare=False)
 
     def __add__(self, other: Self) -> RowCounts:
-        """Those of the rows of both."""
+        """Add the rows of both."""
         return RowCounts(self.rows + other.rows, self.bad + other.bad, self.content + other.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong with rows of a table: how often, and the first such row."""
+    """Rows of a table with one issue: how many, and the first."""
 
     table: str
     code: str

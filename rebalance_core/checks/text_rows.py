@@ -92,7 +92,7 @@ def _check_header(name: str, line: str, header: str) -> None:
 
 
 def not_blank(lines: pa.Array) -> pa.Array:
-    """Which lines hold more than white space as Java's regular expressions know it."""
+    """True for lines that hold more than white space as Java's regular expressions know it."""
     return pc.match_substring_regex(lines, r"[^ \t\n\x0b\f\r]")
 
 

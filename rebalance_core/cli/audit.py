@@ -20,6 +20,7 @@ from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, ren
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.cli.audit_summary import (
     CARRIED,
+    GONE,
     INGESTED,
     METRICS,
     PAGE,
@@ -56,6 +57,7 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.times import HOUR_MS
+from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.process.audited import (
     Audited,
     AuditWritten,
@@ -322,8 +324,8 @@ def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     folder = carrier.folder(location)
     read = carrier.reader(carrier.location(location))
     record = _audit_record(folder)
-    carried = (folder / CARRIED).read_text() or ""
-    return previous_audit(read, record["audit"], record.get("files") or [], carried)
+    carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
+    return previous_audit(read, record["audit"], record.get("files") or [], carried, gone)
 
 
 # What is written beside the tables: page, metrics, acceptances and record.
@@ -346,6 +348,9 @@ def _write(
     (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
     if changes is not None and changes.not_looked_at:
         (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
+    if changes is not None and (gone := audited.gone_lines(changes)):
+        (folder / GONE).write_text(gone)
+    fails = _fails(options, outcome, changes)
     (folder / METRICS).write_text(render_metrics(outcome.clusters, request.now_ms))
     (folder / PRIVATE).delete()
     _write_accepted(request, audited)
@@ -360,7 +365,7 @@ def _write(
             replayed_groups=sum(ledger.replay_reasons.values()),
             replay_reasons=ledger.replay_reasons,
             audit=verdict,
-            exit_code=ExitCode.DIFFERENCES if outcome.fails else ExitCode.OK,
+            exit_code=ExitCode.DIFFERENCES if fails else ExitCode.OK,
         )
     )
     return audit_facts(
@@ -371,10 +376,23 @@ def _write(
         record.exit_code,
         record.seconds,
         carrier.name,
-        changes.counts if changes else None,
+        _listed(changes, request.redaction),
         found.not_looked_at(),
         found.unknown(),
     )
+
+
+def _listed(changes: Changes | None, hide: Redaction | None) -> dict[str, Any] | None:
+    if changes is None:
+        return None
+    return changes.listed() if hide is None else changes.listed(hide.finding)
+
+
+def _fails(options: AuditOptions, outcome: AuditOutcome, changes: Changes | None) -> bool:
+    """True if the job ends with 3; an incomplete collection always does."""
+    if options.fail_on_new is None or changes is None or outcome.verdict == INCOMPLETE:
+        return outcome.fails
+    return changes.fails_on(options.fail_on_new)
 
 
 def _page(

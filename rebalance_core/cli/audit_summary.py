@@ -32,11 +32,13 @@ from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_
 if TYPE_CHECKING:
     from rebalance_core.report.audit_report import ShownFinding
 
-PAGE, METRICS, INGESTED, PRIVATE, CARRIED = BESIDE_TABLES["audit"]
+PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
 """`INGESTED` and `PRIVATE` are folders: what was ingested; where that is while no client id is to
-stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at."""
-WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED)
+stay. `CARRIED`, if it is there: findings of earlier runs that this one could not look at; `GONE`:
+fingerprints of those that went away."""
+WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE)
 WIDTH = 100
+NEW_SHOWN = 8
 Finding = Mapping[str, Any]
 
 
@@ -48,7 +50,7 @@ def audit_facts(
     exit_code: int,
     seconds: float,
     run_on: str,
-    changes: Mapping[str, int] | None = None,
+    changes: Mapping[str, Any] | None = None,
     not_seen: str = "",
     unknown: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def audit_facts(
         exit_code: of the job.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
-        changes: findings by state since the previous run; None: none was named.
+        changes: `Changes.listed` since the previous run; None: none was named.
         not_seen: what was not looked at, in one sentence a cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
     """
@@ -95,8 +97,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         counts = [_counts(one["groups"]), _counts(_severities(one["findings"]), one["causes"])]
         lines.append(f"cluster   {name}: {one['verdict']}; {'; '.join(filter(None, counts))}")
     if facts["changes"] is not None:
-        states = {state.replace("_", " "): n for state, n in facts["changes"].items() if n}
-        lines.append("changes   " + (_counts(states) or "none"))
+        lines += _changes(facts["changes"])
     if facts["not_looked_at"]:
         lines += wrap(facts["not_looked_at"], WIDTH, subsequent_indent=" " * 10)
     if facts["rejected"]:
@@ -122,6 +123,22 @@ def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
 def not_read(rejected: Mapping[str, int]) -> str:
     """What of the input is no part of the audit, and where to look it up."""
     return f"{by_code(rejected)}; files and lines are in the table rejected"
+
+
+def _changes(changes: Mapping[str, Any]) -> list[str]:
+    """How many findings there are of each state, and which are new."""
+    counts = {
+        state.replace("_", " "): found if isinstance(found, int) else len(found)
+        for state, found in changes.items()
+    }
+    lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
+    for state in ("new", "reopened"):
+        for one in changes[state][:NEW_SHOWN]:
+            about = f" {one['group']}" if one["group"] else ""
+            lines.append(f"          {state}: {one['rule']}{about}")
+        if len(changes[state]) > NEW_SHOWN:
+            lines.append(f"          and {len(changes[state]) - NEW_SHOWN} more {state}")
+    return lines
 
 
 def _rule(finding: Finding) -> tuple[str, str]:

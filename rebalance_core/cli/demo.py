@@ -2,12 +2,12 @@
 
 import io
 import zipfile
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 
-from rebalance_core.cli import audit
-from rebalance_core.cli.job_options import AuditOptions, DemoOptions
-from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.job_options import DemoOptions
+from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.cli.terminal import DRY_RUN, joined, say
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
@@ -15,6 +15,8 @@ from rebalance_core.storage.place import reason_of
 RECORDING = "nightly.zip"
 """A cluster of RocketMQ 5.3.3 in which eleven groups were set up well or badly on purpose; made of
 the tests' recording by `scripts/bundle_recording.py`."""
+NEEDED = ("numpy", "pyarrow", "jinja2")
+"""Packages of the extra ``process``."""
 COLLECTION, AUDIT, PLAN = "collection", "audit", "plan"
 
 
@@ -25,21 +27,18 @@ def run(options: DemoOptions) -> JobReport:
         lines = [*DRY_RUN, f"writes a recording into {folder / COLLECTION}, audits it into",
                  f"{folder / AUDIT}"]  # fmt: skip
         return JobReport(joined(lines), {"job": "demo", "dry_run": True, "output": str(folder)})
-    asked = AuditOptions(
-        argv=options.argv,
-        config=options.config,
-        set=options.set,
-        collection=str(folder / COLLECTION),
-        output=str(folder / AUDIT),
-        overwrite=options.overwrite,
-        debug=options.debug,
-        run_on="process",
-    )
+    words = ["audit", "--collection", str(folder / COLLECTION), "--output", str(folder / AUDIT)]
+    words += ["--run-on", "process", *(["--overwrite"] if options.overwrite else [])]
+    words += [word for file in options.config for word in ("--config", file)]
+    words += [word for setting in options.set for word in ("--set", setting)]
     if folder.exists() and not options.overwrite:
         raise OutputExists(f"{folder} is there already; name another folder, or --overwrite")
+    for package in NEEDED:
+        import_module(package)  # what is missing is said before anything is written
     count = _write_recording(folder)
     say(f"{count} files of a recorded cluster are in {folder / COLLECTION}")
-    report = audit.run(asked)
+    job, asked = parse_options(words, JOBS)
+    report = job.run(asked)
     return JobReport(report.text + _next(folder), {**report.facts, "job": "demo", "exit_code": 0})
 
 

@@ -22,7 +22,7 @@ _EXTRAS = {
 
 
 def missing_package(error: BaseException) -> str | None:
-    """What to install; None if the error is another one.
+    """Hint to install a package; None if the error is another one.
 
     >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
     "numpy is not installed here: pip install 'WHEEL[process]' (the .whl file), or numpy by itself"

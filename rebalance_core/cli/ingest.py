@@ -59,14 +59,14 @@ def run(options: IngestOptions) -> JobReport:
 
 
 def _origin(collection: Collection, written: IngestWritten) -> Origin:
-    """What was read is what is written: its rows, and when they were."""
+    """Origin of a run that writes what it reads: the digests of its rows, and when they were."""
     digests = {name: table.digest for name, table in written.tables.items() if table.rows}
     first, last = written.counts.event_ms or (None, None)
     return Origin(digests, (collection.settings.cluster,), first, last)
 
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:
-    """What a run would read: lists the collection; reads no file whole."""
+    """List the files that a run would read; none is read whole."""
     kinds = Counter(file.kind for file in collection.files)
     sizes: Counter[str] = Counter()
     for file in collection.files:

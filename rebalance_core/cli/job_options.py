@@ -290,6 +290,12 @@ class AuditOptions(RowOptions):
         "SEVERITY", "exit 3 from here on: ERROR, WARNING or INFO; default ERROR",
         default=ERROR, read=_severity,
     )  # fmt: skip
+    fail_on_new: str | None = option(
+        "SEVERITY",
+        "with --previous: exit 3 only for findings from here on that are new or back again; an "
+        "incomplete collection always ends with 3; default: by --fail-on",
+        read=_severity,
+    )
     accepted: str | None = option(
         "FILE", "known findings, with reason and expiry; default: none is known"
     )
@@ -327,6 +333,8 @@ class AuditOptions(RowOptions):
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("name either --collection DIR or --input DIR")
+        if values["fail_on_new"] is not None and values["previous"] is None:
+            mistakes.append("--fail-on-new compares with --previous DIR, which is not given")
         if values["accepted"] and values["accepted"] == values["write_accepted"]:
             mistakes.append(
                 "--accepted and --write-accepted name the same file; write into another one"
@@ -673,11 +681,14 @@ class ExplainOptions(JobOptions):
     group: str | None = option("G", "the consumer group; required but for --client")
     queue: MessageQueue | None = option(  # noqa: RUF009  # a field, made once
         "T/BROKER/ID",
-        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker",
+        "the queue, e.g. orders/broker-a/3; of a shared topic, -1 is the whole broker; required "
+        "but for --client",
         read=_queue,
     )  # fmt: skip
     client: str | None = option(
-        "C", "instead of a queue: the pass of this client, step by step, in each of its groups"
+        "C",
+        "instead of a queue: this client's pass, step by step, in each of its groups; default: "
+        "none",
     )
     at_ms: int = option(
         "TIME", "epoch milliseconds or RFC 3339; required", name="--at", required=True,
@@ -694,7 +705,7 @@ class ExplainOptions(JobOptions):
         if not wrong_queue and (values["queue"] is None) == (values["client"] is None):
             mistakes.append("name either --queue T/BROKER/ID or --client C")
         if values["group"] is None and values["client"] is None:
-            mistakes.append("--group is missing: the consumer group")
+            mistakes.append("--group G is missing: the consumer group")
 
 
 # demo, collect

@@ -20,7 +20,7 @@ from rebalance_core.version import LIBRARY_VERSION
 
 @dataclass(frozen=True)
 class JobReport:
-    """What a job has to say on stdout: the same facts for a person and for a program."""
+    """Results of a job for stdout: the same facts for a person and for a program."""
 
     text: str
     facts: Mapping[str, Any]

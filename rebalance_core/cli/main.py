@@ -115,7 +115,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _say_last_words_of_spark() -> None:
-    """What was kept from the terminal; it may be all there is to know of a JVM that died."""
+    """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
     lines = last_lines()
     if lines:
         say("Spark and its JVM printed last:")

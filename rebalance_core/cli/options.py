@@ -32,7 +32,7 @@ _REMOTE = re.compile(r"yarn|(spark|k8s|sc)://.+")
 
 @dataclass(frozen=True)
 class Option:
-    """What a field says of its option, beside its default."""
+    """Declaration of an option, beside its field's default."""
 
     metavar: str | None
     """None: a flag."""
@@ -71,14 +71,14 @@ def option(
         many: it may be repeated.
         listed: False: an old spelling, or one that means nothing to this job; it is accepted.
     """
-    told = Option(metavar, text, name, group, read, required, many, listed)
-    return field(default=() if many else default, metadata={"option": told})
+    declared = Option(metavar, text, name, group, read, required, many, listed)
+    return field(default=() if many else default, metadata={"option": declared})
 
 
 def flag(text: str, *, group: str | None = None) -> Any:
     """A field that is an option without a value, off unless given."""
-    told = Option(None, text, None, group, str, required=False, many=None, listed=True)
-    return field(default=False, metadata={"option": told})
+    declared = Option(None, text, None, group, str, required=False, many=None, listed=True)
+    return field(default=False, metadata={"option": declared})
 
 
 # Readers of values.
@@ -258,22 +258,22 @@ class JobOptions:
     def add_to(cls, parser: argparse.ArgumentParser) -> None:
         """Declare the options to argparse, those of many jobs last."""
         groups: dict[str, Any] = {}
-        for name, told in sorted(_options(cls), key=_place_in_help):
+        for name, declared in sorted(_options(cls), key=_place_in_help):
             target: Any = parser
-            if told.group is not None:
-                target = groups.get(told.group) or parser.add_argument_group(told.group)
-                groups[told.group] = target
-            listed = told.listed and name not in cls.MEANINGLESS
-            text = told.text.replace("%", "%%") if listed else argparse.SUPPRESS
+            if declared.group is not None:
+                target = groups.get(declared.group) or parser.add_argument_group(declared.group)
+                groups[declared.group] = target
+            listed = declared.listed and name not in cls.MEANINGLESS
+            text = declared.text.replace("%", "%%") if listed else argparse.SUPPRESS
             keywords: dict[str, Any] = {"dest": name, "help": text}
-            if told.metavar is None:
+            if declared.metavar is None:
                 keywords["action"] = "store_true"
             else:
-                keywords |= {"metavar": told.metavar, "action": told.many or "store"}
-                keywords |= {"nargs": "+"} if told.many == "extend" else {}
-            typed = _typed(name, told)
+                keywords |= {"metavar": declared.metavar, "action": declared.many or "store"}
+                keywords |= {"nargs": "+"} if declared.many == "extend" else {}
+            typed = _typed(name, declared)
             if not typed.startswith("-"):  # a word by its place, which may be left out
-                keywords = {"help": text, "metavar": told.metavar, "nargs": "?"}
+                keywords = {"help": text, "metavar": declared.metavar, "nargs": "?"}
                 typed = name
             target.add_argument(typed, **keywords)
 
@@ -286,17 +286,17 @@ class JobOptions:
         """
         values: dict[str, Any] = {"argv": argv}
         mistakes: list[str] = []
-        for name, told in _options(cls):
+        for name, declared in _options(cls):
             given = getattr(arguments, name)
-            if told.required and not given:
-                mistakes.append(f"{_typed(name, told)} {told.metavar} is missing")
-            if told.metavar is None:
+            if declared.required and not given:
+                mistakes.append(f"{_typed(name, declared)} {declared.metavar} is missing")
+            if declared.metavar is None:
                 values[name] = given
-            elif told.many:
-                texts = [_value(name, told, text, mistakes) for text in given or ()]
+            elif declared.many:
+                texts = [_value(name, declared, text, mistakes) for text in given or ()]
                 values[name] = tuple(text for text in texts if text is not None)
-            elif given is not None and (given or not told.required):
-                values[name] = _value(name, told, given, mistakes)
+            elif given is not None and (given or not declared.required):
+                values[name] = _value(name, declared, given, mistakes)
         defaults = {one.name: one.default for one in fields(cls)}
         values = defaults | {name: one for name, one in values.items() if one is not None}
         if values["run_on"] == PROCESS and values["master"] is not None:
@@ -332,15 +332,17 @@ def _place_in_help(one: tuple[str, Option]) -> int:
     return 0 if group not in _LAST else 1 + _LAST.index(group)
 
 
-def _typed(name: str, told: Option) -> str:
-    return told.name or "--" + name.replace("_", "-")
+def _typed(name: str, declared: Option) -> str:
+    return declared.name or "--" + name.replace("_", "-")
 
 
-def _value(name: str, told: Option, text: str, mistakes: list[str]) -> Any:
+def _value(name: str, declared: Option, text: str, mistakes: list[str]) -> Any:
     """The value of a text; None, and a mistake, if it is none."""
     try:
-        return told.read(text)
+        return declared.read(text)
     except (ValueError, RebalanceError) as error:
-        option_text = f"{_typed(name, told)} {text}" if text else f"{_typed(name, told)} is empty"
+        option_text = (
+            f"{_typed(name, declared)} {text}" if text else f"{_typed(name, declared)} is empty"
+        )
         mistakes.append(f"{option_text}: {error}")
         return None

@@ -116,7 +116,7 @@ def _scenario(history: Any, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def render_plan(facts: Mapping[str, Any]) -> str:
-    """What a person reads: a table for each scenario, the best marked and why, then the league."""
+    """Text for a person: a table for each scenario, the best marked and why, then the league."""
     variants = terminal.counted(facts["variants"], "variant")
     lines = [f"Plan in {facts['output']}: {variants} ({terminal.took(facts)})"]
     for scenario in facts["scenarios"]:
@@ -220,7 +220,7 @@ def _league(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def dry_run_facts(
     options: PlanOptions, inputs: Mapping[str, str], rows: RowReport
 ) -> dict[str, Any]:
-    """What a run would compute, and of which rows."""
+    """Facts of a dry run: what it would compute, and of which rows."""
     variants = options.variants
     return {
         "job": "plan",

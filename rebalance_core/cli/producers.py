@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.cli.job_options import ProducersOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
@@ -51,14 +49,12 @@ def run(options: ProducersOptions) -> JobReport:
     carrier = carrier_of("producers", options, settings, inputs.values(), large=large)
     services, limits = carrier.services(), bad_row_limits(settings)
     assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
-    # tasks tell of columns that are none while they read
-    told: dict[str, Any] = {"warn": warn} if carrier.name == SPARK else {}
     if options.dry_run:
         carrier.check_free()
         forecast = None
         if model is None:
             results = _results(carrier, services, options, inputs)
-            forecast = carrier.call(services.replay_forecast, results, assumed, limits, **told)
+            forecast = carrier.call(services.replay_forecast, results, assumed, limits, warn)
         return _dry_run(options, inputs, forecast)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs) if inputs else []
@@ -81,7 +77,7 @@ def run(options: ProducersOptions) -> JobReport:
                 limits,
                 carrier.output(),
                 before_writing=output.clear,
-                **told,
+                warn=warn,
             )
         seed = None if model is None else model.seed
         record = output.finish(outcome_of(written, records, seed=seed))
@@ -114,19 +110,13 @@ def _results(
 ) -> Any:
     """The recorded results, as the services of the place take them."""
     places = {name: carrier.location(path) for name, path in inputs.items()}
-    results = carrier.call(services.read_results, places, options.input_format)
-    if carrier.name == SPARK:
-        return results
-    tables, unknown = results
-    for name, columns in unknown.items():
-        warn(unknown_columns(name, columns))
-    return tables
+    return carrier.call(services.read_results, places, options.input_format)
 
 
 def _dry_run(
     options: ProducersOptions, inputs: dict[str, str], forecast: RowForecast | None
 ) -> JobReport:
-    """What would be simulated, or how the rows would let a run end; nothing is written."""
+    """Report what would be simulated, or how the rows would let a run end; nothing is written."""
     facts: dict[str, Any] = {"job": "producers", "dry_run": True, "exit_code": 0}
     lines = [*DRY_RUN]
     end: list[str] = []
@@ -156,7 +146,7 @@ _ON, _OFF = "fault tolerance", "default"
 
 
 def _render(facts: Row) -> str:
-    """What a person reads: a table for each group and phase, or for each recorded topic."""
+    """Text for a person: a table for each group and phase, or for each recorded topic."""
     lines = [f"Producers in {facts['output']} ({took(facts)})"]
     for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
         for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):

@@ -29,11 +29,11 @@ def run(options: PropagateOptions) -> JobReport:
     inputs = tables_of(options.input, options.input_format)
     carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
     services = carrier.services()
-    told, limits = _propagation_options(options, settings), bad_row_limits(settings)
+    asked, limits = _propagation_options(options, settings), bad_row_limits(settings)
     if options.dry_run:
         carrier.check_free()
         tables = carrier.input_tables(inputs)
-        found = carrier.call(services.propagation_forecast, tables, told, limits, terminal.warn)
+        found = carrier.call(services.propagation_forecast, tables, asked, limits, terminal.warn)
         return _dry_run(options, inputs, *found)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
@@ -43,7 +43,7 @@ def run(options: PropagateOptions) -> JobReport:
             services.propagate_and_write,
             carrier.input_tables(inputs),
             carrier.output(),
-            told,
+            asked,
             limits,
             of="pieces of work",
             before_writing=output.clear,
@@ -133,7 +133,7 @@ NOT_SIMULATED = (
 
 
 def _render(facts: Row) -> str:
-    """What a person reads: causes, the slowest changes, what to do, what was left out."""
+    """Text for a person: causes, the slowest changes, what to do, what was left out."""
     first, count = facts["first_seed"], facts["seeds"]
     lines = [
         f"Propagation in {facts['output']} ({terminal.took(facts)})",
@@ -181,8 +181,8 @@ def _change(row: Row) -> list[str]:
 def _legend() -> Iterator[str]:
     text = (
         "`99 % by`: in 99 % of the futures the last queue had moved by then. `gap`: how long a "
-        "queue that went from one client to another had neither. `without owner`, `with "
-        "several`: queues x seconds, mean of all futures."
+        "queue that went from one client to another was read by neither, the first pull waited "
+        "for. `without owner`, `with several`: queues x seconds, mean of all futures."
     )
     yield from wrap(text, terminal.WIDTH, initial_indent="  ", subsequent_indent="  ")
 

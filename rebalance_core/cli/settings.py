@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SettingKey:
-    """What a field says of its key beside the type; NaN is in no range."""
+    """Values that a key takes, beside the type of its field; NaN is in no range."""
 
     valid: str
     low: float = -inf
@@ -65,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class GenerateSettings:
-    """What of a synthetic fleet is seldom chosen; see `FleetPlan`."""
+    """Settings of a synthetic fleet that are seldom chosen; see `FleetPlan`."""
 
     start_ms: int = _of_fleet("start_ms")
     groups_per_cluster: int = _of_fleet("groups_per_cluster")
@@ -74,21 +74,21 @@ class GenerateSettings:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """What a run asks of Spark; None leaves it to Spark's own configuration."""
+    """Settings of Spark; None leaves them to Spark's own configuration."""
 
     shuffle_partitions: int | None = _key("a whole number from 1 up", 1, default=None)
 
 
 @dataclass(frozen=True)
 class SummarySettings:
-    """What the summary shows."""
+    """Settings of summaries."""
 
     worst_groups: int = _key("a whole number from 0 up", 0)
 
 
 @dataclass(frozen=True)
 class AssumeSettings:
-    """What `ingest` takes where no file of a collection says it."""
+    """Assumptions of `ingest` where no file of a collection says it."""
 
     strategy: str = _key("a strategy text, e.g. AVG")
     consume_from_where: str = _one_of(
@@ -112,7 +112,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """Of how many groups `plan` shows the owners of every queue, if none is named.
+    """Settings of `plan`: of how many groups it shows the owners of every queue, if none is named.
 
     The same groups are simulated over time, each in so many futures.
     """
@@ -264,9 +264,9 @@ def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
             hint = did_you_mean(path, [*known, *SECTIONS])
             yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
         elif not key.metadata["key"].accepts(value, _plain(key.type)):
-            told: SettingKey = key.metadata["key"]
-            hint = did_you_mean(str(value), told.one_of)
-            yield f"{source}: {path} = {value!r}: expected {told.valid}{hint}"
+            setting: SettingKey = key.metadata["key"]
+            hint = did_you_mean(str(value), setting.one_of)
+            yield f"{source}: {path} = {value!r}: expected {setting.valid}{hint}"
 
 
 def _plain(kind: Any) -> Any:

@@ -101,7 +101,7 @@ def find_inputs(options: SimulateOptions) -> dict[str, str]:
 def _dry_run(
     options: SimulateOptions, settings: Settings, inputs: Mapping[str, str], report: RowReport
 ) -> JobReport:
-    """What a run would do: all that decides how it ends, and nothing is written."""
+    """Report what a run would do: all that decides how it ends; nothing is written."""
     facts = {
         "job": "simulate",
         "dry_run": True,
@@ -158,7 +158,7 @@ def summary_facts(
 
 
 def render_summary(facts: Mapping[str, Any]) -> str:
-    """What a person reads: how much there is, then the worst groups and what is wrong with each.
+    """Text for a person: how much there is, then the worst groups and what is wrong with each.
 
     Orphaned and shared queues are those of each group's last epoch: the state now.
     """

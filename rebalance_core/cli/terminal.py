@@ -43,7 +43,7 @@ def visible_lines(text: str) -> str:
 
 
 def warn(text: str) -> None:
-    """What the operator should look at, though the run goes on."""
+    """Tell the operator what to look at, though the run goes on."""
     say(f"warning: {text}")
 
 
@@ -260,7 +260,7 @@ def rejected_rows(rejected: Mapping[str, int]) -> list[str]:
 
 
 def output_lines(output: str, tables: Sequence[str]) -> list[str]:
-    """What a run would write, and where."""
+    """Lines on the tables a run would write, and where."""
     return ["", f"output  {output}", f"  {', '.join(tables)}"]
 
 

@@ -8,25 +8,34 @@ stay: so it is known before the group is played.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.draws import (
+    COLD_ADD_AFTER,
+    COLD_DROP_AFTER,
     DRAW_BITS,
     NOTICE,
+    PASS_TAIL,
     Operation,
     Timer,
     operation_id,
     uniforms,
 )
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
-from rebalance_core.clockwork.script import Life
+from rebalance_core.clockwork.options import SECOND_US
+from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
 from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
 from rebalance_core.replay.shared_topics import ProcessKey
+
+CONSUMER_BUCKETS = 16
+"""MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service walks it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,30 +71,84 @@ class MateWakes:
         comes = np.minimum(ticks.created, ticks.registered.min(axis=1, initial=NEVER))
         comes[observed] = BEFORE_ALL
         self._comes = comes
-        self._sent = [notices_of(mate) for mate in ticks.mates]
+        walk = ConcurrentMapOrder[str](java_hash, CONSUMER_BUCKETS)
+        for script in sorted((ticks.script, *ticks.script.mates), key=_first_join):
+            walk.add(script.consumer_group)
+        before = set(takewhile(lambda name: name != ticks.script.consumer_group, walk))
+        self._mates = [
+            _Mate(mate, notices_of(mate), mate.script.consumer_group in before)
+            for mate in ticks.mates
+        ]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
         """(life, (S,) when it is woken) of what happens from a time on, and before another."""
-        for mate, sent in zip(self._ticks.mates, self._sent, strict=True):
-            script = mate.script
-            its = (life for life in script.lives if not life.ghost)
-            targets = [life for life in its if _instance(life) in self._lives]
-            told = [life for life in targets if life.is_notified]
-            push = script.settings.consumer_type == PUSH
-            for life in targets if push else ():
-                starts = mate.joined[life.index]
-                if not life.observed and _any_between(starts, since_us, until_us):
-                    yield from self._woken(life, starts)
-            for notice in sent:
-                if _any_between(notice.at_us, since_us, until_us):
-                    for life in told:
-                        yield from self._woken(life, _delivered(mate, life, notice))
+        for mate in self._mates:
+            its = (life for life in mate.ticks.script.lives if not life.ghost)
+            for life in (life for life in its if _instance(life) in self._lives):
+                for at_us in mate.wakes(life, since_us, until_us):
+                    yield from self._woken(life, mate.passed_on(life, at_us))
 
     def _woken(self, life: Life, at_us: Times) -> Iterator[tuple[int, Times]]:
         for own in self._lives[_instance(life)]:
             there = (self._comes[own] <= at_us) & (at_us < NEVER)
             if there.any():
                 yield own, np.where(there, at_us, NEVER)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mate:
+    """Another group of the instances.
+
+    Attributes:
+        ticks: of the group.
+        sent: what its brokers send.
+        goes_first: its passes come before those of the group in question.
+    """
+
+    ticks: Ticks
+    sent: list[_Sent]
+    goes_first: bool
+    _busy: dict[int, tuple[Times, Times]] = field(default_factory=dict)
+
+    def wakes(self, life: Life, since_us: int, until_us: int) -> Iterator[Times]:
+        """(S,) when one of its members is woken by what happens in a time."""
+        started_us = self.ticks.joined[life.index]
+        push = self.ticks.script.settings.consumer_type == PUSH and not life.observed
+        if push and _any_between(started_us, since_us, until_us):
+            yield started_us
+        for notice in self.sent if life.is_notified else ():
+            if _any_between(notice.at_us, since_us, until_us):
+                yield _delivered(self.ticks, life, notice)
+
+    def passed_on(self, life: Life, at_us: Times) -> Times:
+        """When a wake-up of a member comes to the other group: after a first pass that is slow."""
+        if not self.goes_first or life.observed:
+            return at_us
+        if life.index not in self._busy:
+            self._busy[life.index] = self._first_pass(life)
+        begin, end = self._busy[life.index]
+        return np.where((begin <= at_us) & (at_us < end), end, at_us)
+
+    def _first_pass(self, life: Life) -> tuple[Times, Times]:
+        ticks, number = self.ticks, life.index
+        since, until = ticks.created[number], ticks.joined[number] + SECOND_US
+        begin = np.full(len(ticks.seeds), NEVER, np.int64)
+        for at_us in self.wakes(life, int(since.min()) - SECOND_US, int(until.max())):
+            inside = (since <= at_us) & (at_us < until)
+            begin = np.where(inside, np.minimum(begin, at_us), begin)
+        parts = (
+            delay.many(uniforms(ticks.seeds, life.entity, timer))
+            for delay, timer in (
+                (COLD_DROP_AFTER, Timer.DROP_AFTER),
+                (COLD_ADD_AFTER, Timer.ADD_AFTER),
+                (PASS_TAIL, Timer.PASS_TAIL),
+            )
+        )
+        return begin, begin + np.sum(list(parts), axis=0)
+
+
+def _first_join(script: Script) -> tuple[int, str]:
+    return min((life.joined.event_us for life in script.lives), default=0), script.consumer_group
 
 
 def _instance(life: Life) -> ProcessKey:

@@ -293,11 +293,13 @@ class Measured:
         handovers: rows of the contract's table, by seed, change, queue and time.
         partial: of `PARTIAL_SCHEMA`, one row a change.
         totals: of `TOTALS_PARTIAL_SCHEMA`, one row a rollout.
+        ownerless_ms: of each row of ``handovers``, how long the queue had no owner.
     """
 
     handovers: pa.Table
     partial: pa.Table
     totals: pa.Table
+    ownerless_ms: Ints
 
 
 def measured(
@@ -334,8 +336,12 @@ def measured(
         late_ms(moved, reading),
     )  # fmt: skip
     wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
-    rows = _rows(script, facts, ticks.seeds, held, moved.take(wanted), replayed[wanted])
-    return Measured(rows, partial, totals)
+    kept, replayed = moved.take(wanted), replayed[wanted]
+    times_ms = np.where(kept.drop_ms == NO_TIME, kept.start_ms, kept.drop_ms), kept.start_ms
+    order = np.lexsort((times_ms[1], times_ms[0], kept.queue, kept.change, kept.seed))
+    kept = kept.take(order)
+    rows = _rows(script, facts, ticks.seeds, held, kept, replayed[order])
+    return Measured(rows, partial, totals, kept.gap_ms)
 
 
 def broadcasts(script: Script) -> bool:
@@ -352,9 +358,6 @@ def _rows(
     moved: Handovers,
     replayed: Ints,
 ) -> pa.Table:
-    times = (np.where(moved.drop_ms == NO_TIME, moved.start_ms, moved.drop_ms), moved.start_ms)
-    order = np.lexsort((times[1], times[0], moved.queue, moved.change, moved.seed))
-    moved, replayed = moved.take(order), replayed[order]
     count = len(moved.seed)
     changes = script.changes
     certain = moved.between_two & facts.has_stored(moved.queue, moved.start_ms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,27 @@ def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Tabl
     numbered = rows.select(keys).append_column("_row", numbers)
     kept = numbered.join(others, keys=keys, join_type=how, use_threads=False)
     return rows.take(kept["_row"].combine_chunks().sort())
+
+
+def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
+    """The events of these types."""
+    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
+
+
+def subscribed(rows: pa.Table) -> pa.Table:
+    """Each group with the topics that its rows name: the list's, or the single one."""
+    rows = rows.combine_chunks()
+    lists = rows["subscriptions"]
+    parent = pc.list_parent_indices(lists)
+    listed = rows.select(GROUP).take(parent).append_column("topic", pc.list_flatten(lists))
+    if "topic" not in rows.column_names:
+        return _named(listed)
+    single = rows.filter(lists.is_null()).select([*GROUP, "topic"])
+    return _named(pa.concat_tables([listed, single]))
+
+
+def _named(topics: pa.Table) -> pa.Table:
+    return topics.filter(topics["topic"].is_valid())
 
 
 # Every input row to exactly the groups it concerns, as row numbers by group.
@@ -194,11 +215,11 @@ class _Keys:
         self.brokers, broker = self._encode("broker_name", EVENTS)
         self.broker = broker[EVENTS]
         self.type = tables[EVENTS]["event_type"]
-        own = self.is_type(*events.CONSUMER_EVENTS) & (self._group[EVENTS] >= 0)
+        of_consumers = self.is_type(*events.CONSUMER_EVENTS) & (self._group[EVENTS] >= 0)
         if group_pattern is not None:
             wanted = pc.match_like(self._groups, group_pattern).to_numpy(zero_copy_only=False)
-            own &= wanted[self._group[EVENTS]]
-        self._numbers = np.unique(self._group_key(EVENTS)[own])
+            of_consumers &= wanted[self._group[EVENTS]]
+        self._numbers = np.unique(self._group_key(EVENTS)[of_consumers])
         cluster, group = np.divmod(self._numbers, max(1, len(self._groups)))
         self.cluster_of = cluster
         self.clusters = self._clusters.take(pa.array(cluster))
@@ -264,7 +285,7 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Which groups ever subscribe which (cluster, topic)."""
+    """Pairs of a group and a (cluster, topic) that it ever subscribes."""
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])
@@ -301,8 +322,8 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
 def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
     """Events of a group for itself; those of topics and brokers for whom they concern."""
     of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)
-    own = np.where(of_group, keys.group(EVENTS), -1)
-    own_rows = np.flatnonzero(own >= 0)
+    named = np.where(of_group, keys.group(EVENTS), -1)
+    own_rows = np.flatnonzero(named >= 0)
     topic_key = keys.topic_key(EVENTS)
     of_topics = topics.groups_of(np.where(of_topic & ~of_group, topic_key, -1))
     brokers = keys.cluster[EVENTS] * max(1, len(keys.brokers)) + keys.broker
@@ -312,7 +333,7 @@ def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
     place, group = topics.groups_of(topic)
     hosts = _Interests.of(broker[place], group)
     of_brokers = hosts.groups_of(np.where(of_topic | of_group, -1, brokers))
-    parts = ((own_rows, own[own_rows]), of_topics, of_brokers)
+    parts = ((own_rows, named[own_rows]), of_topics, of_brokers)
     row, group = (np.concatenate(column) for column in zip(*parts, strict=True))
     return row, group
 

@@ -29,7 +29,7 @@ ENGINES = (VECTORIZED, REFERENCE)
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """What may be chosen about a simulation.
+    """Options of a simulation.
 
     ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
@@ -57,7 +57,7 @@ def check_options(options: SimulationOptions) -> None:
 def engine_options(
     tables: Container[str], options: SimulationOptions | None = None
 ) -> EngineOptions:
-    """What the kernels are told.
+    """Options for the kernels.
 
     Args:
         tables: names of the input tables there are.
@@ -120,7 +120,7 @@ class LedgerConfig:
 
 @dataclass(frozen=True)
 class RowForecast:
-    """What a run would make of its rows.
+    """Outcome of the row checks of a run, foretold.
 
     Attributes:
         counts: Rows of each input table; without a refusal those that the replay rejects count.

@@ -22,6 +22,8 @@ from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import NEVER, Ticks
 from rebalance_core.contracts import REJECTED
 from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.protocol.languages import profile_at
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
 
@@ -35,7 +37,7 @@ HANDOVER_SEEDS = 10
 
 @dataclass(frozen=True)
 class PropagationOptions:
-    """What may be chosen about simulated time.
+    """Options of simulated time.
 
     Attributes:
         seeds: How many futures.
@@ -80,7 +82,7 @@ SLICE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Survey:
-    """What there is to simulate of a group.
+    """Work that there is to simulate of a group.
 
     Attributes:
         cluster: Its cluster.
@@ -113,10 +115,16 @@ class Survey:
 
 
 def is_unknown(history: GroupHistory) -> bool:
-    """True if no row states what some member subscribes: who gets its queues is not known."""
-    return history.settings.subscriptions is None and any(
-        event.event_type == CONSUMER_JOIN and event.subscriptions is None
-        for event in history.events
+    """True if who gets the queues is not known: no row states what some member subscribes, or
+    nobody knows by which order of the members it divides.
+    """
+    its = history.settings
+    joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
+    unstated = its.subscriptions is None and any(join.subscriptions is None for join in joins)
+    return unstated or any(
+        not profile_at(its, join).share_known
+        and (join.message_model or its.message_model) != BROADCASTING
+        for join in joins
     )
 
 
@@ -241,7 +249,7 @@ class PropagationFacts:
 
 
 def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What changes are listed by: the slowest 99th percentile first."""
+    """Sort key of changes: the slowest 99th percentile first."""
     return (
         -row["convergence_ms_p99"],
         -row["orphan_queue_seconds"],

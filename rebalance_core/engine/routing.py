@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
-from rebalance_core.engine.fan_out import GROUP, without_text
+from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
 from rebalance_core.engine.mates import Group, wanted_with_mates
 from rebalance_core.engine.options import matches
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
@@ -35,7 +35,7 @@ _QUEUES = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class Interests(PackedTables):
-    """What groups read.
+    """Topics and queues that groups read.
 
     Attributes:
         groups: cluster, consumer_group and their consumer events, for groups that have some.
@@ -55,7 +55,7 @@ class Interests(PackedTables):
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
-        """Those of all parts."""
+        """Merge those of all parts."""
         rows = cls.joined(parts)
         return cls(
             _aggregated(rows["groups"], "events", "sum"),
@@ -65,7 +65,7 @@ class Interests(PackedTables):
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """What some used rows of an input table say; None: rows of this table say nothing."""
+    """Interests in some used rows of an input table; None: rows of this table say nothing."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
@@ -99,10 +99,10 @@ def _refuse_no_match(wanted: str | None, names: Iterable[str], kind: str) -> Non
     known = sorted(names)
     if wanted is None or any(matches(wanted, name) for name in known):
         return
-    there = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
+    found = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"
     raise InputRefused(
         f"--group {wanted} matches no group{kind}; "
-        f"the input has {there}{did_you_mean(wanted, known)}"
+        f"the input has {found}{did_you_mean(wanted, known)}"
     )
 
 
@@ -117,14 +117,14 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
     """
     if "consumer_group" not in rows.column_names:
         return None
-    own = interests_of(table, rows)
+    known = interests_of(table, rows)
     names = (of_types(rows, events.GROUP_EVENTS) if table == EVENTS else rows).select(GROUP)
     names = names.filter(names["consumer_group"].is_valid())
     none = pa.repeat(pa.scalar(0, pa.int64()), len(names))
     named = Interests.of(groups=names.append_column("events", none))
     if table == COMMITS:
         named = replace(named, topics=rows.select([*GROUP, "topic"]))
-    return Interests.merged([named] if own is None else [own, named])
+    return Interests.merged([named] if known is None else [known, named])
 
 
 def _of_events(rows: pa.Table) -> Interests:
@@ -138,27 +138,6 @@ def _of_events(rows: pa.Table) -> Interests:
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )
     return Interests.merged([made])
-
-
-def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """The events of these types."""
-    return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
-
-
-def subscribed(rows: pa.Table) -> pa.Table:
-    """Each group with the topics that its rows name: the list's, or the single one."""
-    rows = rows.combine_chunks()
-    lists = rows["subscriptions"]
-    parent = pc.list_parent_indices(lists)
-    listed = rows.select(GROUP).take(parent).append_column("topic", pc.list_flatten(lists))
-    if "topic" not in rows.column_names:
-        return _named(listed)
-    single = rows.filter(lists.is_null()).select([*GROUP, "topic"])
-    return _named(pa.concat_tables([listed, single]))
-
-
-def _named(topics: pa.Table) -> pa.Table:
-    return topics.filter(topics["topic"].is_valid())
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:
@@ -205,7 +184,7 @@ class Lookup:
 
     @classmethod
     def of(cls, keys: pa.StringArray, buckets: Ints) -> Lookup:
-        """Of pairs, repeated ones among them."""
+        """Make it of pairs, repeated ones among them."""
         pairs = pa.table({"key": keys, "bucket": buckets})
         pairs = pairs.group_by(["key", "bucket"], use_threads=False).aggregate([])
         encoded = pairs["key"].combine_chunks().dictionary_encode()
@@ -217,10 +196,10 @@ class Lookup:
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
         """Numbers of the rows with these keys, and a bucket of each; null is no key."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
-        there = np.flatnonzero(code >= 0)
-        first = self.first[code[there]]
-        count = self.first[code[there] + 1] - first
-        return np.repeat(there, count), self.buckets[ranges(first, count)]
+        found = np.flatnonzero(code >= 0)
+        first = self.first[code[found]]
+        count = self.first[code[found] + 1] - first
+        return np.repeat(found, count), self.buckets[ranges(first, count)]
 
 
 @dataclass(frozen=True, eq=False)

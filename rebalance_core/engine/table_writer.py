@@ -182,7 +182,7 @@ class TableWriter:
 
     @property
     def digest(self) -> TableDigest:
-        """Of the rows that are in the file."""
+        """Digest of the rows that are in the file."""
         return self._digest
 
     def _opened(self) -> pq.ParquetWriter:
@@ -264,7 +264,7 @@ class TableWriters:
 
 @dataclass(frozen=True)
 class Written:
-    """What a job wrote.
+    """Tables that a job wrote, and what is told of them.
 
     Attributes:
         tables: Rows and digest of every table written.
@@ -289,7 +289,7 @@ def ledger_written(
     counts: Mapping[str, RowCounts],
     worst_groups: int,
 ) -> Written:
-    """What was written, summed up.
+    """Sum up what was written.
 
     Args:
         tables: Rows and digest of every table.

@@ -26,7 +26,7 @@ from rebalance_core.explain.settlement import (
     strategy_of,
 )
 from rebalance_core.explain.view import Row, subscribes
-from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -184,7 +184,10 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
     for member in passing:
         formula = _formula(settled, member, queue)
         if formula is not None:
-            formulas.setdefault(formula.strategy, formula)
+            name = formula.strategy
+            if formulas.get(name, formula).owner != formula.owner:  # it sorts otherwise
+                name = f"{name} of {member.get('language') or JAVA}"
+            formulas.setdefault(name, formula)
     texts = sorted({member["strategy"] for member in passing})
     if all(settled.outcome(member) == LISTED for member in passing):
         only = next(iter(formulas.values())) if len(texts) == 1 else None

@@ -21,7 +21,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
-from rebalance_core.protocol.languages import profile_of
+from rebalance_core.protocol.languages import profile_of, rules_version
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -178,7 +178,7 @@ def _pass_of(
         strategy=member["strategy"] if strategy is None else strategy,
         settings=GroupSettings(
             message_model=member["message_model"],
-            client_version=member["version"],
+            client_version=rules_version(member.get("language"), member["version"]),
             ordered=ordered,
             consume_from_where=min(modes, default=LAST_OFFSET),
         ),

@@ -27,7 +27,7 @@ from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.languages import profile_of
 from rebalance_core.protocol.members import tells_queues
-from rebalance_core.protocol.shares import Divider, shares_of
+from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
 from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
 
@@ -224,8 +224,6 @@ def _text(
 LISTED = 5
 """Clients and brokers that a finding names at most."""
 RING = "CONSISTENT_HASH"
-CANDIDATES = ("AVG", "AVG_BY_CIRCLE", RING)
-"""Strategies that need no parameter to be guessed; the first that fits is taken."""
 QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 

@@ -13,24 +13,23 @@ import pyarrow.compute as pc
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import (
-    read_table,
+    InputTables,
+    read_tables,
     tables_at,
 )
 from rebalance_core.checks.packed_rows import PackedTables
-from rebalance_core.checks.row_checks import check_table
+from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import RowCounts
 from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,
     FINDING_TABLES,
     OBSERVED_TABLES,
-    REJECTED,
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
-from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows
-from rebalance_core.engine.routing import of_types, subscribed
+from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
 from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
@@ -61,7 +60,7 @@ def read_observed(folder: Location) -> Observed:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
     locations = tables_at(folder, READ_TABLES)
-    return observed({n: read_table(ALL_TABLES[n], path)[0] for n, path in locations.items()})
+    return observed(read_tables(locations).tables)
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:
@@ -70,19 +69,13 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
     Raises:
         InputRefused: a table lacks columns.
     """
-    good: dict[str, pa.Table] = {}
-    counts: dict[str, RowCounts] = {}
-    rejected = [REJECTED.arrow_schema().empty_table()]
-    for name in READ_TABLES:
-        table = ALL_TABLES[name]
-        if name not in tables:
-            good[name] = table.arrow_schema().empty_table()
-            continue
-        checked = check_table(name, tables[name])
-        good[name] = checked.tables[name].select(table.column_names)
-        rejected.append(checked.rejected)
-        counts |= checked.counts
-    return Observed(good, pa.concat_tables(rejected), counts)
+    checked = check_tables(
+        InputTables({name: tables[name] for name in READ_TABLES if name in tables})
+    )
+    good = {name: ALL_TABLES[name].arrow_schema().empty_table() for name in READ_TABLES}
+    for name, rows in checked.tables.items():
+        good[name] = rows.select(good[name].column_names)
+    return Observed(good, checked.rejected, checked.counts)
 
 
 # What concerns each cluster as a whole, from Arrow tables or parts of them.

@@ -23,6 +23,7 @@ from rebalance_core.audit.changes import (
     Looked,
     changes_since,
     earlier_findings,
+    fingerprint,
     truncated_rules,
 )
 from rebalance_core.audit.evidence import not_looked_at
@@ -159,19 +160,25 @@ class PreviousAudit:
         end_ms: end of the previous audit.
         earlier: what it found and kept, and what it had not looked at.
         truncated: rules of which it did not keep all.
+        gone: fingerprints of what runs up to it found and then no more.
     """
 
     end_ms: int
     earlier: Sequence[Earlier]
     truncated: Sequence[str]
+    gone: frozenset[str] = frozenset()
 
     def changes(self, findings: Iterable[Mapping[str, Any]], looked: Looked) -> Changes:
         """What is new, still there, gone and not looked at."""
-        return changes_since(findings, self.earlier, looked, self.truncated)
+        return changes_since(findings, self.earlier, looked, self.truncated, self.gone)
 
 
 def previous_audit(
-    read: ReadWritten, outcome: Mapping[str, Any], files: Iterable[Mapping[str, Any]], carried: str
+    read: ReadWritten,
+    outcome: Mapping[str, Any],
+    files: Iterable[Mapping[str, Any]],
+    carried: str,
+    gone: str,
 ) -> PreviousAudit:
     """An audit that was written.
 
@@ -180,11 +187,13 @@ def previous_audit(
         outcome: of its record.
         files: that it read, of its record.
         carried: its text of `carried_lines`; empty: it had looked at everything.
+        gone: its text of `Audited.gone_lines`; empty: nothing ever was.
     """
     kept = rows_of_arrow(read("findings", None))
     by_rule = Counter(row["rule_id"] for row in kept)
     earlier = earlier_findings(kept, Files(files), _carried(carried))
-    return PreviousAudit(outcome["end_ms"], earlier, truncated_rules(by_rule, outcome["findings"]))
+    truncated = truncated_rules(by_rule, outcome["findings"])
+    return PreviousAudit(outcome["end_ms"], earlier, truncated, frozenset(gone.split()))
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
@@ -212,7 +221,7 @@ def shown_changes(end_ms: int, changes: Changes, redaction: Redaction | None) ->
     unseen = [one.finding for one in changes.not_looked_at]
     return Previous(
         end_ms,
-        tuple(shown_findings(changes.new, CHANGES_ON_PAGE)),
+        tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
         tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
         tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
         changes.counts,
@@ -256,6 +265,13 @@ class Audited:
             found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
         )
         return self.previous.changes(found.findings, looked)
+
+    def gone_lines(self, changes: Changes) -> str:
+        """Fingerprints of what is gone by now, for the run after: one a line, in order."""
+        gone = self.previous.gone if self.previous is not None else frozenset()
+        back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
+        now = (gone | {fingerprint(row) for row in changes.gone}) - back
+        return "".join(f"{one}\n" for one in sorted(now))
 
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None

@@ -16,8 +16,8 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.verdicts import FAILED, LOG_ENDED, NOT_COVERED, UNKNOWN
 
 _BOUNDS = ("start_offset_low", "start_offset_high")
-GROUP = ("cluster", "consumer_group")
-_FOUND = (*GROUP, "rule_id")
+_GROUP = ("cluster", "consumer_group")
+_FOUND = (*_GROUP, "rule_id")
 _NEVER_MS = -1
 
 
@@ -44,7 +44,7 @@ class CoveredStarts:
         unclocked = any(run.coverage.client_clock_unknown for run in self._runs.values())
         if unclocked and "committed_offsets" in tables:
             of_clients = pc.is_valid(pc.field("client_id"))
-            commits = tables["committed_offsets"].filter(of_clients).group_by([*GROUP])
+            commits = tables["committed_offsets"].filter(of_clients).group_by([*_GROUP])
             self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
 
     def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
@@ -63,10 +63,30 @@ class CoveredStarts:
         until = np.array([until_ms for until_ms, _ in of_names])
         why = np.array([reason for _, reason in of_names], object)
         unsure = starts["latest_ms"].to_numpy() > until[codes]
+        reason[unsure] = why[codes[unsure]]
+        lost = ~unsure & self._uncommitted_by_loss(starts, names, codes)
+        reason[lost] = NOT_COVERED
+        unsure |= lost
         if not unsure.any():
             return starts
-        reason[unsure] = why[codes[unsure]]
         return _without_bounds(starts, unsure, reason)
+
+    def _uncommitted_by_loss(
+        self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
+    ) -> Bools:
+        """Starts as if nothing were committed, where the copy that would tell is not there."""
+        at_ms, found = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
+        of_brokers: dict[tuple[str, str], list[int]] = {}
+        for number, (cluster, _, broker) in enumerate(names):
+            of_brokers.setdefault((cluster, broker), []).append(number)
+        for (cluster, broker), numbers in of_brokers.items():
+            run = self._runs.get(cluster)
+            lost = () if run is None else run.coverage.offsets_lost.get(broker, ())
+            mine = np.isin(codes, numbers) if lost else found
+            for lost_ms, again_ms in lost:
+                found |= mine & (lost_ms <= at_ms) & (at_ms < again_ms)
+        found &= starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
+        return found
 
     def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Until when starts of a group's queues on a broker are sure, and why not later."""

@@ -25,7 +25,7 @@ ROWS_PER_BATCH = 20_000
 
 @dataclass(slots=True)
 class IngestCounts:
-    """What is told of the rows beside how many there are; those of parts are merged.
+    """Counts of ingested rows beside how many there are; those of parts are merged.
 
     Attributes:
         rejections: What is wrong with rows of ``rejected``.
@@ -59,7 +59,7 @@ class IngestCounts:
 
 @dataclass(frozen=True)
 class IngestWritten:
-    """What an ingest wrote.
+    """Tables that an ingest wrote, and how it understood the files.
 
     Attributes:
         tables: Rows and digest of every table written.

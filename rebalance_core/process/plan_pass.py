@@ -101,7 +101,7 @@ class Histories:
         return len(self._edits.shared)
 
     def warnings(self) -> set[str]:
-        """What the edits of groups could not do, in all histories."""
+        """List what the edits of groups could not do, in all histories."""
         found: set[str] = set()
         for number in range(len(self)):
             found |= self.of(number).warnings
@@ -143,8 +143,8 @@ def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
 def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     """Events and settings of groups as `HistoryRows` wants them, in the order of units."""
     given = tables[EVENTS]
-    own = given.filter(is_type(given, events.GROUP_EVENTS))
-    parts = [_tagged(own.select(_COLUMNS), EVENTS)]
+    of_groups = given.filter(is_type(given, events.GROUP_EVENTS))
+    parts = [_tagged(of_groups.select(_COLUMNS), EVENTS)]
     if GROUPS in tables:
         columns = INPUT_TABLES[GROUPS].column_names
         parts.append(_tagged(tables[GROUPS].select(columns), GROUPS))
@@ -323,7 +323,7 @@ OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
 
 
 class PlanFacts:
-    """What is told of a plan beside its tables; those of its parts are merged."""
+    """Facts of a plan beside its tables; those of its parts are merged."""
 
     def __init__(self) -> None:
         self.sound = SoundSteps()
@@ -338,7 +338,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, eq=False)
 class PlanPass:
-    """What is planned; small enough to be sent to every task.
+    """Plan of some variants; small enough to be sent to every task.
 
     Attributes:
         variants: What is computed.

@@ -497,9 +497,9 @@ def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
 
 def _stay(summary: pa.Table) -> dict[str, list[str]]:
     """By strategy: how many groups cannot pop, by reason."""
-    told = summary.filter(pc.is_valid(summary["cannot_pop"]))
+    stated = summary.filter(pc.is_valid(summary["cannot_pop"]))
     keys = ["strategy", "cannot_pop"]
-    counts = told.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    counts = stated.group_by(keys, use_threads=False).aggregate([([], "count_all")])
     found: dict[str, list[str]] = {}
     for row in counts.sort_by("cannot_pop").to_pylist():
         text = STAY_COUNT % (row["count_all"], row["cannot_pop"])

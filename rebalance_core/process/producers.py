@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
-from rebalance_core.checks.input_tables import read_table
-from rebalance_core.checks.row_checks import Rejections, check_table
+from rebalance_core.checks.input_tables import InputTables, read_tables
+from rebalance_core.checks.row_checks import Rejections, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
-from rebalance_core.contracts import ALL_TABLES, REJECTED
+from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
@@ -106,7 +106,7 @@ def _parts(
             progress(numbers.stop, model.producers)
 
 
-def _write(writers: TableWriters, tables: dict[str, pa.Table]) -> None:
+def _write(writers: TableWriters, tables: Mapping[str, pa.Table]) -> None:
     for name, rows in tables.items():
         for batch in rows.to_batches():
             writers.write(name, batch)
@@ -127,75 +127,60 @@ class Replayed:
 
     @cached_property
     def rejections(self) -> Rejections:
-        """What is wrong with the rejected rows."""
+        """Issues of the rejected rows."""
         return Rejections.of(self.tables[REJECTED.name])
 
 
-def read_results(
-    paths: Mapping[str, str], input_format: str | None = None
-) -> tuple[dict[str, pa.Table], dict[str, list[str]]]:
-    """``send_results`` and, if its path is given, ``cluster_events``; and unknown columns.
+def read_results(paths: Mapping[str, str], input_format: str | None = None) -> InputTables:
+    """``send_results`` and, if its path is given, ``cluster_events``, which names the brokers.
 
     Raises:
         InputRefused: Nothing is there, columns are missing, a file cannot be read.
     """
-    read = {name: read_table(ALL_TABLES[name], path, input_format) for name, path in paths.items()}
-    tables = {name: rows for name, (rows, _) in read.items()}
-    return tables, {name: unknown for name, (_, unknown) in read.items() if unknown}
-
-
-def replay_producers(
-    inputs: Mapping[str, pa.Table], options: ResultsOptions, limits: BadRowLimits | None = None
-) -> Replayed:
-    """What producers chose and avoided, from recorded results.
-
-    Args:
-        inputs: ``send_results`` and, if known, ``cluster_events``, which name the brokers.
-        options: What to assume of the producers.
-        limits: How many rows may be bad.
-
-    Raises:
-        InputRefused: No row, too many bad ones, or columns are missing.
-    """
-    replayed = _replayed(inputs, options)
-    refuse_results(replayed.counts, limits or BadRowLimits(), replayed.rejections)
-    return replayed
+    return read_tables(paths, input_format)
 
 
 def replay_and_write(
-    inputs: Mapping[str, pa.Table],
+    inputs: InputTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
+    warn: Callable[[str], object] | None = None,
 ) -> Written:
-    """The same, written. Memory: the input and all tables.
+    """Write what producers chose and avoided. Memory: the input and all tables.
+
+    Args:
+        inputs: As of `read_results`.
+        options: What to assume of the producers.
+        limits: How many rows may be bad.
+        output: A folder (`place_of`), which gets the tables; none of them may be there.
+        before_writing: Called before the first table is written.
+        warn: Gets a text for each table with unknown columns, which are not read.
 
     Raises:
-        InputRefused: As of `replay_producers`.
+        InputRefused: No row, too many bad ones, or columns are missing.
         OutputExists: A table is in the folder already.
     """
-    replayed = replay_producers(inputs, options, limits)
+    replayed = _replayed(inputs, options, warn)
+    refuse_results(replayed.counts, limits, replayed.rejections)
     if before_writing is not None:
         before_writing()
     with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
-        for name, rows in replayed.tables.items():
-            for batch in rows.to_batches():
-                writers.write(name, batch)
-    return Written(
-        writers.written(),
-        replayed.tables,
-        replayed.rejections.codes,
-        replayed.counts,
-    )
+        _write(writers, replayed.tables)
+    codes = replayed.rejections.codes
+    return Written(writers.written(), replayed.tables, codes, replayed.counts)
 
 
 def replay_forecast(
-    inputs: Mapping[str, pa.Table], options: ResultsOptions, limits: BadRowLimits
+    inputs: InputTables,
+    options: ResultsOptions,
+    limits: BadRowLimits,
+    warn: Callable[[str], object] | None = None,
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
-    replayed = _replayed(inputs, options)
+    replayed = _replayed(inputs, options, warn)
     return forecast_of(replayed.counts, replayed.rejections, limits)
 
 
@@ -220,21 +205,20 @@ def refuse_results(
     refuse_bad_rows(counts, limits, rejections.complaints)
 
 
-def _replayed(inputs: Mapping[str, pa.Table], options: ResultsOptions) -> Replayed:
-    checked = {name: check_table(name, rows) for name, rows in inputs.items()}
-    brokers = None
-    if EVENTS in checked:
-        brokers = brokers_of(checked[EVENTS].tables[EVENTS])
-    good = checked[SEND_RESULTS.name].tables[SEND_RESULTS.name]
+def _replayed(
+    inputs: InputTables, options: ResultsOptions, warn: Callable[[str], object] | None
+) -> Replayed:
+    checked = check_tables(inputs, warn=warn)
+    brokers = brokers_of(checked.tables[EVENTS]) if EVENTS in checked.tables else None
+    good = checked.tables[SEND_RESULTS.name]
     parts = replayed_parts(clients_of(good), options, brokers)
     answers = recorded_answers(parts.pop(TALLIES.name))
     found = parts.pop(REJECTED.name)
-    rejected = pa.concat_tables([*(one.rejected for one in checked.values()), found])
-    counts = {name: one.counts[name] for name, one in checked.items()}
-    of_results = counts[SEND_RESULTS.name]
-    counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + len(found))
-    tables = parts | answers | {REJECTED.name: rejected}
-    return Replayed(tables, counts)
+    of_results = checked.counts[SEND_RESULTS.name]
+    of_results = replace(of_results, bad=of_results.bad + len(found))
+    rejected = {REJECTED.name: pa.concat_tables([checked.rejected, found])}
+    counts = {**checked.counts, SEND_RESULTS.name: of_results}
+    return Replayed(parts | answers | rejected, counts)
 
 
 def brokers_of(events: pa.Table) -> dict[str, frozenset[str]]:

@@ -367,7 +367,8 @@ def _rows(
 
     def tell(done: int) -> None:
         if progress is not None:
-            names = (f"{its.cluster}/{its.consumer_group}" for its in (p.history for p in waited))
+            histories = (piece.history for piece in waited)
+            names = (f"{one.cluster}/{one.consumer_group}" for one in histories)
             progress(done, total, next(names, None))
 
     def handed_out() -> Iterator[Piece]:

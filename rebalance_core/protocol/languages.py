@@ -251,7 +251,7 @@ def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
     The group's settings of passes are Java's; a client of another language has its own.
     """
     its = settings.intervals_of(join)
-    profile = _profile_at(settings, join)
+    profile = profile_at(settings, join)
     if profile is JAVA_PROFILE or join.wait_interval_ms is not None:
         return its
     return replace(its, wait_interval_ms=profile.pass_ms)
@@ -263,7 +263,7 @@ def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
     A client that no notice wakes acts on what others are told of with its next pass.
     """
     its = client_intervals(settings, join)
-    profile = _profile_at(settings, join)
+    profile = profile_at(settings, join)
     if profile is JAVA_PROFILE:
         return its
     if not profile.notified:
@@ -271,7 +271,8 @@ def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
     return replace(its, wait_interval_ms=max(its.wait_interval_ms, times.REBALANCE_WAIT_MS))
 
 
-def _profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
+def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
+    """The profile of the client that a CONSUMER_JOIN is about."""
     version = join.version or settings.client_version
     return member_profile(join.language, version, join.rebalance_mode or settings.rebalance_mode)
 

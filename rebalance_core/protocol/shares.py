@@ -23,7 +23,8 @@ from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.registry import DEFAULT_VERSION
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies that need no parameters, which a mixed group could turn to."""
+"""Strategies that need no parameters: what a group whose strategy no file names may divide by, and
+what a mixed one could turn to."""
 MORE_QUEUES = range(64)
 """Ids of each broker's queues of a topic that such a one has to divide alike, too."""
 

@@ -92,7 +92,8 @@ class Previous:
         new: findings that it did not have, the worst of them.
         gone: findings that only it had, the same.
         not_looked_at: findings that it had, and of which this run cannot tell, the same.
-        counts: how many there are, shown or not: new, still, gone, not_looked_at.
+        counts: how many there are, shown or not: new, reopened, still, gone,
+            not_looked_at.
     """
 
     time_ms: int
@@ -100,7 +101,9 @@ class Previous:
     gone: tuple[ShownFinding, ...] = ()
     not_looked_at: tuple[ShownFinding, ...] = ()
     counts: Mapping[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("new", "still", "gone", "not_looked_at"), 0)
+        default_factory=lambda: dict.fromkeys(
+            ("new", "reopened", "still", "gone", "not_looked_at"), 0
+        )
     )
 
 

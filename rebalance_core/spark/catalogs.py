@@ -42,8 +42,10 @@ def is_catalog(session: SparkSession, name: str) -> bool:
 def is_forgotten(session: SparkSession, database: str) -> bool:
     """True for a database of Spark's own catalog, if it lives as long as the session."""
     first = database.partition(".")[0]
-    own = "." not in database or first == SESSION_CATALOG
-    current = first if not own or first == SESSION_CATALOG else session.catalog.currentCatalog()
+    of_session = "." not in database or first == SESSION_CATALOG
+    current = (
+        first if not of_session or first == SESSION_CATALOG else session.catalog.currentCatalog()
+    )
     in_memory = session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
     return current == SESSION_CATALOG and in_memory
 
@@ -73,7 +75,7 @@ def database_tables(
     where: str | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> dict[str, DataFrame]:
-    """Those of the tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
+    """Tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
 
     Args:
         session: Any session.
@@ -87,8 +89,8 @@ def database_tables(
     """
     try:
         full = {name: f"{quoted(database)}.`{name}`" for name in names}
-        there = {name: full for name, full in full.items() if session.catalog.tableExists(full)}
-        frames = {name: session.table(full) for name, full in there.items()}
+        existing = {name: full for name, full in full.items() if session.catalog.tableExists(full)}
+        frames = {name: session.table(full) for name, full in existing.items()}
     except AnalysisException as error:
         raise UsageError(f"{database} cannot be read: {_first_line(error)}") from error
     whole = [] if where is None else _without_columns_of(where, frames)
@@ -116,7 +118,7 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
     columns = {name: {column.lower() for column in frame.columns} for name, frame in frames.items()}
     words = {word.lower() for word in re.findall(r"\w+", _QUOTED.sub(" ", condition))}
     named = words & set().union(*columns.values())
-    return [name for name, there in columns.items() if not named <= there]
+    return [name for name, names in columns.items() if not named <= names]
 
 
 # A finished run as tables.
@@ -124,7 +126,7 @@ def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list
 
 @dataclass(frozen=True)
 class Published:
-    """What was published.
+    """Tables that were published.
 
     Attributes:
         run_id: Of the run; see ``_run.json``.
@@ -160,8 +162,8 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
     _make_database(session, to)
     period = record.get("period_from_ms"), record.get("period_to_ms")
     written: dict[str, int] = {}
-    own = RUNS.columns[: -len(RUN_COLUMNS)]
-    ddl = ", ".join(f"{column.name} {column.type}" for column in own)
+    columns = RUNS.columns[: -len(RUN_COLUMNS)]
+    ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
     mark = session.createDataFrame([_mark(record, tables)], ddl)
     with _replacing(session):
 
@@ -282,22 +284,22 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
     Raises:
         UsageError: A column is there with another type, or those of the run are not.
     """
-    there = _types(session.table(quoted(name)))
+    existing = _types(session.table(quoted(name)))
     wanted = _types(rows)
     wrong = [
-        f"{column} is {there[column]} there and {kind} here"
+        f"{column} is {existing[column]} there and {kind} here"
         for column, kind in wanted.items()
-        if there.get(column, kind) != kind
+        if existing.get(column, kind) != kind
     ]
-    wrong += [f"{column} is missing" for column in _OF_THE_RUN if column not in there]
+    wrong += [f"{column} is missing" for column in _OF_THE_RUN if column not in existing]
     if wrong:
         raise UsageError(
             f"table {name} was not made by publish: {'; '.join(wrong)}; choose another prefix or "
             "database"
         )
-    last = [column for column in there if column not in _OF_THE_RUN][-1]
+    last = [column for column in existing if column not in _OF_THE_RUN][-1]
     for column, kind in wanted.items():
-        if column not in there:
+        if column not in existing:
             added = f"ADD COLUMNS (`{column}` {kind} AFTER `{last}`)"
             session.sql(f"ALTER TABLE {quoted(name)} {added}")
             last = column

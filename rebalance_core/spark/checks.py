@@ -41,7 +41,7 @@ class TaskStats(Protocol):
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
-        """That of all these rows."""
+        """Merge the stats of parts."""
 
 
 StatsOf = Callable[[str, pa.Table], TaskStats | None]

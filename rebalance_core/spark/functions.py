@@ -98,7 +98,7 @@ def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argumen
 
 
 def rmq_assignment_diff(before: Argument, after: Argument) -> Any:
-    """What changes from one result of `rmq_allocate` to another.
+    """Changes from one result of `rmq_allocate` to another.
 
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, action, client_id>>``, action DROP or ADD: as

@@ -34,7 +34,7 @@ class HadoopPlace:
         self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
     def __truediv__(self, name: str) -> Self:
-        """What lies in this folder under a name."""
+        """Place in this folder under a name."""
         return type(self)(f"{self.url}/{name}", self._session)
 
     def make_folder(self) -> None:
@@ -42,7 +42,7 @@ class HadoopPlace:
         self._files.mkdirs(self._path)
 
     def names(self) -> list[str]:
-        """What lies in the folder; nothing if there is none."""
+        """Names in the folder; none if there is no such folder."""
         if not self._files.exists(self._path):
             return []
         return sorted(entry.getPath().getName() for entry in self._files.listStatus(self._path))

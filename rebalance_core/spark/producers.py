@@ -169,7 +169,7 @@ def replay_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Written:
-    """What producers chose and avoided; the rows are those of the run in a process.
+    """Write what producers chose and avoided; the rows are those of the run in a process.
 
     Args:
         session: Any session.
@@ -211,7 +211,7 @@ def replay_forecast(
 
 @dataclass(frozen=True, eq=False)
 class _Replayed:
-    """What tasks made of the results, and what they counted."""
+    """Rows that tasks made of the results, and what they counted."""
 
     kept: KeptTables[ProducerStats]
     counts: Mapping[str, RowCounts]

@@ -104,7 +104,7 @@ class BucketGroups:
 
 @dataclass(slots=True)
 class SurveyStats:
-    """What was found of some groups.
+    """Surveys of some groups.
 
     Attributes:
         surveys: One a group, without its rejected rows.

@@ -389,8 +389,8 @@ _UNPACKED = 10
 def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
     if is_local(path):
         # a Connect server may have the folder elsewhere, and says so when it reads
-        there = local_path(path)
-        files = [there] if there.is_file() else there.rglob("*")
+        path_here = local_path(path)
+        files = [path_here] if path_here.is_file() else path_here.rglob("*")
         listed = [(file.name, file.stat().st_size) for file in files if file.is_file()]
     else:
         listed = remote_files(path, spark) or []
@@ -425,5 +425,5 @@ def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:
     Raises:
         InputRefused: a table lacks columns.
     """
-    there = [name for name in READ_TABLES if name in frames]
-    return {name: source_of(ALL_TABLES[name], frames[name]) for name in there}
+    names = [name for name in READ_TABLES if name in frames]
+    return {name: source_of(ALL_TABLES[name], frames[name]) for name in names}

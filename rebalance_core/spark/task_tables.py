@@ -40,7 +40,7 @@ TableRows = Iterable[tuple[str, pa.RecordBatch]]
 
 
 class Note(Protocol):
-    """What a task tells beside its rows; empty when it is made."""
+    """Facts that a task tells beside its rows; empty when it is made."""
 
     def merge(self, other: Any) -> object:
         """Add what another task tells."""
@@ -101,9 +101,9 @@ class TaskFiles:
 
     def __init__(self, folder: Location, tables: Sequence[str]) -> None:
         self._folder = place_of(folder)
-        there = [name for name in self._folder.names() if name in tables]
-        if there:
-            taken = self._folder / there[0]
+        existing = [name for name in self._folder.names() if name in tables]
+        if existing:
+            taken = self._folder / existing[0]
             raise OutputExists(f"{taken} exists already; write into a fresh folder")
         self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
         self._files = dict.fromkeys(tables, 0)

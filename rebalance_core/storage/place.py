@@ -131,7 +131,7 @@ def opened(access: Access) -> fs.FileSystem:
 
 @cache
 def why_not_opened(access: Access) -> str | None:
-    """What is missing to open the file system, as it was first said; None: nothing."""
+    """Reason why the file system cannot be opened, as it was first said; None: it can."""
     try:
         opened(access)
     except (ImportError, OSError) as error:
@@ -140,7 +140,7 @@ def why_not_opened(access: Access) -> str | None:
 
 
 def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Access:
-    """What the environment says of S3, by the names that AWS's own tools read.
+    """Read the access to S3 from the environment, by the names that AWS's own tools read.
 
     pyarrow reads keys, profiles and roles by itself, but neither ``AWS_ENDPOINT_URL`` nor a
     bucket's region. Keys are taken all the same: tasks on other hosts need those of the driver.
@@ -222,7 +222,7 @@ def _throttles(answer: re.Match[str]) -> bool:
 def refusal(
     error: OSError, what: str, refused: type[RebalanceError] = UsageError
 ) -> RebalanceError:
-    """What a file system said, as an error of ours: `StoreFailed` where `store_failed`.
+    """Make an error of ours of what a file system said: `StoreFailed` where `store_failed`.
 
     Args:
         error: of the file system.
@@ -283,7 +283,7 @@ class Place:
     access: Access
 
     def __truediv__(self, name: str) -> Place:
-        """What lies in this folder under a name."""
+        """Place in this folder under a name."""
         return replace(self, url=f"{self.url}/{name}", path=f"{self.path.rstrip('/')}/{name}")
 
     def __str__(self) -> str:
@@ -301,7 +301,7 @@ class Place:
 
     @property
     def file_system(self) -> fs.FileSystem:
-        """What pyarrow's readers and writers take beside `path`."""
+        """File system that pyarrow's readers and writers take beside `path`."""
         return opened(self.access)
 
     def exists(self) -> bool:
@@ -313,7 +313,7 @@ class Place:
         return not (info := self._info()).is_file and bool(info.type)
 
     def names(self) -> list[str]:
-        """What lies right in the folder, sorted; nothing if there is none."""
+        """Names right in the folder, sorted; none if there is no such folder."""
         return sorted(info.base_name for info in self._entries(recursive=False))
 
     def files(self) -> list[Place]:
@@ -412,7 +412,7 @@ class LocalPlace(Place):
     """A file or a folder of this machine, or one mounted here; its name may be no UTF-8."""
 
     def names(self) -> list[str]:
-        """What lies right in the folder, sorted; nothing if there is none."""
+        """Names right in the folder, sorted; none if there is no such folder."""
         folder = Path(self.path)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
@@ -451,12 +451,12 @@ class LocalPlace(Place):
     def check_makeable(self) -> None:
         """Raise the `OSError` that `make_folder` and the first file would, and touch nothing."""
         path = Path(self.path)
-        there = next(path for path in (path, *path.parents) if path.exists())
-        if not there.is_dir():
-            code = errno.EEXIST if there == path else errno.ENOTDIR
-            raise OSError(code, os.strerror(code), str(there))
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
+        nearest = next(path for path in (path, *path.parents) if path.exists())
+        if not nearest.is_dir():
+            code = errno.EEXIST if nearest == path else errno.ENOTDIR
+            raise OSError(code, os.strerror(code), str(nearest))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(nearest))
 
     def delete(self) -> None:
         """Remove a file, or a folder with all in it; nothing to do if it is not there."""

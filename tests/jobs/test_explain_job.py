@@ -270,3 +270,39 @@ def test_what_an_audit_says_of_the_strategy_is_a_note(
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("No file names the strategy" in note for note in notes)
     assert not any("no holder" in note for note in notes)
+
+
+CLIENT = "10.0.0.21@20375#2074865673561"
+
+
+def test_a_client_s_pass_in_each_of_its_groups(
+    ledger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--ledger", str(ledger), "--client", CLIENT, "--at", "2026-11-21T03:29:28Z")
+    assert main("explain", [*words, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["passes"]) == 1
+    of_group = {one["consumer_group"]: one for one in facts["passes"]}
+    assert all(one["agrees"] for one in facts["passes"])
+    assert of_group["order-service"]["pass"]["added"] == {
+        "%RETRY%order-service/broker-b/0": 0,
+        "OrderTopic/broker-a/3": 11,
+    }
+    assert main("explain", [*words, "--group", "order-service"]) == 0
+    assert "pull requests, after 500 ms: OrderTopic/broker-a/3 from 11" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--client", "10.0.0.21@20375"), "the ledger has no such member; did you mean"),
+        (("--client", CLIENT, "--queue", QUEUE), "name either --queue T/BROKER/ID or --client C"),
+        (("--client", CLIENT, "--group", "orders"), "the ledger has no such member"),
+        ((), "--group G is missing"),
+    ],
+)
+def test_what_names_no_pass_is_refused(
+    ledger: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("explain", ["--ledger", str(ledger), *words, "--at", AT]) == 2
+    assert said in capsys.readouterr().err

@@ -22,6 +22,14 @@ PRINTED = {
     "DOTNET": ("DOTNET", 405, "V4_9_7"),
 }
 """By language what brokers print of a member: language, version number, version."""
+_JAVA_CLASS = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely@362e24d"
+_IDLE = (
+    "ProcessQueueInfo [commitOffset=700, cachedMsgMinOffset=0, cachedMsgMaxOffset=0, "
+    "cachedMsgCount=0, cachedMsgSizeInMiB=0, transactionMsgMinOffset=0, "
+    "transactionMsgMaxOffset=0, transactionMsgCount=0, locked=false, tryUnlockTimes=0, "
+    "lastLockTimestamp=20251110030100000, droped=false, lastPullTimestamp=20251110035958000, "
+    "lastConsumeTimestamp=20251110035957000]"
+)
 ANSWERING = ("JAVA", "GO", "RUST", "DOTNET")
 """Clients that tell mqadmin which queues they hold."""
 
@@ -33,6 +41,7 @@ def write_group(
     strategy: str | None = None,
     *,
     holders_shown: bool = True,
+    answers: bool = False,
 ) -> Path:
     """Write the collection.
 
@@ -43,6 +52,7 @@ def write_group(
         strategy: what consumer_groups.jsonl states; None: no such file.
         holders_shown: False: mqadmin gave up asking, as one member did not answer, and
             consumerProgress -s prints N/A for every queue.
+        answers: consumerStatus has the answers of those that answer; Java's divide by AVG.
     """
     queues = sorted(held)
     (topic,) = {queue.topic for queue in queues}
@@ -74,6 +84,8 @@ def write_group(
     for with_clients in (False, True):
         name = f"consumerProgress-s-{GROUP}" if with_clients else f"consumerProgress-{GROUP}"
         _dump(folder, name, _progress(queues, held if holders_shown else {}, with_clients))
+    if answers:
+        _write_answers(folder, topic, members, held)
     _dump(folder, f"topicRoute-{topic}", _route(numbers, addresses))
     _dump(folder, f"topicStatus-{topic}", _status(queues))
     _dump(folder, "clusterList", _cluster(addresses))
@@ -173,6 +185,43 @@ def _progress(
             f"{_at(DUMPED_MS - 3_000, 0)}\n"
         )
     return text + "\nConsume TPS: 12.30\nConsume Diff Total: 0\nConsume Inflight Total: 0\n"
+
+
+def _write_answers(
+    folder: Path,
+    topic: str,
+    members: Mapping[str, str],
+    held: Mapping[MessageQueue, Sequence[str]],
+) -> None:
+    asked = [(one, language) for one, language in members.items() if language in ANSWERING]
+    index = f"{'#Index':<11}{'#ClientId':<41}{'#Version':<21}#ConsumerRunningInfoFile\n"
+    for place, (client_id, language) in enumerate(asked, 1):
+        index += f"{place:<11}{client_id:<41}{PRINTED[language][2]:<21}{DUMPED_MS}/{client_id}\n"
+        properties = {
+            "PROP_CONSUMER_START_TIMESTAMP": str(BEGIN_MS + 60_000),
+            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "PROP_CONSUMEORDERLY": "false",
+            "PROP_CLIENT_VERSION": {"GO": "v2.1.1"}.get(language, PRINTED[language][2]),
+        }
+        if language == "JAVA":
+            properties["allocateMessageQueueStrategy"] = _JAVA_CLASS
+        text = "#Consumer Properties#\n"
+        text += "".join(f"{name:<40}: {value}\n" for name, value in properties.items())
+        text += "\n\n#Consumer Subscription#\n"
+        for number, name in enumerate((TOPIC_RETRY, topic), 1):
+            text += f"{number:03} Topic: {name:<40} ClassFilter: false    SubExpression: *\n"
+        columns = f"{'#Topic':<66}{'#Broker Name':<34}{'#QID':<6}"
+        text += f"\n\n#Consumer Offset#\n{columns}#Consumer Offset    \n"
+        text += f"\n\n#Consumer MQ Detail#\n{columns}#ProcessQueueInfo   \n"
+        for queue, owners in held.items():
+            if client_id in owners:
+                text += f"{queue.topic:<66}{queue.broker_name:<34}{queue.queue_id:<6}{_IDLE}\n"
+        text += f"\n\n#Consumer Pop Detail#\n{columns}#ProcessQueueInfo   \n"
+        text += "\n\n#Consumer RT&TPS#\n\n\n#User Consume Info#\n\n\n#Consumer jstack#\n"
+        name = f"{DUMPED_MS}-consumerStatus-{GROUP}/{client_id}.txt"
+        _write(folder / "mqadmin" / name, text)
+    index += "\n\nSame subscription in the same group of consumer\n\nRebalance OK\n"
+    _dump(folder, f"consumerStatus-{GROUP}", index)
 
 
 def _route(numbers: Mapping[str, int], addresses: Mapping[str, str]) -> str:

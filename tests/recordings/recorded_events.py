@@ -14,6 +14,13 @@ PUSH: Row = {"subscriptions": ("OrderTopic",), "client_version": "5.5.0", "broke
 REPLICATED = ("slave", "slave-read")
 """Recordings with masters and slaves, of two groups."""
 REPLICATED_GROUPS = {"order-service": PUSH, "ledger": PUSH | {"ordered": True}}
+_PUSH_533: Row = {"client_version": "5.3.3", "broker_version": "5.3.3"}
+SHARED = "shared-later"
+"""Recording of two groups in the same client instances."""
+SHARED_GROUPS = {
+    "orders-app": _PUSH_533 | {"subscriptions": ("Orders",)},
+    "clicks-app": _PUSH_533 | {"subscriptions": ("Clicks",)},
+}
 
 
 def tables_of(name: str, groups: dict[str, Row]) -> Tables:

@@ -1,10 +1,14 @@
 """Input tables of a recording as histories of its groups, read without Spark."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from rebalance_core.engine.mates import mates_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -62,6 +66,19 @@ def histories(tables: Tables) -> Iterator[GroupHistory]:
                 for row in commits if row["consumer_group"] == group
             ),
         )  # fmt: skip
+
+
+def with_mates(found: Sequence[GroupHistory]) -> Iterator[GroupHistory]:
+    """The histories, each with the groups that share client instances with it."""
+    joins = [
+        {"cluster": one.cluster, "client_id": event.client_id, "channel_id": event.channel_id,
+         "consumer_group": one.consumer_group}
+        for one in found for event in one.events if event.event_type == "CONSUMER_JOIN"
+    ]  # fmt: skip
+    mates = mates_of(pa.Table.from_pylist(joins)) if joins else {}
+    by_name = {(one.cluster, one.consumer_group): one for one in found}
+    for name, one in by_name.items():
+        yield replace(one, mates=tuple(by_name[mate] for mate in mates.get(name, ())))
 
 
 def replayed(recording: str) -> Tables:

@@ -11,7 +11,7 @@ from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, Tables
 from tests.recordings.tables import RECORDINGS as DERIVED
 
-RECORDINGS = (*DERIVED, "controller", "grpc", "intervals-2", "no-notices", "pop")
+RECORDINGS = (*DERIVED, "controller", "go-java", "grpc", "intervals-2", "no-notices", "pop")
 
 EXPECTED = Path(__file__).with_name("audit_expected.tsv")
 """recording, severity, rule and group of each finding; looked at one by one, then kept."""
@@ -46,6 +46,7 @@ PLANTED = {
     },
 }
 HEALTHY = {
+    "go-java": {"g-mix", "g-ord"},
     "intervals-2": {"mix"},
     "nightly": {"order-service", "pay-service", "stock-sync"},
     "grpc": {"g-push", "g-remote", "g-simple", "g-slow", "CID_DefaultHeartBeatSyncerTopic"},

@@ -148,6 +148,17 @@ def named_queues(queues: Iterable[MessageQueue]) -> str:
     return f"T {queue_names((queue.broker_name, queue.queue_id) for queue in queues)}"
 
 
+def test_a_sound_group_of_which_half_the_members_answer_is_equal(tmp_path: Path) -> None:
+    """Recorded: C++ 1.0.1 and ali-ons answer nothing, and consumerProgress -s is N/A throughout."""
+    members, held = held_by(SOUND[4], FOUR)
+    folder = write_group(tmp_path / "c", members, held, holders_shown=False, answers=True)
+    tables = audit_folder(folder)
+    assert verdict(tables) == ("EQUAL", 0)
+    assert {*severities(tables).values()} == {"INFO"}
+    untold = next(row for row in tables["findings"] if row["rule_id"] == "QUEUES_NOT_TOLD")
+    assert "2 of 4 members do not tell their queues (CPP, ali-ons): 4 queues" in untold["summary"]
+
+
 def test_members_that_tell_nobody_which_queues_they_hold_raise_no_alarm(tmp_path: Path) -> None:
     """mqadmin gives up at the first that does not answer: consumerProgress -s is N/A throughout."""
     members, held = held_by(SOUND[4], FOUR)

@@ -92,7 +92,9 @@ def test_what_the_files_can_give_is_equal_to_the_truth(name: str) -> None:
     assert [m for m in found if not (m.startswith(recording + " ") and topic in m)] == []
 
 
-@pytest.mark.parametrize("name", [*RECORDINGS, "controller", "intervals-2", "no-notices"])
+@pytest.mark.parametrize(
+    "name", [*RECORDINGS, "controller", "go-java", "intervals-2", "no-notices"]
+)
 def test_nothing_in_a_recording_is_misread(name: str) -> None:
     done = ingested(name)
     assert done.tables["rejected"] == []

@@ -1,5 +1,6 @@
 """Where tasks cannot write files themselves, Spark's writer gives the same tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,24 @@ def test_propagate(spark: SparkSession, tmp_path: Path) -> None:
         read_input_tables(TABLES), tmp_path / "here", SEEDS, LIMITS, processes=1
     )
     assert ours == here
+
+
+@pytest.mark.parametrize("group", [None, "orders-*"])
+def test_propagate_groups_that_share_client_instances(
+    spark: SparkSession, tmp_path: Path, group: str | None
+) -> None:
+    collection = open_collection(DATA / "shared-later" / "collection")
+    ingest_here.ingest_and_write(collection, tmp_path / "in")
+    tables, options = str(tmp_path / "in"), replace(SEEDS, group=group)
+    inputs = InputTables.read(spark, tables)
+    ours = propagate.propagate_and_write(
+        spark, inputs, f"{tmp_path}/ours", options, LIMITS, partitions=3
+    )
+    here = propagate_here.propagate_and_write(
+        read_input_tables(tables), tmp_path / "here", options, LIMITS, processes=1
+    )
+    assert ours == here
+    assert ours.facts["groups"] == (2 if group is None else 1)
 
 
 def test_producers(spark: SparkSession, tmp_path: Path) -> None:

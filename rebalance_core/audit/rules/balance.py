@@ -70,7 +70,8 @@ def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
     last = case.last_epoch
     if last is None or last["status"] == FROZEN or is_broadcasting(case):
         return {}
-    names = {row["strategy"].partition("(")[0] for row in case.members}
+    # a Go member's ring is one, too
+    names = {row["strategy"].partition("(")[0].removeprefix("GO_") for row in case.members}
     ids = [row["client_id"] for row in case.members]
     if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(case, last["epoch"]):
         return {}

@@ -50,7 +50,7 @@ class Carrier:
 
     @property
     def session(self) -> Any:
-        """Of Spark; None in a process."""
+        """Session of Spark; None in a process."""
         return None
 
     @contextmanager

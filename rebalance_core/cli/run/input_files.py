@@ -49,10 +49,10 @@ def tables_in(
         found[name] = path
     for name in required:
         if name not in found:
-            there = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
+            names = ", ".join(path.name for path in sorted(folder.iterdir())) or "nothing"
             meant = _folder_below(folder, name)
             hint = f"; did you mean {meant}?" if meant else ""
-            raise InputRefused(f"--input {folder}: no {name} in it; there is {there}{hint}")
+            raise InputRefused(f"--input {folder}: no {name} in it; there is {names}{hint}")
     for path in found.values():
         check_readable("--input", str(path), input_format)
     return found
@@ -101,17 +101,17 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
     path = paths.local_path(location)
     pattern = any(sign in location for sign in "*?[{")
     try:
-        there = path.exists()
+        exists = path.exists()
     except OSError as error:
         raise InputRefused(f"{option} {location} cannot be read: {error.strerror}") from error
-    if not there and not pattern:
+    if not exists and not pattern:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
-    if "{" in location and not there:
+    if "{" in location and not exists:
         return  # Hadoop's alternatives; Python's glob knows none
-    if pattern and not there and not glob(str(path)):  # noqa: PTH207  # absolute patterns
+    if pattern and not exists and not glob(str(path)):  # noqa: PTH207  # absolute patterns
         raise InputRefused(f"{option} {location}: no file matches")
-    if there and not path.is_file() and not path.is_dir():
+    if exists and not path.is_file() and not path.is_dir():
         raise InputRefused(f"{option} {location} cannot be read: it is no plain file")
     files = _data_files(path)
     for file in files:

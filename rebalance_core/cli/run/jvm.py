@@ -103,7 +103,7 @@ class JvmOutput:
         self._thread.start()
 
     def last_lines(self) -> list[str]:
-        """What was printed last; waits a moment for a JVM that is about to end."""
+        """Lines printed last; waits a moment for a JVM that is about to end."""
         self._thread.join(_LAST_WORDS_SECONDS)
         return list(self._lines)
 
@@ -159,7 +159,7 @@ def jvm_output(*, shown: bool) -> Iterator[None]:
 
 
 def last_lines() -> list[str]:
-    """What the JVM of this process printed last and nobody saw."""
+    """Lines that the JVM of this process printed last and nobody saw."""
     return [line for output in _started for line in output.last_lines()]
 
 
@@ -210,7 +210,7 @@ _HINTS = (
 
 @dataclass(frozen=True)
 class Failure:
-    """What to print and how to end."""
+    """Text to print, and how to end."""
 
     line: str
     hint: str

@@ -213,7 +213,7 @@ class OutputLock:
 
     @property
     def token(self) -> str:
-        """What tells this run's lock from any other's."""
+        """Word that tells this run's lock from any other's."""
         return self._holder.token
 
     def acquire(self) -> None:
@@ -313,7 +313,7 @@ def _now() -> str:
 
 
 def _process(pid: int) -> str | None:
-    """Which process has the number: the system, and when it started; None: it is not shown."""
+    """Name the process of a number: the system, and when it started; None: it is not shown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -61,7 +61,7 @@ class InputRecord:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a run is about, whatever files held it: part of its id.
+    """Subject of a run, whatever files held it: part of its id.
 
     Attributes:
         digests: of the rows of each input table that has any, without the column ``source``; of
@@ -78,7 +78,7 @@ class Origin:
 
 
 def origin_of(read: Mapping[str, RowCounts]) -> Origin:
-    """That of a job which reads tables."""
+    """Origin of a job that reads tables."""
     from rebalance_core.checks.digest import table_written  # needs numpy
 
     whole = sum((counts.content for counts in read.values()), Content())
@@ -112,7 +112,7 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run that came to its end puts into its record."""
+    """Results of a run that came to its end, for its record."""
 
     outputs: Mapping[str, TableWritten]
     origin: Origin = Origin()
@@ -289,7 +289,14 @@ def redact_values(values: Mapping[str, Any]) -> dict[str, Any]:
 # One run in its output folder: locked, cleared as late as can be, recorded at the end.
 
 BESIDE_TABLES = {
-    "audit": ("report.html", "metrics.prom", "ingested", "private", "not_looked_at.jsonl"),
+    "audit": (
+        "report.html",
+        "metrics.prom",
+        "ingested",
+        "private",
+        "not_looked_at.jsonl",
+        "gone.txt",
+    ),
     "history": ("history.html", "metrics.prom"),
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
 }
@@ -336,7 +343,7 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
 
 @contextmanager
 def output_errors(location: str) -> Iterator[None]:
-    """What the file system says of --output, as an error of ours."""
+    """Turn what the file system says of --output into an error of ours."""
     try:
         yield
     except FileExistsError as error:

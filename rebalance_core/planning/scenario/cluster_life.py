@@ -296,6 +296,8 @@ class ClusterLife(Timeline):
             self._recorded_broker(row, name)
         elif row["event_type"] in events.MASTER_EVENTS:
             self._recorded_master(row, name)
+        elif row["event_type"] == events.NOTICES:
+            self.log.keep(row)
         elif row["event_type"] == events.TOPIC_CONFIG:
             self._recorded_config(row)
         else:

@@ -13,6 +13,7 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
+    INTERVALS,
     JAVA,
     RequestMode,
 )
@@ -148,6 +149,7 @@ JOIN_COLUMNS = (
     "consume_from_where",
     "rebalance_mode",
     "language",
+    *INTERVALS,
 )
 """What a process states of itself when it joins."""
 

@@ -26,6 +26,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
+from rebalance_core.protocol.languages import rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # What the members of a group state of themselves, over its whole history.
@@ -54,6 +55,12 @@ class MemberSettings:
     ordered: bool
     client_version: str
     rebalance_mode: str
+    language: str | None = None
+
+    @property
+    def rules_version(self) -> str:
+        """The RocketMQ version whose rules they follow: clients of other languages never ask."""
+        return rules_version(self.language, self.client_version)
 
     @property
     def asks_broker(self) -> bool:
@@ -63,7 +70,7 @@ class MemberSettings:
             self.consumer_type,
             self.message_model,
             self.ordered,
-            self.client_version,
+            self.rules_version,
         )
 
     def cannot_pop(self) -> str | None:
@@ -78,7 +85,7 @@ class MemberSettings:
             return PULLS
         could = asks_broker(
             BROKER_REBALANCE, PUSH, self.message_model, ordered=False,
-            client_version=self.client_version,
+            client_version=self.rules_version,
         )  # fmt: skip
         return None if could else OLD
 
@@ -91,7 +98,8 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
     """
     rows = tables[EVENTS]
     joins = rows.filter(pc.equal(rows["event_type"], events.CONSUMER_JOIN))
-    kinds = joins.group_by([*GROUP, *_OF_MEMBER], use_threads=False).aggregate([])
+    stated = [*GROUP, *_OF_MEMBER, "language"]
+    kinds = joins.group_by(stated, use_threads=False).aggregate([])
     of_groups = _group_settings(tables.get(GROUPS))
     default = GroupSettings()
     found: dict[Group, set[MemberSettings]] = {}
@@ -102,7 +110,8 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
         values |= {
             name: row[column] for column, name in _OF_MEMBER.items() if row[column] is not None
         }
-        found.setdefault(group, set()).add(MemberSettings(**values))
+        settings_of = MemberSettings(**values, language=row["language"])
+        found.setdefault(group, set()).add(settings_of)
     return found
 
 

@@ -143,8 +143,8 @@ def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
         taken = pc.and_(
             pc.is_valid(rows["start_ms"]), pc.greater_equal(rows["change_ms"], first_ms)
         )
-        counted = rows.filter(taken)
-        for place, name in enumerate(("gap_ms", "overlap_ms")):
+        counted = rows.append_column("ownerless_ms", pa.array(each.ownerless_ms)).filter(taken)
+        for place, name in enumerate(("ownerless_ms", "overlap_ms")):
             totals[place] += pc.sum(counted[name]).as_py() or 0
     return totals[0], totals[1]
 

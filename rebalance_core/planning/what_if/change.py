@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -190,6 +191,28 @@ def check_template(template: str) -> list[str]:
     return mistakes
 
 
+def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[str]:
+    """Ids like those of `new_client_ids` on hosts that a seed draws among the group's own.
+
+    Where a process that really joins will sort is not known; these stand for the places it may get.
+
+    >>> len(set(drawn_client_ids(3, ["10.0.0.9@711#81"], 0)))
+    3
+    """
+    draws = random.Random(seed)  # no secret
+    named = (address_of(host_of(client_id)) for client_id in present)
+    homes = sorted({address for address in named if address is not None}) or [FIRST_ADDRESS]
+    taken, made = {host_of(client_id) for client_id in present}, list[str]()
+    while len(made) < count:
+        free = [a for a in addresses_of_network(draws.choice(homes)) if a not in taken]
+        host = draws.choice(free or addresses_of_network(draws.choice(homes)))
+        taken.add(host)
+        pid, nanos = draws.randrange(1, 100_000), draws.randrange(10**12, 10**16)
+        if (one := str(MadeId(host, str(pid), str(nanos)))) not in present:
+            made.append(one)
+    return made
+
+
 def _free_addresses(present: Collection[str]) -> Iterator[str]:
     """Addresses after the highest that an id begins with."""
     used = [address for c in present if (address := address_of(host_of(c))) is not None]
@@ -334,8 +357,17 @@ def set_request_mode(topic: str, mode: str, rebalance_mode: str | None = None) -
     return Change(request_modes={topic: mode}, rebalance_mode=rebalance_mode)
 
 
+EDIT_NAMES = {
+    "scale_queues": "queues",
+    "new_topic": "queues",
+    "switch_strategy": "strategy",
+    "switch_request_mode": "request_modes",
+}
+"""What scenarios call an edit that `Change` calls otherwise."""
+
+
 def read_change(given: Change | Mapping[str, Any]) -> Change:
-    """A change of a mapping with the attributes of `Change` as keys, e.g. a table of TOML.
+    """A change of a mapping: keys are the attributes of `Change` or the kinds of scenarios' edits.
 
     Raises:
         UsageError: Every unknown key (the known and the nearest are listed) and wrong value.
@@ -349,11 +381,18 @@ def read_change(given: Change | Mapping[str, Any]) -> Change:
         raise UsageError(
             f"change = {given!r}: expected a Change or a mapping with keys {_list(_DEFAULTS)}"
         )
+    known = (*_DEFAULTS, *EDIT_NAMES)
     mistakes = [
-        f"change: unknown key {key!r}; known: {_list(_DEFAULTS)}{did_you_mean(str(key), _DEFAULTS)}"
+        f"change: unknown key {key!r}; known: {_list(known)}{did_you_mean(str(key), known)}"
         for key in given
-        if key not in _DEFAULTS
+        if key not in known
     ]
+    mistakes += [
+        f"change: {key} is {EDIT_NAMES[key]}; give one of them"
+        for key in given
+        if EDIT_NAMES.get(key) in given
+    ]
+    given = {EDIT_NAMES.get(key, key): value for key, value in given.items()}
     values = {
         key: _READERS[key](key, value, mistakes) for key, value in given.items() if key in _DEFAULTS
     }

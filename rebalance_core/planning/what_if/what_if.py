@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
@@ -21,6 +23,7 @@ from rebalance_core.planning.what_if.allocation import (
 from rebalance_core.planning.what_if.change import (
     DEFAULT_TEMPLATE,
     Change,
+    drawn_client_ids,
     new_client_ids,
     read_change,
     template_of,
@@ -50,8 +53,10 @@ from rebalance_core.strategies import AllocationStrategy, parse_strategy
 _Queues = dict[str, tuple[MessageQueue, ...]]
 
 
-def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
-    """The group after all of the change, done at once.
+def apply_change(
+    group: PlannedGroup, change: Change, joining: Sequence[str] | None = None
+) -> PlannedGroup:
+    """The group after all of the change, done at once; ``joining``: ids instead of invented ones.
 
     Consumers leave, topics are created (all members read a new one), brokers are lost, consumers
     join and read all topics of the group. New ids also differ from those of members that leave.
@@ -68,10 +73,11 @@ def apply_change(group: PlannedGroup, change: Change) -> PlannedGroup:
     refuse(mistakes)
     topics = group.topics | new_topics
     processes: list[Process] = [(client_id, read | new_topics) for client_id, read in staying]
-    template = change.client_id_template
-    if template == DEFAULT_TEMPLATE:
-        template = template_of(change.language)
-    joining = new_client_ids(change.add_consumers, set(group.client_ids), template)
+    if joining is None:
+        template = change.client_id_template
+        if template == DEFAULT_TEMPLATE:
+            template = template_of(change.language)
+        joining = new_client_ids(change.add_consumers, set(group.client_ids), template)
     processes += [(client_id, topics) for client_id in joining]
     if processes:
         topics = frozenset[str]().union(*(read for _, read in processes))
@@ -127,7 +133,13 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
     return processes
 
 
-@dataclass(frozen=True)
+SEEDS = 20
+"""Sets of ids that the range of a what-if covers, beside its own."""
+MOST_QUEUES_DRAWN = 10_000
+"""A group with more queues has no range: each set of ids is computed like the what-if itself."""
+
+
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """Before and after; ``str()`` is a table to read.
 
@@ -135,11 +147,32 @@ class WhatIf:
         change: What was asked.
         before: Today.
         after: Once every member has seen the change.
+        with_ids: How many queues move if the consumers that join have these ids; None: unknown.
     """
 
     change: Change
     before: Allocation
     after: Allocation
+    with_ids: Callable[[Sequence[str]], int] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def moves_range(self) -> tuple[int, int] | None:
+        """Fewest and most moves over `SEEDS` sets of ids of the consumers that join.
+
+        The ids of processes that do not run yet are invented, and where they sort among the others
+        decides what a strategy moves. None: nobody joins, the ids are the caller's own, or there
+        are over `MOST_QUEUES_DRAWN` queues.
+        """
+        template = self.change.client_id_template
+        own = {template, template_of(self.change.language)} != {DEFAULT_TEMPLATE}
+        if self.with_ids is None or not self.change.add_consumers or own:
+            return None
+        if self.after.figures.group.queues > MOST_QUEUES_DRAWN:
+            return None
+        present, count = self.before.client_ids, self.change.add_consumers
+        drawn = [drawn_client_ids(count, present, seed) for seed in range(SEEDS)]
+        moves = [self.moves, *map(self.with_ids, drawn)]
+        return min(moves), max(moves)
 
     @property
     def movement(self) -> Movement:
@@ -172,8 +205,22 @@ class WhatIf:
     def __str__(self) -> str:
         """The table of `what_if_table`."""
         return what_if_table(
-            str(self.change), self.before, self.after, lost_brokers=self.change.lose_broker
+            str(self.change),
+            self.before,
+            self.after,
+            lost_brokers=self.change.lose_broker,
+            moves_range=self.moves_range,
         )
+
+    def __repr__(self) -> str:
+        """One line."""
+        spread = self.moves_range
+        moves = "{} to {}".format(*spread) if spread and len(set(spread)) > 1 else self.moves
+        return f"<WhatIf {self.change}: {moves} queues move, peak {self.after.peak}>"
+
+    def _repr_html_(self) -> str:
+        """The table, for a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def what_if(
@@ -243,14 +290,18 @@ def what_if(
     refuse(mistakes)
     assert group is not None
     assert isinstance(change, Change)
-    changed = apply_change(group, change)
     before = _settled(group, Settled({}, frozenset()), initial=True)
     held = Settled(before.holdings, before.frozen_topics, before.taken)
-    after = _settled(changed, held, initial=False)
+
+    def after(joining: Sequence[str] | None = None) -> Allocation:
+        changed = apply_change(group, change, joining)
+        return allocation_of(changed, _settled(changed, held, initial=False), invisible_time_s)
+
     return WhatIf(
         change,
         allocation_of(group, before, invisible_time_s),
-        allocation_of(changed, after, invisible_time_s),
+        after(),
+        lambda joining: after(joining).figures.group.moved,
     )
 
 

@@ -22,7 +22,12 @@ NO_MEANING = "n/a"
 
 
 def what_if_table(
-    change: str, before: Allocation, after: Allocation, *, lost_brokers: Sequence[str] = ()
+    change: str,
+    before: Allocation,
+    after: Allocation,
+    *,
+    lost_brokers: Sequence[str] = (),
+    moves_range: tuple[int, int] | None = None,
 ) -> str:
     """The table; ASCII but for the names, columns aligned.
 
@@ -31,11 +36,13 @@ def what_if_table(
         before: Today.
         after: Once every member has seen the change.
         lost_brokers: Names of brokers that the change takes away.
+        moves_range: Fewest and most moves over other ids of the consumers that join.
     """
     parts = [
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
         _by_topic(after.figures),
         _caveats(after.figures),
+        _over_ids(moves_range),
         _languages(after.mixed),
         _unread(lost_brokers),
         _sharing(before, after),
@@ -101,6 +108,16 @@ def _alike(topics: Iterable[tuple[str, Any]]) -> Iterator[tuple[Any, list[str], 
     for kind, names in kinds.values():
         left_out = len(names) - MOST_ALIKE
         yield kind, names[:MOST_ALIKE], f"… {left_out} more alike" if left_out > 0 else ""
+
+
+def _over_ids(moves_range: tuple[int, int] | None) -> str:
+    if moves_range is None:
+        return ""
+    low, high = moves_range
+    return (
+        f"queues moved over 20 other sets of ids: {_range(low, high)} (the ids of consumers that "
+        "join are\ninvented, and where they sort among the others decides what moves)"
+    )
 
 
 def _unread(lost_brokers: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ def _figures(run: Run, seeds: int) -> Iterable[Compared]:
 
 
 def by_plan(found: Sequence[Compared]) -> dict[tuple[str, str], tuple[float, float]]:
-    """(group, plan) -> what was seen and simulated, means over the runs of the plan.
+    """(group, plan) -> what was seen and simulated, medians over the runs of the plan.
 
     Simulated: the median of the futures; of the time with two owners, which is none in most futures
     of some plans, their mean.
@@ -80,9 +80,24 @@ def by_plan(found: Sequence[Compared]) -> dict[tuple[str, str], tuple[float, flo
         middle = np.mean if one.figure == "double_queue_seconds" else np.median
         rows[one.group, one.run.plan].append((one.seen, float(middle(one.futures))))
     return {
-        key: (float(np.mean([a for a, _ in both])), float(np.mean([b for _, b in both])))
+        key: (float(np.median([a for a, _ in both])), float(np.median([b for _, b in both])))
         for key, both in sorted(rows.items())
     }
+
+
+def own_correlations(found: Sequence[Compared], draws: int = 1_000) -> NDArray[np.float64]:
+    """(draws,) the rank correlation if one future of each run, at random, were what was seen.
+
+    What chance alone makes of the order of the plans, were all that is simulated right.
+    """
+    rng = np.random.default_rng(0)
+    futures: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
+    for one in found:
+        futures[one.group, one.run.plan].append(rng.choice(one.futures, draws))
+    pairs = [(np.median(futures[key], axis=0), made) for key, (_, made) in by_plan(found).items()]
+    return np.array(
+        [rank_correlation((seen[n], made) for seen, made in pairs) for n in range(draws)]
+    )
 
 
 def rank_correlation(pairs: Iterable[tuple[float, float]]) -> float:

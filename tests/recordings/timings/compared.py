@@ -19,7 +19,7 @@ from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import BROADCASTING
 from tests.recordings.recorded_events import REPLICATED
-from tests.recordings.tables import DATA, RECORDINGS, Tables, histories
+from tests.recordings.tables import DATA, RECORDINGS, Tables, histories, with_mates
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
@@ -125,7 +125,7 @@ def compared(
     changes = changes_of(name, derived, cluster["end_ms"])
     tables = _given_tables(name, derived, given)
     found: list[Compared] = []
-    for history in histories(tables):
+    for history in with_mates(list(histories(tables))):
         group = history.consumer_group
         its_changes = [one for one in changes if one.group == group]
         its_actions = [one for one in actions if one.group == group]

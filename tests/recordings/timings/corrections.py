@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tests.recordings.recorded_events import REPLICATED, REPLICATED_GROUPS, tables_of
+from tests.recordings.recorded_events import (
+    REPLICATED,
+    REPLICATED_GROUPS,
+    SHARED,
+    SHARED_GROUPS,
+    tables_of,
+)
 from tests.recordings.tables import Row, Tables, derived_tables
 from tests.recordings.truth import Truth, read_truth
 
@@ -19,6 +25,8 @@ def corrected_tables(name: str) -> Tables:
     """
     if name in REPLICATED:
         return tables_of(name, REPLICATED_GROUPS)
+    if name == SHARED:
+        return tables_of(name, SHARED_GROUPS)
     tables, truth = derived_tables(name), read_truth(name)
     for row in tables["cluster_events"]:
         right = WRONG_SUBSCRIPTIONS.get((name, row["sequence"]))

@@ -147,3 +147,14 @@ def test_a_member_that_says_otherwise_than_the_logs() -> None:
 def test_who_left_is_no_contradiction() -> None:
     case = case_of(topic(), join(A), join(B), leave(B, 500), facts=progress(*["10.0.0.1"] * 4))
     assert compare(covered(case, (0, 1000), begins=True)).verdict == "EQUAL"
+
+
+def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told() -> None:
+    case = case_of(topic(), topic(read=5, at=950), join(A), facts=[
+        fact("DUMP", 900, command="consumerProgress"),
+        *(fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=queue,
+               client_ip="10.0.0.1", with_clients=True) for queue in range(5)),
+    ])  # fmt: skip
+    result, settled = shown(case)
+    assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
+    assert settled.startswith("Dump topicRoute -t T")

@@ -14,6 +14,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import CONTRACT_VERSION
+from tests.history.made_nights import TOGGLED, Planted, make_nights
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "nightly" / "collection"
@@ -63,14 +64,14 @@ def test_a_night_that_saw_little_makes_nothing_gone_nor_new(
         "--previous", first,
     )  # fmt: skip
     assert facts["verdict"] == "INCOMPLETE"
-    changes = facts["changes"]
+    changes = counted(facts["changes"])
     assert (changes["gone"], changes["not_looked_at"]) == (0, not_looked_at)
     assert changes["still"] == OPEN - not_looked_at
     page = (second / "report.html").read_text("utf-8")
     assert (f"<b>{not_looked_at} not looked at</b>" in page) == (not_looked_at > 0)
     assert (second / "not_looked_at.jsonl").exists() == (not_looked_at > 0)
 
-    changes = audited(capsys, *whole, third, "--previous", second)["changes"]
+    changes = counted(audited(capsys, *whole, third, "--previous", second)["changes"])
     assert (changes["new"], changes["still"], changes["not_looked_at"]) == (0, OPEN, 0)
     assert not (third / "not_looked_at.jsonl").exists()
 
@@ -101,13 +102,42 @@ def test_results_of_the_version_before_are_read(
     facts = audited(
         capsys, "--collection", COLLECTION, "--output", tmp_path / "night", "--previous", BEFORE
     )
-    assert facts["changes"] == {"new": 0, "still": OPEN, "gone": 0, "not_looked_at": 0}
+    assert counted(facts["changes"]) == {
+        "new": 0, "reopened": 0, "still": OPEN, "gone": 0, "not_looked_at": 0,
+    }  # fmt: skip
     facts = audited(
         capsys, "--input", BEFORE / "ingested", "--output", tmp_path / "tables",
         "--previous", BEFORE, "--accepted", known,
     )  # fmt: skip
-    assert (facts["verdict"], facts["changes"]["gone"], facts["changes"]["new"]) == ("OK", 0, 0)
+    changes = counted(facts["changes"])
+    assert (facts["verdict"], changes["gone"], changes["new"]) == ("OK", 0, 0)
     queue = ["--group", "order-service", "--queue", "orders/broker-a/0"]
     at = ["--at", "2026-11-21T03:51:00Z"]
     assert main("explain", ["--ledger", str(BEFORE), *queue, *at]) == 0
     assert "order-service" in capsys.readouterr().out
+
+
+def counted(changes: dict[str, Any]) -> dict[str, int]:
+    return {s: found if isinstance(found, int) else len(found) for s, found in changes.items()}
+
+
+def test_what_comes_back_is_told_apart_from_what_is_new(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without its topic's line in the store a finding is gone, and with it back again."""
+    there = ({"LEFTOVER_OFFSETS"}, set[str](), set(TOGGLED))
+    plans = [Planted(there=rules, made=False) for rules in there]
+    first, second, third = make_nights(tmp_path, plans, 1)
+    capsys.readouterr()
+    again = tmp_path / "again"
+    for run, previous in ((second, first), (third, second)):
+        words = ["--input", run / "given", "--output", again / run.name]
+        last = again / previous.name if (again / previous.name).exists() else previous
+        facts = audited(capsys, *words, "--previous", last, "--fail-on-new", "WARNING")
+        if run == second:
+            assert [one["rule"] for one in facts["changes"]["gone"]] == ["LEFTOVER_OFFSETS"]
+            assert facts["exit_code"] == 0
+    assert [one["rule"] for one in facts["changes"]["reopened"]] == ["LEFTOVER_OFFSETS"]
+    assert [one["rule"] for one in facts["changes"]["new"]] == ["OFFLINE_WITH_LAG"]
+    assert facts["exit_code"] == 3
+    assert main("audit", ["--input", "i", "--output", "o", "--fail-on-new", "ERROR"]) == 2

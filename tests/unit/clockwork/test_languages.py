@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.clockwork.batch.play import LETS_GO, LOCKS_KEPT, REGULAR, reason_of
+from rebalance_core.engine.propagation import is_unknown
 from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import futures, happens, joins, story, two_brokers
 from tests.unit.clockwork.test_batch_equals_loop import OPTIONS, Tally, awake, compare
 from tests.unit.kernels.random_groups import TRAITS, groups
-from tests.unit.replay.histories import event, topic
+from tests.unit.replay.histories import event, history, topic
 
 pytestmark = pytest.mark.unit
 
@@ -92,6 +93,21 @@ def test_each_passes_as_often_as_its_client_does(language: str, period_ms: int) 
     ]
     usual = sorted(apart)[len(apart) // 2]
     assert period_ms <= usual < period_ms + 500
+
+
+@pytest.mark.parametrize(
+    ("fields", "unknown"),
+    [
+        ({"language": "DOTNET"}, True),
+        ({"language": "DOTNET", "message_model": "BROADCASTING"}, False),
+        ({"language": "DOTNET", "rebalance_mode": "PROXY"}, False),
+        ({"language": "GO"}, False),
+    ],
+)
+def test_groups_with_a_net_member_that_divides_are_left_out(
+    fields: dict[str, str], unknown: bool
+) -> None:
+    assert is_unknown(history(*two_brokers(), joins(0, "x"), joins(9, "y", **fields))) == unknown
 
 
 def test_a_go_member_lets_go_of_a_topic_without_a_readable_queue() -> None:

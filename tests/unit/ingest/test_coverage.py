@@ -113,3 +113,14 @@ def test_a_list_of_members_that_is_cut_off_is_no_evidence_of_absence(tmp_path: P
     assert "GROUP_AT_BROKER" not in kinds
     (dump,) = (row for row in tables["observed_facts"] if row["kind"] == "DUMP")
     assert dump["details"]["cut_off"] == "true"
+
+
+def test_a_client_commits_every_5_s_so_a_shorter_pause_is_one(tmp_path: Path) -> None:
+    line = (
+        "2026-11-21 11:{:02}:{:02}.000 INFO [1] [t] [o.a.r#?:?] - [persistAll] Group: g ClientId: "
+        "10.0.0.1@1#1 updateConsumeOffsetToBroker MessageQueue [topic=T, brokerName=a, queueId=0] 1"
+    )
+    at = [second for second in range(0, 400, 5) if not 100 < second < 170]
+    text = "\n".join(line.format(*divmod(second, 60)) for second in at) + "\n"
+    tables = ingested(tmp_path, {"clients/c/rocketmq_client.log": text})
+    assert rows(tables, "client_log") == [(0, 109, True), (170, 395, True)]

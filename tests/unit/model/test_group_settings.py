@@ -28,6 +28,13 @@ DEFAULTS = {
     "pull_threshold_size_for_queue": 100,
     "pull_threshold_for_topic": -1,
     "pull_threshold_size_for_topic": -1,
+    "notified": True,
+    # RebalanceService, ClientConfig
+    "wait_interval_ms": 20_000,
+    "min_interval_ms": 1_000,
+    "poll_name_server_interval_ms": 30_000,
+    "heartbeat_broker_interval_ms": 30_000,
+    "persist_consumer_offset_interval_ms": 5_000,
 }
 
 

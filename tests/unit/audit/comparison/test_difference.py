@@ -198,3 +198,17 @@ def test_two_changes_of_the_route_within_a_poll_the_second_of_which_freezes() ->
     assert closed(100, 160, gave_up) == set()
     # what nobody could have seen stays a difference
     assert closed(100, 103, owners_shown(900, "1111", "----")) == {"b:0", "b:1", "b:2", "b:3"}
+
+
+@pytest.mark.parametrize(("returned", "cause"), [(850, "BROKER_UP"), (600, "")])
+def test_a_client_that_did_not_take_a_returned_broker_s_queues_is_late_for_now(
+    returned: float, cause: str
+) -> None:
+    """Its answer alone tells that it lacks them; nobody else's was dumped."""
+    events = (
+        topic(read=2), topic(broker="b", read=2), join(CLIENTS[0]),
+        event(BROKER_DOWN, 500, broker_name="b"), event(BROKER_UP, returned, broker_name="b"),
+    )  # fmt: skip
+    case = case_of(*events, facts=status_of(CLIENTS[0], 930, pulled="a:0 a:1", retry="a b"))
+    (found,) = compare(case).differences[:1]
+    assert (found.why == STALE, found.cause.partition(" ")[0]) == (bool(cause), cause)

@@ -1,3 +1,5 @@
+import pytest
+
 from rebalance_core.audit.case import GroupCase
 from tests.unit.audit.cases import case_of, findings_of, join, topic
 
@@ -18,13 +20,15 @@ def test_an_even_division_is_no_skew() -> None:
     assert findings_of("SURPLUS_SKEW", case_of(*(topic(n, read=1) for n in TOPICS[:2]), *few)) == []
 
 
-def hashed(nodes: int) -> GroupCase:
+def hashed(nodes: int, language: str = "JAVA") -> GroupCase:
     text = f"CONSISTENT_HASH(virtual_nodes={nodes})"
-    return case_of(topic(read=64), *(join(f"10.0.0.{n}@1", strategy=text) for n in range(8)))
+    members = (join(f"10.0.0.{n}@1", strategy=text, language=language) for n in range(8))
+    return case_of(topic(read=64), *members)
 
 
-def test_a_ring_with_few_points() -> None:
-    (one,) = findings_of("HASH_IMBALANCE", hashed(1))
+@pytest.mark.parametrize("language", ["JAVA", "GO"])
+def test_a_ring_with_few_points(language: str) -> None:
+    (one,) = findings_of("HASH_IMBALANCE", hashed(1, language))
     assert "of 64 queues; the mean of 8 members is 8.0" in one.summary
 
 

@@ -87,3 +87,13 @@ def test_their_severities() -> None:
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
     assert found["BROKER_FLAPS"] == "WARNING"
+
+
+def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> None:
+    row = {"host": "n", "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": 0, "to_ms": 70_000}
+    row |= {"complete": True, "note": None, "clock_offset_ms": None}
+    dump = {"broker_name": "b", "last_ms": 900_000, "details": {"command": "consumerConnection"}}
+    events = [event(60_000, "DOWN", "EXPIRED")]
+    run, _ = run_cluster_rules([], [dump], events, 6.0, coverage=[row])
+    assert run.down == frozenset()
+    assert run.returned == {"b": 60_000}

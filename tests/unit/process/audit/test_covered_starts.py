@@ -1,12 +1,13 @@
 """Starts of queues that the collected files do not bear out have no bounds."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
 from rebalance_core.audit.rules.cluster import untold_outage
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
@@ -123,3 +124,21 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() ->
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
     made = CoveredStarts({"c": run}, {})(batch).to_pylist()
     assert [row["status"] for row in made] == ["OK", "UNKNOWN"]
+
+
+def store(host: str, at_ms: int, kind: str = "consumer_offset_json", **fields: Any) -> Any:
+    row = {"host": host, "role": "BROKER", "kind": kind, "from_ms": at_ms, "to_ms": at_ms}
+    return row | {"complete": True, "note": None, "clock_offset_ms": None} | fields
+
+
+def test_a_copy_of_the_offsets_that_is_lost_may_have_had_a_commit() -> None:
+    cut = store("b", 201_000, complete=False)
+    rows = [store("a", 200_000), cut, store("a", 600_000), store("b", 601_000)]
+    coverage = coverage_of(rows, {"a": ["a"], "b": ["b"], "c": ["c"]})
+    assert coverage.offsets_lost == {"b": ((200_000, 601_000), (201_000, 601_000))}
+    coverage = replace(WHOLE, offsets_lost={"a": ((200_000, 510_000),)})
+    uncommitted = start(520_000, stored_offset=None, rule="MAX_OFFSET")
+    stored = start(520_000, stored_offset=7)
+    later = uncommitted | {"earliest_ms": 515_000}
+    made = covered(coverage, uncommitted, stored, later)
+    assert [row[:2] for row in made] == [("UNKNOWN", "NOT_COVERED"), OK[:2], OK[:2]]

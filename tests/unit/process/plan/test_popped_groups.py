@@ -103,8 +103,9 @@ def test_a_group_that_cannot_pop_stays_as_it_is(settings: Row, reason: str) -> N
     assert {row["rebalance_mode"] for row in rows} == {None}
 
 
-def test_one_member_that_cannot_ask_keeps_its_group() -> None:
-    old = join(2_000_000, 9, version="4.9.7") | {"sequence": 99}
+@pytest.mark.parametrize("own", [{"version": "4.9.7"}, {"version": "2.1.2", "language": "GO"}])
+def test_one_member_that_cannot_ask_keeps_its_group(own: Row) -> None:
+    old = join(2_000_000, 9, **own) | {"sequence": 99}
     assert popped([*dump(2), old])[1] == {("c", "g"): "VERSION"}
 
 

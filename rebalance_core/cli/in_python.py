@@ -1,0 +1,394 @@
+"""The jobs as functions, for a notebook: tables or a folder in, a result that shows itself out."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass, replace
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
+from rebalance_core.cli.explain import LedgerFolder
+from rebalance_core.cli.explain_text import render_explanation
+from rebalance_core.cli.job_options import ExplainOptions
+from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.routing import interests_of, refuse_no_group
+from rebalance_core.explain.answer import Explanation
+from rebalance_core.explain.explainer import Explainer
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.what_if.planned_group import check_queue_numbers
+from rebalance_core.process import simulate as simulation
+
+SHOWN_ROWS = 10
+"""Of a table in a notebook."""
+SKETCHED_MS = 1_767_225_600_000
+"""When a sketch begins: 2026-01-01T00:00:00Z, as good as any."""
+FORMS = "a folder, or Arrow tables, pandas frames or lists of dicts by name"
+
+
+_OF_THE_RUN = re.compile(r"; page in .*")
+"""Where the page was, for a moment, and how long it took."""
+
+
+class Tables(Mapping[str, pa.Table]):
+    """Arrow tables by name, also as attributes; shows itself in a notebook.
+
+    Args:
+        tables: by name.
+        title: what they are, in a few words.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table], title: str = "Tables") -> None:
+        self._tables, self._title = dict(tables), title
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._tables:
+            raise KeyError(f"no table {name!r}{did_you_mean(name, self._tables)}")
+        return self._tables[name]
+
+    def __getattr__(self, name: str) -> pa.Table:
+        if name.startswith("_") or name not in self._tables:
+            raise AttributeError(f"no table {name!r}{did_you_mean(name, self.__dict__['_tables'])}")
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} {len(table):,}" for name, table in self._tables.items())
+        return f"<{self._title}: {rows or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{escape(self._title)}</b></p>"]
+        for name, table in self._tables.items():
+            if len(table):
+                parts.append(f"<details><summary>{escape(name)}: {len(table):,} rows</summary>")
+                parts.append(_html_table(table.slice(0, SHOWN_ROWS)) + "</details>")
+        return "".join(parts)
+
+    def to_pandas(self) -> dict[str, Any]:
+        """The tables as pandas frames."""
+        return {name: table.to_pandas() for name, table in self._tables.items()}
+
+
+class Audit(Tables):
+    """An audit: ``findings``, ``group_verdicts``, ``coverage`` and the ledger.
+
+    Attributes:
+        text: what the job prints.
+        facts: its `--json` object.
+        page: the report, one HTML document.
+    """
+
+    def __init__(self, tables: Mapping[str, pa.Table], report: JobReport, page: str) -> None:
+        facts = {k: v for k, v in report.facts.items() if k not in ("output", "seconds")}
+        super().__init__(tables, f"Audit of {', '.join(facts['clusters'])}: {facts['verdict']}")
+        self.text, self.facts, self.page = _OF_THE_RUN.sub("", report.text), facts, page
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"
+
+
+class Answer:
+    """Why a queue is with a client; ``str()`` is what `rebalance explain` prints."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    def __str__(self) -> str:
+        return render_explanation(self.explanation)
+
+    def __repr__(self) -> str:
+        return f"<Answer: {str(self).splitlines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _html_table(table: pa.Table) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    rows = (
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+        for row in table.to_pylist()
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else escape(str(value))
+
+
+# What is given: a folder, or tables of several kinds.
+
+
+def read_tables(source: Any) -> Tables:
+    """The input tables of a folder, or of tables that are there already, checked for columns.
+
+    Args:
+        source: a folder holding the tables by name (JSON lines, CSV, Parquet), or a mapping of
+            names to Arrow tables, pandas frames or lists of dicts.
+
+    Raises:
+        UsageError: it is something else, or a name is no table's.
+        InputRefused: a folder without tables, or a table that lacks columns.
+    """
+    if isinstance(source, str | Path):
+        return Tables(read_input_tables(str(source)).tables, f"Tables of {source}")
+    if isinstance(source, Tables):
+        return source
+    if not isinstance(source, Mapping):
+        raise UsageError(f"{type(source).__name__} is no input; give {FORMS}")
+    unknown = [name for name in source if name not in INPUT_TABLES]
+    if unknown:
+        known = ", ".join(INPUT_TABLES)
+        raise UsageError(
+            f"no input table is called {unknown[0]!r}{did_you_mean(str(unknown[0]), INPUT_TABLES)} "
+            f"(tables: {known})"
+        )
+    tables = {name: _arrow(name, rows) for name, rows in source.items()}
+    return Tables(input_tables_of(tables).tables, "Tables")
+
+
+def _arrow(name: str, rows: Any) -> pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows
+    if hasattr(rows, "iloc"):  # a pandas frame
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
+        return pa.Table.from_pylist(list(rows))
+    raise UsageError(f"{name} is a {type(rows).__name__}; give {FORMS}")
+
+
+def sketch(
+    topics: Mapping[str, Mapping[str, int]],
+    members: int | Sequence[str],
+    strategy: str = "AVG",
+    *,
+    group: str = "group",
+    cluster: str = "cluster",
+) -> Tables:
+    """The input tables of one group as a planner draws it: all there since before the log.
+
+    Args:
+        topics: topic -> broker -> number of queues.
+        members: how many consumers, or their client ids.
+        strategy: its text.
+        group: its name.
+        cluster: name of its cluster.
+
+    Raises:
+        UsageError: every mistake in the numbers of queues; no member.
+
+    >>> from rebalance_core.process.simulate import simulate
+    >>> drawn = sketch({"orders": {"broker-a": 8}}, 3)
+    >>> simulate(drawn).epochs["queues"].to_pylist()[-1]
+    9
+    """
+    mistakes: list[str] = []
+    numbers = check_queue_numbers("topics", topics, mistakes)
+    if isinstance(members, int):
+        ids = [f"10.0.{n // 250}.{n % 250 + 1}@{20_000 + n}#{10**12 + n}" for n in range(members)]
+    else:
+        ids = list(members)
+    if not ids:
+        mistakes.append(f"members = {members!r}: give a number from 1 up, or client ids")
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+    rows: list[dict[str, Any]] = []
+
+    def seen(event_type: str, **more: Any) -> None:
+        base = {
+            "cluster": cluster,
+            "event_ms": SKETCHED_MS,
+            "sequence": len(rows),
+            "detail": "OBSERVED",
+        }
+        rows.append({**base, "event_type": event_type, **more})
+
+    for broker in sorted({broker for of_topic in numbers.values() for broker in of_topic}):
+        seen("BROKER_UP", broker_name=broker)
+    for topic, brokers in numbers.items():
+        for broker, count in brokers.items():
+            seen("TOPIC_CONFIG", topic=topic, broker_name=broker, read_queue_nums=count,
+                 write_queue_nums=count)  # fmt: skip
+    for number, client_id in enumerate(ids):
+        seen("CONSUMER_JOIN", consumer_group=group, client_id=client_id,
+             channel_id=str(number), subscriptions=list(numbers))  # fmt: skip
+    settings = {"cluster": cluster, "consumer_group": group, "strategy": strategy}
+    made = {"cluster_events": rows, "consumer_groups": [settings | {"subscriptions": None}]}
+    tables = {
+        name: pa.Table.from_pylist(
+            [{one: row.get(one) for one in INPUT_TABLES[name].column_names} for row in found]
+            if name == "cluster_events"
+            else found
+        )
+        for name, found in made.items()
+    }
+    return Tables(input_tables_of(tables).tables, f"Sketch of {group}")
+
+
+# The jobs.
+
+
+def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any) -> Tables:
+    """Replay the groups; see `rebalance_core.simulate`."""
+    if options is not None and more:
+        raise UsageError(f"give options, or {', '.join(more)}, not both")
+    names = SimulationOptions.__dataclass_fields__
+    for name in more:
+        if name not in names:
+            raise UsageError(f"no option {name!r}{did_you_mean(name, names)} ({', '.join(names)})")
+    given, options = read_tables(tables), options or SimulationOptions(**more)
+    if EVENTS in given:
+        refuse_no_group(options.group, interests_of(EVENTS, given[EVENTS]))
+    made = simulation.simulate(dict(given), options)
+    return Tables(made.tables(), "Ledger")
+
+
+@contextmanager
+def _folder_of(source: Any) -> Iterator[str]:
+    """A folder with the tables; that of the caller, or a new one."""
+    if isinstance(source, str | Path):
+        yield str(source)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        for table, rows in read_tables(source).items():
+            kept = rows.select(
+                [c for c in rows.column_names if c in INPUT_TABLES[table].column_names]
+            )
+            pq.write_table(kept, Path(name) / f"{table}.parquet")
+        yield name
+
+
+def _run(words: Sequence[str]) -> JobReport:
+    """Run a job quietly; what it says meanwhile is the error's, if there is one."""
+    job, options = parse_options(words, JOBS)
+    with redirect_stderr(StringIO()):
+        return job.run(options)
+
+
+def _written(folder: Path) -> dict[str, pa.Table]:
+    """The tables of an output."""
+    names = sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name != "ingested")
+    return {name: ds.dataset(folder / name, format="parquet").to_table() for name in names}
+
+
+def _given(options: Mapping[str, Any]) -> list[str]:
+    """Options of Python as words of a command line: ``from_ms`` is ``--from``."""
+    words: list[str] = []
+    for name, value in options.items():
+        option = "--" + name.removesuffix("_ms").replace("_", "-")
+        if value is True:
+            words.append(option)
+        elif value is not None and value is not False:
+            words += [option, str(value)]
+    return words
+
+
+def audit_collection(collection: str | Path, **options: Any) -> Audit:
+    """Audit a collection; see `rebalance_core.audit_collection`."""
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "audit"
+        words = ["audit", "--collection", str(collection), "--output", str(out)]
+        report = _run([*words, "--run-on", "process", *_given(options)])
+        page = (out / "report.html").read_text("utf-8")
+        return Audit(_written(out), report, page)
+
+
+def plan(
+    tables: Any,
+    scenarios: Sequence[str | Path] = (),
+    strategies: Sequence[str] = (),
+    **options: Any,
+) -> Tables:
+    """Plan scenarios and strategies; see `rebalance_core.plan`."""
+    scenarios = [scenarios] if isinstance(scenarios, str | Path) else scenarios
+    strategies = [strategies] if isinstance(strategies, str) else strategies
+    with _folder_of(tables) as folder, tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "plan"
+        words = ["plan", "--input", folder, "--output", str(out), "--run-on", "process"]
+        words += ["--scenario", *map(str, scenarios)] if scenarios else []
+        words += [word for text in strategies for word in ("--strategy", text)]
+        _run([*words, *_given(options)])
+        return Tables(_written(out), "Plan")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Tables in memory, asked like a folder of them."""
+
+    tables: Mapping[str, pa.Table]
+    there: bool = True
+
+    def __truediv__(self, name: str) -> _Place:
+        return _Place({}, name in self.tables)
+
+    def is_folder(self) -> bool:
+        """True if there is such a table."""
+        return self.there
+
+
+class _LedgerHere(LedgerFolder):
+    """The tables of a ledger in memory, read as those of a folder are."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        self._place = _Place(tables)  # type: ignore[assignment]  # what of it is asked
+        self._tables = tables
+
+    def rows(
+        self, table: str, condition: ds.Expression | None, *columns: str
+    ) -> list[dict[str, Any]]:
+        """The rows of a table for which the condition holds."""
+        if table not in self._tables:
+            raise InputRefused(
+                f"there is no table {table}: give what simulate or an audit returned"
+            )
+        read = ds.dataset(self._tables[table]).to_table(list(columns) or None, condition)
+        rows: list[dict[str, Any]] = read.to_pylist()
+        return rows
+
+
+def explain_queue(
+    ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
+) -> Answer:
+    """Why a queue is with a client; see `rebalance_core.explain_queue`."""
+    text = queue if isinstance(queue, str) else "/".join(map(str, queue))
+    words = ["explain", "--ledger", ".", "--group", group, "--queue", text, "--at", str(at)]
+    _, options = parse_options(words, JOBS)
+    assert isinstance(options, ExplainOptions)
+    assert options.queue is not None
+    if isinstance(ledger, str | Path):
+        here = LedgerFolder(str(ledger))
+    elif isinstance(ledger, Mapping):
+        here = _LedgerHere(ledger)
+    elif hasattr(ledger, "tables"):
+        here = _LedgerHere(ledger.tables())
+    else:
+        raise UsageError(
+            f"{type(ledger).__name__} is no ledger; give what simulate or audit_collection "
+            "returned, or the folder that a job wrote"
+        )
+    asked = (here.cluster_of(group, cluster), group, options.queue, options.at_ms)
+    try:
+        found = Explainer(here.around(*asked)).explain(options.queue, options.at_ms)
+    except KeyError:
+        raise UsageError(f"{text}: members of {group} share the topic at that time") from None
+    return Answer(replace(found, notes=(*found.notes, *here.doubts(*asked))))
