@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from rebalance_core.report.plots import style
 from rebalance_core.report.plots.strategy_points import DOTS, spread
@@ -55,8 +55,7 @@ def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | Non
     figure = style.page(TITLE, subtitle, high + 0.75, feet, LEFT + ACROSS + RIGHT)
     axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
     _frame(axes, frame, column)
-    for row in frame.itertuples():
-        _point(axes, row, column, marks.get(row.plan_id))
+    _points(axes, frame, column, marks)
     front = frame[frame["on_front"].astype(bool)].sort_values("finish_s_p50")
     axes.plot(
         front["finish_s_p50"], front[column], color=style.INK, linewidth=0.9, linestyle=DOTS,
@@ -83,21 +82,25 @@ def _frame(axes: Axes, frame: Any, column: str) -> None:
     axes.set_ylabel(WHAT[column], size=style.SMALL + 0.5)
     axes.grid(color=style.LINE, linewidth=0.4, alpha=0.6)
     axes.tick_params(length=0)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    left, right = axes.get_xlim()
+    ticks = [step * 10.0**power for power in range(-1, 8) for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if left <= tick <= right]
+    axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _point(axes: Axes, row: Any, column: str, mark: str | None) -> None:
-    shape = mark or (FRONT if row.on_front else OTHER)
-    size = {CHOSEN: 15, DEFAULT_PLAN: 8, FRONT: 7, OTHER: 7}[shape]
-    face = style.ACCENT if row.within_budget else style.PAPER
+def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -> None:
     top = axes.get_ylim()[1]
-    axes.plot(
-        [row.finish_s_p50], [min(float(getattr(row, column)), top)], linestyle="none",
-        marker=shape, markersize=size, markerfacecolor=face, markeredgecolor=style.INK,
-        zorder=5 if mark else 3, clip_on=False,
-    )  # fmt: skip
+    shapes = [
+        marks.get(row.plan_id) or (FRONT if row.on_front else OTHER) for row in frame.itertuples()
+    ]
+    for (shape, within), rows in frame.groupby([shapes, frame["within_budget"].astype(bool)]):
+        axes.plot(
+            rows["finish_s_p50"], rows[column].astype(float).clip(upper=top), linestyle="none",
+            marker=shape, markersize={CHOSEN: 15, DEFAULT_PLAN: 8}.get(shape, 7),
+            markerfacecolor=style.ACCENT if within else style.PAPER, markeredgecolor=style.INK,
+            zorder=5 if shape in (CHOSEN, DEFAULT_PLAN) else 3, clip_on=False,
+        )  # fmt: skip
 
 
 def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
