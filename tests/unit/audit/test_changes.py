@@ -110,7 +110,7 @@ def test_a_rule_that_failed_did_not_look() -> None:
     failed = finding("RULE_FAILED", evidence={"failed": "TOPIC_GONE"})
     at = looked(verdict("EQUAL"), findings=(failed,))
     before = [finding("TOPIC_GONE"), finding("TOPIC_GONE", "other")]
-    assert states([failed], before, at) == {"new": 1, "still": 0, "gone": 1, "not_looked_at": 1}
+    assert states([failed], before, at) == {"new": 1, "reopened": 0, "still": 0, "gone": 1, "not_looked_at": 1}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_was_not_looked_at_is_compared_with_the_run_that_did() -> None:
     second = changes_since([], earlier_findings(first, Files()), unseen)
     carried = earlier_findings([], Files(), second.not_looked_at)
     third = changes_since([finding("TOPIC_GONE"), finding("FROZEN_GROUP")], carried, whole)
-    assert third.counts == {"new": 1, "still": 1, "gone": 1, "not_looked_at": 0}
+    assert third.counts == {"new": 1, "reopened": 0, "still": 1, "gone": 1, "not_looked_at": 0}
     assert [row["rule_id"] for row in third.new] == ["FROZEN_GROUP"]
 
 
