@@ -32,6 +32,12 @@ from rebalance_core.audit.known_issues import (
 from rebalance_core.audit.orphans import Offsets, backlog, orphans
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.rules.client_logs import (
+    NO_BROKER_ADDRESS,
+    STARVED_TIMERS,
+    no_broker_address,
+    starved_timers,
+)
 from rebalance_core.audit.rules.cluster import (
     BROKER_FLAPS,
     NAME_SERVERS_DIFFER,
@@ -44,10 +50,6 @@ from rebalance_core.audit.rules.cluster import (
     slaves_not_readable,
     untold_outage,
 )
-from rebalance_core.audit.rules.no_broker_address import RULE as NO_BROKER_ADDRESS
-from rebalance_core.audit.rules.no_broker_address import no_broker_address
-from rebalance_core.audit.rules.starved_timers import RULE as STARVED_TIMERS
-from rebalance_core.audit.rules.starved_timers import starved_timers
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES

@@ -47,7 +47,6 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 THIRD_PARTY = {name: set(roots) for layer in LAYERS for name, roots in layer.items()}
 MOST_FILES = 25
-ONE_FILE_A_CASE = {"rebalance_core/audit/rules"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -149,8 +148,7 @@ FOLDERS = sorted({path.parent for path in FILES})
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_folder_holds_few_files(folder: Path) -> None:
-    if name_of(folder) not in ONE_FILE_A_CASE:
-        assert len(list(folder.glob("*.py"))) <= MOST_FILES
+    assert len(list(folder.glob("*.py"))) <= MOST_FILES
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)

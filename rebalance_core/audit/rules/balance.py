@@ -1,15 +1,34 @@
-"""SURPLUS_SKEW and HASH_IMBALANCE: some members hold far more than others."""
+"""Members without a queue, and queues that are divided unevenly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, known_topics, listed
-from rebalance_core.audit.dumps import subscribed_topics
-from rebalance_core.audit.orphans import has_settled, is_broadcasting
-from rebalance_core.audit.subscriptions import shared_topics
-from rebalance_core.model.queue import java_string_key
-from rebalance_core.model.verdicts import FROZEN, WARNING
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import readable_queues, subscribed_topics
+from rebalance_core.audit.orphans import Offsets, has_settled, is_broadcasting, messages, span_of
+from rebalance_core.audit.subscriptions import (
+    assigned_members,
+    reach,
+    readers,
+    request_mode,
+    shared_topics,
+)
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.model.verdicts import ERROR, FROZEN, WARNING
+from rebalance_core.strategies.pop import WHOLE_BROKER
+
+# SURPLUS_SKEW and HASH_IMBALANCE: some members hold far more than others.
 
 SKEW_TOPICS = 3
 SKEW_RATIO = 1.5
@@ -99,4 +118,149 @@ HASH = Rule(
     "change rarely.",
     find_hash,
     by_owners=True,
+)
+
+
+# IDLE_MEMBER: members that hold no queue.
+
+BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
+"""What a member gets is what it was told to; rooms and lists have rules of their own."""
+
+
+def find_idle_member(case: GroupCase) -> Iterator[Finding]:
+    """One finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
+    last = case.last_epoch
+    if is_broadcasting(case) or last is None or last["status"] == FROZEN:
+        return
+    processes = {row["client_id"]: row for row in case.members}
+    assigned, idle = assigned_members(case), []
+    for row in case.rows("consumer_load"):
+        member = processes.get(row["client_id"])
+        if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
+            continue
+        if row["client_id"] in assigned:
+            continue
+        if not member["strategy"].startswith(BY_DESIGN) and has_settled(case, span_of(row).epoch):
+            idle.append(row)
+    if idle:
+        yield _idle_member_finding(case, sorted(row["client_id"] for row in idle),
+                       min(row["from_ms"] for row in idle))  # fmt: skip
+
+
+def _idle_member_finding(case: GroupCase, idle: list[str], first_ms: int) -> Finding:
+    shared = shared_topics(case)
+    sizes = {topic: 0 for topic in subscribed_topics(case) if topic not in shared}
+    for queue in {(r["topic"], r["broker_name"], r["queue_id"]) for r in case.owned}:
+        if queue[0] in sizes:
+            sizes[queue[0]] += 1
+    members = len(case.members)
+    crowded = all(members > count for count in sizes.values())
+    shown = [f"{topic} {plural(count, 'queue')}" for topic, count in sizes.items()]
+    why = (
+        f"{plural(members, 'member')} share {listed(shown, 5)}"
+        if crowded
+        else f"the strategy gives them none of {listed(shown, 5)} although there are enough"
+    )
+    return Finding(
+        f"{plural(len(idle), 'member')} of {members} without a queue: {listed(idle, 5)}; {why}.",
+        {"idle": listed(idle), "members": str(members), "queues": listed(shown)},
+        client_id=idle[0] if len(idle) == 1 else None,
+        topic=next(iter(sizes)) if len(sizes) == 1 else None,
+        first_ms=first_ms,
+    )
+
+
+IDLE_MEMBER = Rule(
+    "IDLE_MEMBER",
+    WARNING,
+    "A queue is pulled by one member at a time, so members beyond the number of queues hold "
+    "nothing and do nothing. Who pops a shared topic is not idle, nor who reads queues that the "
+    "application names.",
+    "consumer_load (idle), memberships, ownership",
+    "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
+    "members. If they are meant as spares, accept this finding.",
+    find_idle_member,
+    by_owners=True,
+)
+
+
+# POP_UNREACHED_QUEUE: queues of a shared topic that no member may take messages from.
+
+
+def find_unreached_queues(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic with such queues at the end, once that has settled."""
+    for topic, metrics in shared_topics(case).items():
+        if metrics["unreached"]:
+            since = _since(case, topic)
+            if has_settled(case, since["epoch"]):
+                yield _unreached_queues_finding(
+                    case, topic, metrics["unreached"], _epoch_ms(case, since)
+                )
+
+
+def _since(case: GroupCase, topic: str) -> Row:
+    """The row of pop_metrics with which the last stretch of unreached queues began."""
+    rows = [row for row in case.rows("pop_metrics") if row["topic"] == topic]
+    rows.sort(key=lambda row: row["epoch"], reverse=True)
+    since = rows[0]
+    for row in rows[1:]:
+        if not row["unreached"] or row["epoch"] != since["epoch"] - 1:
+            break
+        since = row
+    return since
+
+
+def _epoch_ms(case: GroupCase, metrics: Row) -> int:
+    return next(int(row["from_ms"]) for row in case.epochs if row["epoch"] == metrics["epoch"])
+
+
+def _unreached_queues_finding(
+    case: GroupCase, topic: str, unreached: int, since_ms: int
+) -> Finding:
+    queues = _queues(case, topic, unreached)
+    names = queue_names((queue.broker_name, queue.queue_id) for queue in queues)
+    behind = Offsets(case).behind(queues)
+    mode = request_mode(case, topic, case.run.end_ms)
+    foreign = sorted(
+        {row["strategy"] for row in case.members} - set(BROKER_STRATEGIES)
+        if readers(case, topic).poppers
+        else ()
+    )
+    why = f"; brokers do not know the strategy {listed(foreign, 3)}" if foreign else ""
+    return Finding(
+        f"No member may take messages of {plural(unreached, 'queue')} of {topic}"
+        f"{f' ({names})' if names else ''}: {messages(behind)} behind{why}.",
+        {
+            "queues": names or "unknown",
+            "mode": "PULL" if mode is None else mode["detail"],
+            "behind": "unknown" if behind is None else str(behind),
+        },
+        topic=topic,
+        first_ms=since_ms,
+    )
+
+
+def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
+    """Which queues they are; none where the topic's configuration at the end does not tell."""
+    reached = {
+        (row["broker_name"], row["queue_id"]) for row in reach(case) if row["topic"] == topic
+    }
+    queues = [
+        MessageQueue(topic, broker, queue_id)
+        for broker, queue_id in sorted(readable_queues(case, topic) - reached)
+        if (broker, WHOLE_BROKER) not in reached
+    ]
+    return queues if len(queues) == unreached else []
+
+
+UNREACHED_QUEUES = Rule(
+    "POP_UNREACHED_QUEUE",
+    ERROR,
+    "Members share the queues of a topic, but no member may take messages of some of them: these "
+    "wait. A broker that is asked by a strategy other than AVG and AVG_BY_CIRCLE answers nothing; "
+    "a member that counts and does not subscribe the topic leaves its part to too few others.",
+    "pop_metrics (unreached), pop_reach, memberships; offsets for the backlog",
+    "Use AVG or AVG_BY_CIRCLE in the members that ask the broker, and the same subscription in "
+    "all; or let everybody pop everything (mqadmin setConsumeMode -q 0).",
+    find_unreached_queues,
 )

@@ -1,23 +1,48 @@
-"""MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_MESSAGE_MODELS: unlike members."""
+"""Members of one group that differ in strategy, version, language or message model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import (
+    configs,
+    configurations,
+    languages,
+    listed_members,
+    subscribed_topics,
+)
 from rebalance_core.audit.orphans import (
     Span,
     has_settled,
     is_persistent,
     is_rolling,
+    messages,
     mixed_spans,
     there_in,
 )
-from rebalance_core.audit.subscriptions import is_proxied, stated_strategies
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
+from rebalance_core.model.group_settings import BROADCASTING, NODE
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.languages import is_java
+from rebalance_core.protocol.members import ALI_ONS
+from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
+
+# MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_MESSAGE_MODELS: unlike members.
 
 CONFIG = "CONFIG"
 
@@ -92,7 +117,7 @@ def _finding(
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(
-        f"Members {what} since {utc(span.first_ms)}{until}: {_parts(who)}.",
+        f"Members {what} since {utc(span.first_ms)}{until}: {_mixtures_parts(who)}.",
         {name: listed(ids) for name, ids in list(who.items())[:20]},
         severity=severity,
         first_ms=span.first_ms,
@@ -107,7 +132,7 @@ def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str
     return {name: sorted(clients[name]) for name in sorted(clients)}
 
 
-def _parts(who: dict[str, list[str]]) -> str:
+def _mixtures_parts(who: dict[str, list[str]]) -> str:
     return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
 
 
@@ -139,4 +164,287 @@ MODELS = Rule(
     "memberships (message_model)",
     "Put the broadcasting members into a group of their own.",
     find_models,
+)
+
+
+# MIXED_LANGUAGES: clients of several languages, each of which divides the queues by itself.
+
+
+def find_languages(case: GroupCase) -> Iterator[Finding]:
+    """Members at the end of several languages, with what comes of it; else losses before."""
+    of_client = languages(case)
+    found = list(_at_end(case, of_client))
+    yield from found or _before(case, of_client)
+
+
+def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
+    there = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
+    proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    listed_ms: dict[str, int] = {}
+    for row in sorted(listed_members(case), key=lambda row: row["observed_ms"]):
+        listed_ms.setdefault(row["client_id"], row["observed_ms"])
+    since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
+    if there:
+        since = {one: listed_ms.get(one, ms) for one, ms in there.items()}
+    who = _by_language(since, of_client)
+    if len(who) > 1:
+        severity, what, remedy, evidence = _judged(case, of_client)
+        yield Finding(
+            f"Members are clients of different languages: {_mixed_languages_parts(who)}. {what}",
+            {name: listed(ids) for name, ids in who.items()} | evidence,
+            severity=severity,
+            first_ms=min(since[one] for ids in who.values() for one in ids),
+            remedy=remedy,
+        )
+
+
+def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
+    """Long stretches that are over, in which queues were left out or read twice."""
+    if not strategy_is_known(case):
+        return
+    rows = [
+        row
+        for row in case.rows("memberships")
+        if row["client_id"] in of_client and not is_proxied(row)
+    ]
+    for span in mixed_spans(rows, lambda row: of_client[row["client_id"]]):
+        if span.last_ms is None or not is_persistent(case, span):
+            continue
+        group = _group_of(case, of_client, span.last_ms - 1)
+        what = _difference(group)
+        if what is not None:
+            who = _by_language((one.client_id for one in group.members), of_client)
+            yield Finding(
+                f"Members were clients of different languages for "
+                f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
+                f"{_mixed_languages_parts(who)}. {what[0]}",
+                {name: listed(ids) for name, ids in who.items()} | what[1],
+                severity=INFO if is_rolling(case, span) else WARNING,
+                first_ms=span.first_ms,
+                last_ms=span.last_ms,
+                remedy=_remedy(group),
+            )
+
+
+def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dict[str, list[str]]:
+    """Client ids by the names of their libraries."""
+    who: dict[str, list[str]] = {}
+    for client_id in sorted({*client_ids} & of_client.keys()):
+        language = of_client[client_id]
+        who.setdefault(ALI_ONS if language == NODE else language, []).append(client_id)
+    return dict(sorted(who.items()))
+
+
+def _judged(
+    case: GroupCase, of_client: Mapping[str, str]
+) -> tuple[str, str, str | None, dict[str, str]]:
+    """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
+    group = _group_of(case, of_client, None)
+    if not strategy_is_known(case) or not group.members:
+        return WARNING, "By which strategy they divide is not known.", None, {}
+    differs = _difference(group)
+    if differs is not None:
+        return ERROR, differs[0], _remedy(group), differs[1]
+    evidence = _named(group)
+    if group.unsure or not group.queues:
+        return WARNING, _doubt(group) or "None of their queues is known.", None, evidence
+    how = "alike" if group.is_alike else "differently, yet none is left out or read twice"
+    what = f"By {_by(group)} they divide the {plural(len(group.queues), 'queue')} at hand {how}."
+    return INFO, what, "Nothing; look again before the strategy changes.", evidence
+
+
+def _difference(group: MixedGroup) -> tuple[str, dict[str, str]] | None:
+    """That members do not divide alike, with the queues; None: nobody knows of any queue."""
+    nobody, several = group.nobody, group.several
+    if not (nobody or several):
+        return None
+    parts = [f"nobody reads {_counted(nobody)}"] if nobody else []
+    parts += [f"several read {_counted(several)}"] if several else []
+    evidence = _named(group)
+    evidence |= {"nobody": _names(nobody)} if nobody else {}
+    evidence |= {"several": _readers(several)} if several else {}
+    what = f"By {_by(group)} they do not divide alike: {', '.join(parts)}. {_doubt(group)}"
+    return what.strip(), evidence
+
+
+def _named(group: MixedGroup) -> dict[str, str]:
+    unsure = [member.client_id for member in group.unsure]
+    return {"strategy": _by(group)} | ({"unknown": listed(unsure)} if unsure else {})
+
+
+def _doubt(group: MixedGroup) -> str:
+    names = listed(sorted({str(member.language) for member in group.unsure}))
+    return f"Which queues a client of {names} takes is not known." if names else ""
+
+
+def _group_of(case: GroupCase, of_client: Mapping[str, str], at_ms: int | None) -> MixedGroup:
+    """The members that take a share each, at the end or at this time; of an id one process."""
+    stated = stated_strategies(case)
+    rows = case.members if at_ms is None else case.rows("memberships")
+    there = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
+    members: dict[str, tuple[Divider, frozenset[str] | None]] = {}
+    for row in there:
+        client_id = row["client_id"]
+        if row["message_model"] != BROADCASTING and client_id not in members:
+            topics = None if row["subscriptions"] is None else frozenset(row["subscriptions"])
+            language, version = of_client.get(client_id), str(row["version"])
+            members[client_id] = (Divider(client_id, stated(row), language, version), topics)
+    prediction = Prediction(case)
+    topics_read = {topic for row in there for topic in known_topics(row)}
+    queues = sort_queues(
+        queue
+        for topic in topics_read
+        if not is_retry_topic(topic)
+        for queue in prediction.queues(topic, case.run.end_ms if at_ms is None else at_ms)
+    )
+    return MixedGroup(dict(members.values()), [row["client_id"] for row in there], queues)
+
+
+def _remedy(group: MixedGroup) -> str | None:
+    """Names the strategies on which all members agree; None: on none."""
+    alike = group.alike_by()
+    return f"Set {' or '.join(alike)} in every member: all divide alike by it." if alike else None
+
+
+# In words.
+
+
+def _mixed_languages_parts(who: Mapping[str, list[str]]) -> str:
+    return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
+
+
+def _by(group: MixedGroup) -> str:
+    """The strategies; of CONFIG, whose lists are long, the name."""
+    texts = {member.text for member in group.members}
+    return listed(sorted({CONFIG if one.startswith(CONFIG) else one for one in texts}), 3)
+
+
+def _names(queues: Iterable[MessageQueue]) -> str:
+    topics: dict[str, list[tuple[str, int]]] = {}
+    for queue in queues:
+        topics.setdefault(queue.topic, []).append((queue.broker_name, queue.queue_id))
+    return ", ".join(f"{topic} {queue_names(topics[topic])}" for topic in sorted(topics))
+
+
+def _counted(queues: Iterable[MessageQueue]) -> str:
+    queues = list(queues)
+    return f"{plural(len(queues), 'queue')} ({_names(queues)})"
+
+
+def _readers(several: Owners) -> str:
+    return listed(f"{_names([one])} by {' and '.join(several[one])}" for one in several)
+
+
+LANGUAGES = Rule(
+    "MIXED_LANGUAGES",
+    WARNING,
+    "Members are clients of different languages, and each divides the queues by the rules of its "
+    "own client. An error where queues are left out or read twice for it (a warning once it is "
+    "over); for information where the shares of the members and queues at hand agree; a warning "
+    "where a share is not known.",
+    "observed_members (language, version), memberships (strategy, language), ownership",
+    "Use clients of one language in a group, or a strategy by which all of them divide alike.",
+    find_languages,
+    files=("consumerConnection",),
+)
+
+
+# BROADCASTING_REFUSED and BROADCAST_START: groups whose members each read everything.
+
+
+def find_refused(case: GroupCase) -> Iterator[Finding]:
+    """One finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
+    members = [row for row in case.members if row["message_model"] == BROADCASTING]
+    facts = case.facts("BROADCAST_REFUSED")
+    has_topic = {
+        row["broker_name"] for topic in subscribed_topics(case) for row in configs(case, topic)
+    }
+    forbids = sorted(
+        broker
+        for broker, fact in configurations(case).items()
+        if fact["details"].get("consume_broadcast_enable") == "false" and broker in has_topic
+    )
+    if not facts and not (members and forbids):
+        return
+    ids = sorted({row["client_id"] for row in members}
+                 | {fact["client_id"] for fact in facts if fact["client_id"]})  # fmt: skip
+    said = f", refused {sum(f['times'] for f in facts)} times" if facts else ""
+    where = f"{listed(forbids, 5)} forbid it" if forbids else "a broker forbids it"
+    first = [fact["first_ms"] for fact in facts] + [row["from_ms"] for row in members]
+    gone = bool(facts) and not (members and forbids)
+    yield Finding(
+        f"{listed(ids, 3) or 'Members'} read by BROADCASTING, and {where} "
+        f"(consumeBroadcastEnable=false){said}.",
+        {"brokers": listed(forbids), "clients": listed(ids)},
+        broker_name=forbids[0] if len(forbids) == 1 else None,
+        first_ms=min(first),
+        last_ms=max(fact["last_ms"] for fact in facts) if gone else None,
+    )
+
+
+def find_start(case: GroupCase) -> Iterator[Finding]:
+    """One finding for members without a local store that left messages out
+    (rocketmq.md §11 no. 31).
+    """
+    broadcasting = {
+        row["client_id"] for row in case.rows("memberships") if row["message_model"] == BROADCASTING
+    }
+    by_client: dict[str, list[Row]] = {}
+    for row in case.rows("pull_starts"):
+        jumped = row["rule"] not in (None, "LOCAL_STORE") and (row["skipped"] or 0) > 0
+        if jumped and row["client_id"] in broadcasting:
+            by_client.setdefault(row["client_id"], []).append(row)
+    if not by_client:
+        return
+    renamed = sorted(client for client in by_client if _had_other_id(case, client))
+    skipped = sum(row["skipped"] for rows in by_client.values() for row in rows)
+    starts = [row["change_ms"] for rows in by_client.values() for row in rows]
+    why = (
+        f"; {listed(renamed, 3)} ran before under another client id, so its store is not found"
+        if renamed
+        else "; they are new"
+    )
+    yield Finding(
+        f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "
+        f"of the queues and left out {messages(skipped)}: {listed(sorted(by_client), 3)}{why} "
+        f"(from {utc(min(starts))}).",
+        {"clients": listed(sorted(by_client)), "skipped": str(skipped)},
+        severity=WARNING if renamed else INFO,
+        client_id=next(iter(by_client)) if len(by_client) == 1 else None,
+        first_ms=min(starts),
+        last_ms=max(starts),
+    )
+
+
+def _had_other_id(case: GroupCase, client_id: str) -> bool:
+    """True if a client of the same host was there before and is gone: the store's path changed."""
+    host = client_id.partition("@")[0]
+    begins = min(r["from_ms"] for r in case.rows("memberships") if r["client_id"] == client_id)
+    return any(
+        row["client_id"] != client_id
+        and row["client_id"].partition("@")[0] == host
+        and row["to_ms"] is not None
+        and row["to_ms"] <= begins
+        for row in case.rows("memberships")
+    )
+
+
+REFUSED = Rule(
+    "BROADCASTING_REFUSED",
+    ERROR,
+    "Members consume by BROADCASTING, and the group's configuration on a broker forbids it: every "
+    "pull is refused. mqadmin updateSubGroup sets consumeBroadcastEnable=false by default.",
+    "memberships (message_model), facts GROUP_CONFIG and BROADCAST_REFUSED",
+    "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
+    find_refused,
+)
+START = Rule(
+    "BROADCAST_START",
+    INFO,
+    "A broadcasting member keeps its offsets in a local file whose path holds its client id. "
+    "Without the file it begins where ConsumeFromWhere says, and messages in between are left out.",
+    "pull_starts, memberships (BROADCASTING)",
+    "Keep the client id (instanceName) and the folder .rocketmq_offsets across restarts; in "
+    "containers mount the folder.",
+    find_start,
 )

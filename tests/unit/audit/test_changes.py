@@ -110,7 +110,13 @@ def test_a_rule_that_failed_did_not_look() -> None:
     failed = finding("RULE_FAILED", evidence={"failed": "TOPIC_GONE"})
     at = looked(verdict("EQUAL"), findings=(failed,))
     before = [finding("TOPIC_GONE"), finding("TOPIC_GONE", "other")]
-    assert states([failed], before, at) == {"new": 1, "reopened": 0, "still": 0, "gone": 1, "not_looked_at": 1}
+    assert states([failed], before, at) == {
+        "new": 1,
+        "reopened": 0,
+        "still": 0,
+        "gone": 1,
+        "not_looked_at": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rebalance_core.audit.findings import run_cluster_rules
-from rebalance_core.audit.rules.no_broker_address import no_broker_address
+from rebalance_core.audit.rules.client_logs import no_broker_address
 from rebalance_core.model.times import SECOND_MS
 from tests.unit.audit.comparison.group_rows import fact
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from rebalance_core.audit.findings import run_cluster_rules
-from rebalance_core.audit.rules.starved_timers import starved_timers
+from rebalance_core.audit.rules.client_logs import starved_timers
 from rebalance_core.model.times import MINUTE_MS
 from tests.unit.audit.comparison.group_rows import fact
 

@@ -1,14 +1,146 @@
-"""STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers."""
+"""What clients' logs say of themselves: brokers they cannot reach, timers that starve, passes
+without end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import Finding, Row, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
+from rebalance_core.audit.orphans import is_broadcasting
+from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
+from rebalance_core.model.versions import parse_version
+
+# GAVE_UP_ASKING: members that are set to ask a broker divide a topic themselves.
+
+
+def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic; for information where the broker's division would be the same."""
+    facts = case.facts("GAVE_UP_ASKING")
+    for topic in sorted({fact["topic"] for fact in facts}):
+        clients = gave_up_asking(case, topic)
+        if not clients:
+            continue
+        popped = is_popped(case, topic, case.run.end_ms)
+        first = min(fact["first_ms"] for fact in facts
+                    if fact["topic"] == topic and fact["client_id"] in clients)  # fmt: skip
+        one = len(clients) == 1
+        does = f"divides {topic} itself" if one else f"divide {topic} themselves"
+        others = "others pop it" if popped else "brokers divide it for those that ask"
+        yield Finding(
+            f"{listed(sorted(clients), 3)} {does}, though clientRebalance is false and {others}: "
+            "no broker answered the first questions, and there are no more before a restart.",
+            {"members": listed(sorted(clients))},
+            severity=None if popped else INFO,
+            topic=topic,
+            client_id=next(iter(clients)) if one else None,
+            first_ms=first,
+        )
+
+
+GAVE_UP_ASKING = Rule(
+    "GAVE_UP_ASKING",
+    WARNING,
+    "A client to 5.3.1 that is set to ask brokers (clientRebalance = false) and gets no answer to "
+    "its first questions on a topic divides that topic itself until it is restarted: at once when "
+    "the broker refuses, after 6 s when none answers. The others go on asking.",
+    "facts GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
+    "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
+    find_gave_up_asking,
+    files=("client_log", "consumerStatus"),
+)
+
+
+# RESTLESS_PASSES: members that by rule run a pass every second.
+
+
+def find_restless_passes(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding: push members that read lists by hand (rocketmq.md §2.4)."""
+    if is_broadcasting(case) or (case.settings.get("consumer_type") or PUSH) != PUSH:
+        return
+    restless = sorted({row["client_id"] for row in case.members if _never_balanced(row)})
+    if restless:
+        yield Finding(
+            f"{plural(len(restless), 'member')} with the strategy CONFIG "
+            f"({listed(restless, 3)}) run a pass every second and log nothing of it: the list is "
+            "compared with the queues of each topic alone, and never equals those of the retry "
+            "topic.",
+            {"members": listed(restless)},
+            client_id=restless[0] if len(restless) == 1 else None,
+        )
+
+
+def _never_balanced(row: Row) -> bool:
+    """True for CONFIG from 5.2 on; a suspended member runs no pass."""
+    if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
+        return False
+    return parse_version(version_of(row)) >= MIN_INTERVAL
+
+
+RESTLESS_PASSES = Rule(
+    "RESTLESS_PASSES",
+    INFO,
+    "With CONFIG a client from 5.2 on never sees its allocation as balanced, so it runs a pass "
+    "every second instead of every 20 seconds: for each topic a broker is asked for the list of "
+    "members.",
+    "memberships (strategy, version)",
+    "Nothing while brokers bear it: one request a second, member and topic. Else use AVG, or set "
+    "rocketmq.client.rebalance.minInterval in the members.",
+    find_restless_passes,
+)
+
+
+# NO_BROKER_ADDRESS: Go clients that hold queues of a broker of which they know no address.
+
+NO_BROKER_ADDRESS = Rule(
+    "NO_BROKER_ADDRESS",
+    WARNING,
+    "A Go client holds queues of a broker, and its routes have no address of that broker, as while "
+    "it has no master: it does not pull them and says so for each (no broker found for mq). "
+    "Messages there wait, though the queues have a holder. INFO where it lasted no longer than a "
+    "poll of the routes.",
+    "facts NO_BROKER_ADDRESS (client log)",
+    "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
+    "(BID 0). If it has one, restart the client named.",
+    files=("client_log",),
+)
+
+
+def no_broker_address(facts: Iterable[Row]) -> Iterator[Finding]:
+    """One finding for each log and broker.
+
+    Args:
+        facts: of one cluster; NO_BROKER_ADDRESS counts.
+    """
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in facts:
+        if row["kind"] == "NO_BROKER_ADDRESS":
+            key = row["details"].get("log", ""), row["broker_name"]
+            found.setdefault(key, []).append(row)
+    for (log, broker), rows in sorted(found.items()):
+        first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
+        queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
+        topics = sorted({topic for topic, _ in queues})
+        yield Finding(
+            f"The Go client of clients/{log} has no address of {broker} and does not pull "
+            f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
+            f"{utc(last)}).",
+            {"log": log, "topics": listed(topics), "queues": str(len(queues))},
+            severity=None if last - first >= ROUTE_POLL_MS else INFO,
+            broker_name=broker,
+            topic=topics[0] if len(topics) == 1 else None,
+            first_ms=first,
+            last_ms=last,
+        )
+
+
+# STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers.
 
 REQUEST_TIMEOUT_MS = 3_000
 """mqClientApiTimeout and connectTimeoutMillis: what one dead broker costs a round of heartbeats."""
@@ -17,7 +149,7 @@ SEVERE_MS = HEARTBEAT_MS // 2
 LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
 """A poll takes the broker from the routes, the next heartbeats leave it out; facts are minutes."""
 
-RULE = Rule(
+STARVED_TIMERS = Rule(
     "STARVED_TIMERS",
     WARNING,
     "A client's heartbeats go to brokers that do not answer. Each costs up to 3 s of the one "

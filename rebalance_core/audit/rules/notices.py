@@ -1,4 +1,4 @@
-"""REBALANCE_STORM: members are told to rebalance far more often than the group changes."""
+"""Whether members are told of changes: never, or far more often than the group changes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,93 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
-from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, spans_where
+from rebalance_core.audit.dumps import configurations, is_system_group
+from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
+from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.model import events
-from rebalance_core.model.times import HEARTBEAT_MS, utc
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, OFF, Event
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.members import ROUTE_MS
+from rebalance_core.protocol.members import ROUTE_MS, window_ms
+
+# NOTICES_OFF and RARE_HEARTBEATS: how members hear of each other, set otherwise than usual.
+
+_SWITCH = "notify_consumer_ids_changed_enable"
+
+
+def find_notices_off(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding, of the brokers that do not tell the group's members."""
+    if is_system_group(case.consumer_group) or is_broadcasting(case):
+        return
+    of_group = {
+        broker
+        for broker, config in configurations(case).items()
+        if config["details"].get(_SWITCH) == "false"
+    }
+    of_all = {broker for broker, modes in case.notices.items() if modes[-1] == OFF}
+    brokers = sorted(of_group | of_all)
+    if not brokers and case.settings.get("notified") is not False:
+        return
+    where = f" at {listed(brokers, 5)}" if brokers else ""
+    whose = " for the whole broker" if of_all and not of_group else ""
+    passes_s = window_ms(Event(0, 0, CONSUMER_LEAVE), case.slowest, OFF) // SECOND_MS
+    lost = "" if of_all else " A member whose connection closes is told of all the same."
+    yield Finding(
+        f"notifyConsumerIdsChangedEnable=false{where}{whose}: members are not told when another "
+        "one joins or leaves, and see it in a pass of their own, up to "
+        f"{passes_s} s later: until then queues may have two owners, or none.{lost}",
+        {"brokers": listed(brokers)},
+        broker_name=brokers[0] if len(brokers) == 1 else None,
+    )
+
+
+NOTICES_OFF = Rule(
+    "NOTICES_OFF",
+    INFO,
+    "notifyConsumerIdsChangedEnable is false, of the group or of a broker: nobody is told of a "
+    "member that joins or unregisters, so that for up to 23 s two members may read a queue, or "
+    "nobody does.",
+    "facts GROUP_CONFIG, consumer_groups, NOTICES of cluster_events",
+    "Nothing if it was meant; else mqadmin updateSubGroup -a true, or updateBrokerConfig.",
+    find_notices_off,
+)
+
+
+def find_rare(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each client whose heartbeats are too rare for brokers to keep it.
+
+    Of one that was given up, EXPIRED_WHILE_ALIVE says so.
+    """
+    usual = case.settings.get("heartbeat_broker_interval_ms")
+    beats: dict[str, int] = {}
+    given_up = pauses_of(case)
+    for row in case.ordered_events:
+        if row["event_type"] == CONSUMER_JOIN:
+            beats[row["client_id"]] = row.get("heartbeat_broker_interval_ms") or usual or 0
+    for client_id, beat_ms in sorted(beats.items()):
+        if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
+            yield Finding(
+                f"heartbeatBrokerInterval of {client_id} is {lasting(beat_ms)}: each broker gives "
+                f"it up {lasting(CHANNEL_EXPIRY_MS)} after its last heartbeat, though it lives, "
+                "and its queues have two owners until it is listed again.",
+                {"interval_ms": str(beat_ms)},
+                client_id=client_id,
+            )
+
+
+RARE = Rule(
+    "RARE_HEARTBEATS",
+    WARNING,
+    "A client's heartbeatBrokerInterval is longer than brokers wait for a heartbeat "
+    "(channelExpiredTimeout, 120 s): each of them gives the living member up, again and again.",
+    "heartbeat_broker_interval_ms of cluster_events and consumer_groups",
+    RARE_BEATS,
+    find_rare,
+)
+
+
+# REBALANCE_STORM: members are told to rebalance far more often than the group changes.
 
 # How often brokers told members to rebalance, and how much of it the group's events explain.
 
@@ -116,7 +197,7 @@ STEADY_MS = 2 * HEARTBEAT_MS
 """Heartbeats that contradict each other make a storm: it comes at least so often, or is over."""
 
 
-def find(case: GroupCase) -> Iterator[Finding]:
+def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
     """One finding a group, of all its brokers (rocketmq.md §6.2, §11 no. 1)."""
     storms = [one for one in notifications(case) if _is_storm(one)]
     if not storms:
@@ -176,7 +257,7 @@ def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
         yield f"heartbeats took {listed(topics, 3)} out of the group's table {often}"
 
 
-RULE = Rule(
+REBALANCE_STORM = Rule(
     "REBALANCE_STORM",
     WARNING,
     "Brokers tell the members to rebalance far more often than members come or go. Each time all "
@@ -188,6 +269,63 @@ RULE = Rule(
     "Give all members the same topics (INCONSISTENT_SUBSCRIPTION, UNSUBSCRIBED_SHARE say who "
     "differs). Where no subscription differs, look at the connections between the members and the "
     "broker named: each new channel is answered with CHANGE.",
-    find,
+    find_rebalance_storm,
     files=("client_log", "broker_log"),
+)
+
+
+# SUBSCRIPTION_NOT_LATEST: pulls refused until a heartbeat brings the newer subscription.
+
+RETRY_MS = 3_000
+"""A refused pull is repeated after it (PULL_TIME_DELAY_MILLS_WHEN_EXCEPTION)."""
+UNNOTICED_MS = 5_000
+"""Less does not stand out from what a change costs anyway."""
+
+
+def find_subscription_not_latest(case: GroupCase) -> Iterator[Finding]:
+    """One finding a group whose pulls brokers refused for a while at a stretch."""
+    facts = [fact for fact in case.facts("SUBSCRIPTION_NOT_LATEST") if _lasted(fact)]
+    if not facts:
+        return
+    longest = max(facts, key=lambda fact: (_span(fact), fact["broker_name"]))
+    brokers = sorted({fact["broker_name"] for fact in facts})
+    span = _span(longest)
+    more = (
+        ""
+        if span <= HEARTBEAT_MS + RETRY_MS
+        else "; a heartbeat should have ended it in "
+        f"{HEARTBEAT_MS // SECOND_MS} s: queues changed on and on, or heartbeats are lost"
+    )
+    yield Finding(
+        f"{listed(brokers, 3)} refused pulls, as the members subscribed anew and no heartbeat had "
+        f"told it: the longest time {lasting(span)} from {utc(longest['first_ms'])} at "
+        f"{longest['broker_name']}; the first messages of queues that were taken over then are as "
+        f"late{more}.",
+        {"brokers": listed(brokers), "longest_s": str(span // SECOND_MS)},
+        broker_name=brokers[0] if len(brokers) == 1 else None,
+        first_ms=min(fact["first_ms"] for fact in facts),
+        last_ms=max(fact["last_ms"] for fact in facts),
+    )
+
+
+def _span(fact: Row) -> int:
+    return int(fact["last_ms"] - fact["first_ms"])
+
+
+def _lasted(fact: Row) -> bool:
+    """True of one stretch; single lines minutes apart are many short ones."""
+    steady = fact["times"] * 2 * RETRY_MS >= _span(fact)
+    return steady and _span(fact) >= UNNOTICED_MS
+
+
+SUBSCRIPTION_NOT_LATEST = Rule(
+    "SUBSCRIPTION_NOT_LATEST",
+    INFO,
+    "A member raises the version of its subscription with each change of its queues. A broker that "
+    "has an older one refuses its pulls until a heartbeat brings the new one, up to "
+    "heartbeatBrokerInterval (30 s) later: why the first messages after a change are late.",
+    "facts SUBSCRIPTION_NOT_LATEST (broker.log)",
+    "Nothing if it ends. Where it comes with every change and lasts, look whether heartbeats reach "
+    "the broker named, and shorten heartbeatBrokerInterval if the delay matters.",
+    find_subscription_not_latest,
 )

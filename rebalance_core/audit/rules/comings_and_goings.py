@@ -1,0 +1,388 @@
+"""Members that come and go, that no broker lists, or that only some see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+)
+from rebalance_core.audit.dumps import (
+    Unlisted,
+    broker_answers,
+    fresh,
+    is_system_group,
+    member_rounds,
+    number,
+    proxy_answers,
+    unlisted_readers,
+    unseen_reading,
+)
+from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
+from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+
+# MEMBER_FLAPS: a member comes and goes again and again, and everybody rebalances each time.
+
+FLAPS = 5
+"""So many short stays in a row are no deployment that was repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """One process of a client id, from its join until it left or was lost."""
+
+    client_id: str
+    from_ms: int
+    to_ms: int
+
+
+def find_flapping_members(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each host with many short stays, one soon after the other.
+
+    A short stay ended before the group had surely settled after its begin.
+    """
+    for host, stays in sorted(_short_stays(case).items()):
+        run: list[Stay] = []
+        for stay in stays:
+            if run and stay.from_ms - run[-1].to_ms > HOUR_MS:
+                yield from _finding(case, host, run)
+                run = []
+            run.append(stay)
+        yield from _finding(case, host, run)
+
+
+def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
+    """Host (what a client id has before @) -> its short stays in order.
+
+    Lives of one client id that overlap are one: connections that no line of its join ties together.
+    """
+    lives: dict[tuple[str, str], list[int | None]] = {}
+    for row in sorted(case.rows("memberships"), key=lambda one: one["from_ms"]):
+        life = lives.setdefault((row["client_id"], row["channel_id"] or ""), [row["from_ms"], None])
+        life[1] = row["to_ms"]
+    merged: dict[str, list[list[int | None]]] = {}
+    for (client_id, _), (from_ms, to_ms) in lives.items():
+        of_id = merged.setdefault(client_id, [])
+        before = of_id[-1][1] if of_id else 0
+        if of_id and (before is None or (from_ms or 0) < before):
+            of_id[-1][1] = None if before is None or to_ms is None else max(before, to_ms)
+        else:
+            of_id.append([from_ms, to_ms])
+    stays: dict[str, list[Stay]] = {}
+    for client_id, spans in merged.items():
+        for from_ms, to_ms in spans:
+            if from_ms is not None and to_ms is not None and to_ms - from_ms <= PERSISTENT_MS:
+                host = client_id.partition("@")[0]
+                stays.setdefault(host, []).append(Stay(client_id, from_ms, to_ms))
+    return {host: sorted(own, key=lambda stay: stay.from_ms) for host, own in stays.items()}
+
+
+def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]:
+    if len(stays) < FLAPS:
+        return
+    first_ms, last_ms = stays[0].from_ms, stays[-1].to_ms
+    over = case.run.end_ms - last_ms > HOUR_MS
+    ids = sorted({stay.client_id for stay in stays})
+    what = (
+        f"{ids[0]} connected anew and was gone again {plural(len(stays), 'time')}"
+        if len(ids) == 1
+        else f"{plural(len(ids), 'process')} of {host} joined and went {plural(len(stays), 'time')}"
+    )
+    longest = max(stay.to_ms - stay.from_ms for stay in stays)
+    yield Finding(
+        f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for {lasting(longest)} at most: "
+        "all members divide the queues anew each time.",
+        {"host": host, "stays": str(len(stays)), "client_ids": listed(ids)},
+        severity=INFO if over else WARNING,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=first_ms,
+        last_ms=last_ms,
+    )
+
+
+FLAPPING_MEMBERS = Rule(
+    "MEMBER_FLAPS",
+    WARNING,
+    "Processes of one host join and go again within minutes, time after time: a container in a "
+    "crash loop, or a connection that keeps breaking. Each coming and each going moves queues of "
+    "the whole group, and what was not committed yet is read again.",
+    "memberships",
+    "Look into the log of the host named for why the process ends (or its connection breaks); keep "
+    "it stopped until that is mended.",
+    find_flapping_members,
+)
+
+
+# EXPIRED_WHILE_ALIVE: a broker gave a member up that lived on.
+
+RARE_BEATS = (
+    "Set heartbeatBrokerInterval of the client below 120 s (channelExpiredTimeout of the broker); "
+    "the default is 30 s."
+)
+_OF_ONE_PROCESS = re.compile(r"@\d+#-?\d+(?:@|$)")
+"""The instance name that clients make: process id and nanoseconds (ClientConfig)."""
+OFTEN = 2
+"""Once may be a pause of the process or of the network; again is not chance."""
+
+
+def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each client id that expired and was back under the same id."""
+    intervals = _intervals(case)
+    for client_id, pauses in sorted(pauses_of(case).items()):
+        longest = max(back - lost for lost, back, _ in pauses)
+        brokers = sorted({broker for _, _, broker in pauses if broker})
+        where = f" by {listed(brokers, 3)}" if brokers else ""
+        beat_ms = intervals.get(client_id, 0)
+        rare = beat_ms > CHANNEL_EXPIRY_MS
+        why = (
+            f"It sends heartbeats each {lasting(beat_ms)} (heartbeatBrokerInterval)."
+            if rare
+            else "It was paused or cut off, or its timers were blocked."
+        )
+        yield Finding(
+            f"{client_id} was given up {plural(len(pauses), 'time')}{where} although it lived: no "
+            f"heartbeat came for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up to "
+            f"{lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). {why}",
+            {"times": str(len(pauses))} | ({"interval_ms": str(beat_ms)} if rare else {}),
+            severity=WARNING if rare or len(pauses) >= OFTEN else INFO,
+            remedy=RARE_BEATS if rare else None,
+            broker_name=brokers[0] if len(brokers) == 1 else None,
+            client_id=client_id,
+            first_ms=pauses[0][0],
+            last_ms=pauses[-1][1],
+        )
+
+
+def _intervals(case: GroupCase) -> dict[str, int]:
+    """The heartbeatBrokerInterval of each client that states one of its own, ms."""
+    stated = {
+        str(row["client_id"]): int(row["heartbeat_broker_interval_ms"])
+        for row in case.ordered_events
+        if row.get("heartbeat_broker_interval_ms")
+    }
+    return stated | {
+        str(fact["client_id"]): number(fact, "interval_ms")
+        for fact in case.facts("HEARTBEAT_INTERVAL")
+    }
+
+
+def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
+    """Client id -> (given up, back, by the broker that alone did) in order, epoch ms.
+
+    An id that is not unique to a process, as with a fixed instance name, says nothing: a new
+    process has it too.
+    """
+    given_up: dict[tuple[str, str | None], Row] = {}
+    pauses: dict[str, list[tuple[int, int, str | None]]] = {}
+    for row in case.ordered_events:
+        client_id = row["client_id"]
+        if client_id is None or not _OF_ONE_PROCESS.search(client_id):
+            continue
+        where = (client_id, row["broker_name"])
+        if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
+            given_up[where] = row
+        elif row["event_type"] == CONSUMER_JOIN and where in given_up:
+            lost_ms = given_up.pop(where)["event_ms"]
+            pauses.setdefault(client_id, []).append((lost_ms, row["event_ms"], where[1]))
+    return pauses
+
+
+EXPIRED_ALIVE = Rule(
+    "EXPIRED_WHILE_ALIVE",
+    WARNING,
+    "A broker heard nothing of a member for two minutes and gave it up, and the same process came "
+    "back. Meanwhile others read its queues while it may have gone on reading them, too. INFO if "
+    "it happened once.",
+    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, facts HEARTBEAT_INTERVAL",
+    "Look for long pauses of the process (GC, a frozen container), for losses between it and the "
+    "broker, and at STARVED_TIMERS: one thread sends all heartbeats.",
+    find_expired_alive,
+)
+
+
+# MEMBERS_APART: some members are known to brokers alone, others to proxies alone.
+
+_BEHIND = "behind"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Members that divide queues and stand on one side's lists alone, in one round of dumps."""
+
+    at_ms: int
+    at_brokers: tuple[str, ...]
+    behind_proxies: tuple[str, ...]
+
+    @property
+    def apart(self) -> bool:
+        return bool(self.at_brokers and self.behind_proxies)
+
+
+def find_members_apart(case: GroupCase) -> Iterator[Finding]:
+    """One finding a group, of the last round that shows it (rocketmq.md §14).
+
+    A proxy with a broker around it (LOCAL) has that broker's list, so nobody is apart there. Who
+    speaks gRPC divides nothing, and a BROADCASTING member reads everything anyway.
+    """
+    rounds = [] if is_broadcasting(case) else list(_rounds(case))
+    shown = [one for one in rounds if one.apart]
+    if not shown:
+        return
+    last = shown[-1]
+    again = next((one.at_ms for one in rounds if one.at_ms > last.at_ms), None)
+    over = "" if again is None else f"; no longer at {utc(again)}"
+    yield Finding(
+        f"{plural(len(last.at_brokers), 'member')} at brokers ({listed(last.at_brokers, 3)}) and "
+        f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not know "
+        f"of each other (dumps of {utc(last.at_ms)}): each side divides all queues among its own, "
+        f"so messages are consumed twice{over}.",
+        {"at_brokers": listed(last.at_brokers), "behind_proxies": listed(last.behind_proxies)},
+        severity=ERROR if again is None else WARNING,
+        first_ms=shown[0].at_ms,
+        last_ms=again,
+    )
+
+
+def _rounds(case: GroupCase) -> Iterator[_Sides]:
+    """Every round of dumps in which brokers and proxies were asked."""
+    answers: list[Row] = [{**row, _BEHIND: False} for row in broker_answers(case)]
+    answers += [{**row, _BEHIND: True} for row in proxy_answers(case)]
+    grpc = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    for together in member_rounds(fresh(case, answers, "observed_ms")):
+        brokers, proxies = (_listed(together, behind) - grpc for behind in (False, True))
+        if {row[_BEHIND] for row in together} == {False, True}:
+            yield _Sides(
+                together[0]["observed_ms"],
+                tuple(sorted(brokers - proxies)),
+                tuple(sorted(proxies - brokers)),
+            )
+
+
+def _listed(together: list[Row], behind: bool) -> set[str]:
+    rows = (row for row in together if row[_BEHIND] == behind)
+    return {row["client_id"] for row in rows if row["client_id"] is not None}
+
+
+MEMBERS_APART = Rule(
+    "MEMBERS_APART",
+    ERROR,
+    "Some members connect to brokers, others to proxies in CLUSTER mode. Brokers and proxies keep "
+    "lists of their own, so each side divides all queues among its own members, and messages are "
+    "consumed twice.",
+    "observed_members (consumerConnection of brokers), facts GROUP_AT_BROKER, CONNECTION and "
+    "GROUP_AT_PROXY (consumerConnection of proxies), memberships",
+    "Connect all members of the group the same way, to the name servers or to the proxies, or "
+    "give those behind proxies a group of their own.",
+    find_members_apart,
+    files=("consumerConnection",),
+)
+
+
+# PROXY_GROUP_UNSEEN and RUNNING_NOT_LISTED: somebody reads whom no broker lists as a member.
+
+
+def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
+    """One finding a group (rocketmq.md §14)."""
+    reading = unseen_reading(case)
+    if reading is None:
+        return
+    topics = sorted({queue.topic for queue in reading.queues})
+    denied = reading.denied_by
+    says = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
+    pops = f"; it pops: {listed(reading.retry_topics, 3)} has offsets" if (
+        reading.retry_topics
+    ) else ""  # fmt: skip
+    yield Finding(
+        f"Offsets of {plural(len(reading.queues), 'queue')} of {listed(topics, 5)} advanced from "
+        f"{utc(reading.first_ms)} to {utc(reading.last_ms)}, and no log or dump names a member of "
+        f"{case.consumer_group}{says}{pops}. Its members are most likely behind proxies.",
+        {
+            "topics": listed(topics),
+            "not_online_at": listed(denied) or "unknown",
+            "pop_retry_topics": listed(reading.retry_topics) or "none",
+        },
+        severity=WARNING if reading.is_sure else INFO,
+        topic=topics[0] if len(topics) == 1 else None,
+        first_ms=reading.first_ms,
+        last_ms=reading.last_ms,
+    )
+
+
+def find_unlisted(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding a group, for clients that live on and are no members."""
+    unlisted = unlisted_readers(case)
+    if unlisted is None or is_system_group(case.consumer_group):
+        return
+    behind = sum(backlog(case).values())
+    waits = unlisted.goes_on and not case.members and behind > 0
+    left = f"; {messages(behind)} not read" if waits else ""
+    severity = ERROR if waits else WARNING if unlisted.goes_on else INFO
+    ids = sorted(unlisted.clients)
+    signs = [*unlisted.clients.values(), *unlisted.refused.values()]
+    yield Finding(
+        f"{_who(case, unlisted)}{_refusals(unlisted)}: heartbeats do not arrive{left}.",
+        {"clients": listed(ids) or "unknown", "refused_by": listed(sorted(unlisted.refused))},
+        severity=severity,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=min(first for first, _ in signs),
+        last_ms=None if unlisted.goes_on else unlisted.last_ms,
+    )
+
+
+def _who(case: GroupCase, unlisted: Unlisted) -> str:
+    if not unlisted.clients:
+        return f"Somebody pulls for {case.consumer_group}, of which no broker lists a member"
+    names = [
+        f"{client_id} {'goes on' if unlisted.goes_on else 'went on'} (commits or log until "
+        f"{utc(last_ms)}) and no broker lists it since {utc(lost_ms)}"
+        for client_id, (lost_ms, last_ms) in sorted(unlisted.clients.items())
+    ]
+    return listed(names, 3)
+
+
+def _refusals(unlisted: Unlisted) -> str:
+    if not unlisted.refused:
+        return ""
+    spans = [
+        f"{broker} from {utc(first)} to {utc(last)}"
+        for broker, (first, last) in sorted(unlisted.refused.items())
+    ]
+    return f"; pulls of the group are refused (CODE 24): {listed(spans, 3)}"
+
+
+UNSEEN_MEMBERS = Rule(
+    "PROXY_GROUP_UNSEEN",
+    WARNING,
+    "Somebody reads for the group, and no log or dump that was collected names a member. Brokers "
+    "never see the clients of proxies (CODE 206, not online). Who the members are, and what they "
+    "reach, is unknown. INFO where offsets moved once only, as an administrator's reset moves "
+    "them.",
+    "committed_offsets, QUEUE_PROGRESS, GROUP_AT_BROKER, NOT_ONLINE; no memberships",
+    "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
+    "If the offsets were reset by hand, nothing is wrong.",
+    find_unseen_members,
+)
+UNLISTED = Rule(
+    "RUNNING_NOT_LISTED",
+    WARNING,
+    "A client of the group runs and is no member: brokers lost it, it commits or writes on, or "
+    "pulls are refused because no member is registered (CODE 24). It gets nothing, or it reads "
+    "queues that others have. ERROR where nobody else reads and messages wait.",
+    "CONSUMER_LOST of cluster_events; committed_offsets and log lines of that client after it; "
+    "facts GROUP_NOT_KNOWN (broker.log)",
+    "Restart the client (its log has HEARTBEAT_FAILED where a broker cannot be reached) and check "
+    "the network to the brokers. Do not delete the group: it is in use.",
+    find_unlisted,
+)

@@ -1,0 +1,268 @@
+"""Members of one group that subscribe different topics or tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.orphans import (
+    Offsets,
+    Span,
+    cause_before,
+    has_settled,
+    is_broadcasting,
+    is_persistent,
+    is_rolling,
+    messages,
+    orphans,
+    spans_where,
+    subscribers,
+    there_in,
+    window_around,
+)
+from rebalance_core.audit.subscriptions import (
+    Unsubscribed,
+    differ,
+    shared_topics,
+    stated_subscriptions,
+    unsubscribed,
+)
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.times import HEARTBEAT_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+
+# INCONSISTENT_SUBSCRIPTION: members of one group subscribe different topics.
+
+
+def find_inconsistent_subscription(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each persistent stretch in which subscriptions differ
+    (rocketmq.md §11 no. 1).
+    """
+    stretches = stated_subscriptions(case)
+    said = {id(row): what for row, what in stretches}
+    rows = [row for row, _ in stretches]
+    for span in spans_where(rows, lambda row: said[id(row)], differ):
+        if is_persistent(case, span):
+            yield _inconsistent_subscription_finding(case, span)
+
+
+def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
+    there = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    who: dict[str, set[str]] = {}
+    for row in there:
+        topics = row["subscriptions"]
+        said = "not known" if topics is None else listed(topics) or "nothing"
+        who.setdefault(said, set()).add(row["client_id"])
+    parts = [f"{listed(sorted(ids), 3)}: {topics}" for topics, ids in sorted(who.items())]
+    evidence = {"who_subscribes_what": "; ".join(parts[:20])}
+    lost = ""
+    if span.last_ms is None:
+        orphaned = by_topic(orphans(case))
+        named = {
+            topic: queue_names((r["broker_name"], r["queue_id"]) for r in rows)
+            for topic, rows in orphaned.items()
+        }
+        count = sum(len(rows) for rows in orphaned.values())
+        if count:
+            lost = f"; {plural(count, 'queue')} nobody reads: " + "; ".join(
+                f"{topic} {queues}" for topic, queues in named.items()
+            )
+        evidence["orphan_queues"] = str(count)
+    evidence |= _broker_words(case)
+    rolling = is_rolling(case, span)
+    why = ", while members were replaced one after another" if rolling else ""
+    return Finding(
+        f"Members of the group subscribe different topics since {utc(span.first_ms)}"
+        f"{_until(span)}{why} ({'; '.join(parts[:5])}){lost}.",
+        evidence,
+        severity=ERROR if span.last_ms is None else INFO if rolling else WARNING,
+        first_ms=span.first_ms,
+        last_ms=span.last_ms,
+    )
+
+
+def _until(span: Span) -> str:
+    return "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
+
+
+def _broker_words(case: GroupCase) -> dict[str, str]:
+    """What brokers said of it: refused pulls, topics dropped out of the table."""
+    words = {}
+    for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
+        facts = case.facts(kind)
+        if facts:
+            topics = sorted({fact["topic"] for fact in facts if fact["topic"]})
+            words[kind.lower()] = f"{sum(f['times'] for f in facts)} times: {listed(topics)}"
+    return words
+
+
+INCONSISTENT_SUBSCRIPTION = Rule(
+    "INCONSISTENT_SUBSCRIPTION",
+    ERROR,
+    "Members of one group subscribe different topics. Each topic is divided among all members, so "
+    "the share of those that do not subscribe it is read by nobody, and every heartbeat overwrites "
+    "the subscription the broker keeps for the group.",
+    "memberships, ownership; facts NO_SUBSCRIPTION and TOPIC_DROPPED",
+    "Give every member of the group the same topics (compare the versions deployed on the hosts "
+    "named), or use one group per set of topics. The queues are read again within a minute.",
+    find_inconsistent_subscription,
+)
+
+
+# INCONSISTENT_TAGS: members filter one topic by different expressions.
+
+
+def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic: differing expressions of clients, else an expression that flips."""
+    differing = _differing(case)
+    for topic in sorted(differing):
+        yield _by_clients(case, topic, differing[topic])
+    changes: dict[str, list[Row]] = {}
+    for fact in case.facts("TAGS_CHANGED"):
+        changes.setdefault(fact["topic"], []).append(fact)
+    for topic in sorted(changes.keys() - differing.keys()):
+        yield from _by_flips(case, topic, changes[topic])
+
+
+def _differing(case: GroupCase) -> dict[str, list[Row]]:
+    """What clients that are still members said last, of topics on which they differ."""
+    there = {row["client_id"] for row in case.members}
+    last: dict[tuple[str, str], Row] = {}
+    for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):
+        if not is_retry_topic(fact["topic"]) and (not there or fact["client_id"] in there):
+            last[fact["topic"], fact["client_id"]] = fact
+    facts_of: dict[str, list[Row]] = {}
+    for (topic, _), fact in last.items():
+        facts_of.setdefault(topic, []).append(fact)
+    return {t: facts for t, facts in facts_of.items() if len({_expression(f) for f in facts}) > 1}
+
+
+def _expression(fact: Row) -> str:
+    """Tags in any order are the same filter."""
+    parts = str(fact["details"].get("expression") or "*").split("||")
+    return " || ".join(sorted(part.strip() for part in parts))
+
+
+def _by_clients(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
+    who: dict[str, set[str]] = {}
+    for fact in facts:
+        who.setdefault(_expression(fact), set()).add(fact["client_id"])
+    parts = [f"'{text}' of {listed(sorted(ids), 3)}" for text, ids in sorted(who.items())]
+    began = {_expression(f): f["first_ms"] for f in sorted(facts, key=_begun, reverse=True)}
+    first = max(began.values())
+    cause = window_around(case, case.run.end_ms, after_ms=HEARTBEAT_MS)
+    because = f" ({cause}, just before the end)" if cause else ""
+    return Finding(
+        f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker uses "
+        "the expression of the last heartbeat for all.",
+        {text: listed(sorted(ids)) for text, ids in sorted(who.items())[:20]},
+        severity=INFO if cause else ERROR,
+        topic=topic,
+        first_ms=first,
+    )
+
+
+def _begun(fact: Row) -> int:
+    return int(fact["first_ms"])
+
+
+def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding]:
+    pairs = {(f["details"].get("old"), f["details"].get("new")) for f in facts}
+    if not any((new, old) in pairs for old, new in pairs if old != new):
+        return
+    first = min(fact["first_ms"] for fact in facts)
+    last = max(fact["last_ms"] for fact in facts)
+    times = sum(fact["times"] for fact in facts)
+    settling = last - first <= PERSISTENT_MS and window_around(case, last, HEARTBEAT_MS)
+    cause = cause_before(case, last) if settling else None
+    ends = last < case.run.end_ms - 3 * HEARTBEAT_MS
+    because = f"; {cause} explains it" if cause else ""
+    yield Finding(
+        f"The broker saw the expression of {topic} change back and forth {times} times from "
+        f"{utc(first)} to {utc(last)}{because}.",
+        {"expressions": listed(sorted({str(new) for _, new in pairs})), "changes": str(times)},
+        severity=INFO if cause else ERROR,
+        topic=topic,
+        first_ms=first,
+        last_ms=last if ends else None,
+    )
+
+
+INCONSISTENT_TAGS = Rule(
+    "INCONSISTENT_TAGS",
+    ERROR,
+    "Members of one group subscribe a topic with different tag or SQL expressions. The broker "
+    "keeps one expression for the group, that of the last heartbeat, so messages that only some "
+    "members want are skipped without a trace.",
+    "facts CLIENT_TOPIC (consumerStatus) and TAGS_CHANGED (broker.log)",
+    "Deploy the same expression to all members named, or use one group per expression. Messages "
+    "already filtered out are read again only after a reset of the offsets by time.",
+    find_inconsistent_tags,
+    files=("consumerStatus", "broker_log"),
+)
+
+
+# UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, nobody reads its computed share.
+
+
+def find_unsubscribed_share(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
+    if is_broadcasting(case):
+        return
+    shared = shared_topics(case)  # what nobody may pop of them is POP_UNREACHED_QUEUE
+    by_topic: dict[str, list[Unsubscribed]] = {}
+    for one in unsubscribed(case):
+        if one.topic in shared:
+            continue
+        if subscribers(case, one.topic) and has_settled(case, one.epoch):
+            by_topic.setdefault(one.topic, []).append(one)
+    for topic, members in by_topic.items():
+        yield _unsubscribed_share_finding(case, topic, members)
+
+
+def _unsubscribed_share_finding(
+    case: GroupCase, topic: str, members: list[Unsubscribed]
+) -> Finding:
+    unread = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in unread)
+    behind = Offsets(case).behind(queue_of(row) for row in unread)
+    ids = sorted({one.client_id for one in members})
+    others = sorted({row["client_id"] for row in subscribers(case, topic)})
+    share = (
+        f"its share of {plural(len(unread), 'queue')} is read by nobody: {queues}"
+        if unread
+        else "no queue of it is without a reader at the moment"
+    )
+    return Finding(
+        f"{listed(ids, 3)} unsubscribed {topic} at {utc(members[0].since_ms)} and still counts "
+        f"as a member for it; {share} ({messages(behind)} behind).",
+        {"unsubscribed_by": listed(ids), "still_subscribed_by": listed(others), "queues": queues},
+        severity=ERROR if unread else WARNING,
+        topic=topic,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=min(one.since_ms for one in members),
+    )
+
+
+UNSUBSCRIBED_SHARE = Rule(
+    "UNSUBSCRIBED_SHARE",
+    ERROR,
+    "A member called unsubscribe() on a topic that others of its group still subscribe. Members "
+    "are counted by group, so it still gets a share of that topic, and nobody reads it.",
+    "memberships and epochs (UNSUBSCRIBE), ownership",
+    "Restart or stop the member named: its share is read again at once. For good: let all members "
+    "drop the topic together, or move the topic into a group of its own.",
+    find_unsubscribed_share,
+    by_owners=True,
+)

@@ -1,0 +1,305 @@
+"""Order locks: who waits for them, whose are stuck, which queues they block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import (
+    QUEUE,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import flag, fresh, languages, number, queue_of, said_steadily
+from rebalance_core.audit.orphans import Offsets, cause_before, messages
+from rebalance_core.audit.prediction import Prediction
+from rebalance_core.model.events import CONSUMER_LOST
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.protocol.languages import KEPT, KEPT_LOCK_MS, profile_of
+from rebalance_core.protocol.members import ORDER_LOCK_MS
+
+# STUCK_ORDER_LOCK and LOCK_WAIT: an orderly member that waits for the lock of another.
+
+KEPT_REMEDY = "Nothing; change the members of the group seldom, or let clients read it that unlock."
+REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
+"""Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
+
+
+def find_stuck(case: GroupCase) -> Iterator[Finding]:
+    """One finding a queue (rocketmq.md §7, §11 no. 16)."""
+    prediction = Prediction(case)
+    said: set[MessageQueue] = set()
+    for fact in case.facts("LOCK_REFUSED"):
+        if is_stuck(prediction, fact) and queue_of(fact) not in said:
+            said.add(queue_of(fact))
+            yield _refused(prediction, fact)
+    for fact in fresh(case, case.facts("HELD_QUEUE")):
+        tries = number(fact, "try_unlock_times", 0)
+        waits = flag(fact, "dropped") and tries > 0 and _is_old(prediction, fact)
+        if waits and queue_of(fact) not in said:
+            said.add(queue_of(fact))
+            text = f"has dropped {_name(fact)} and tried {tries} times to unlock it"
+            yield _dumped(fact, text)
+    for fact in fresh(case, case.facts("STUCK_QUEUE")):
+        trouble = fact["details"].get("trouble")
+        stuck = trouble in ("lock", "unlock") and _is_old(prediction, fact)
+        if stuck and queue_of(fact) not in said:
+            said.add(queue_of(fact))
+            yield _dumped(fact, f"cannot {trouble} {_name(fact)}")
+
+
+def is_stuck(prediction: Prediction, fact: Row) -> bool:
+    """True if the lock is refused past the hand-over, by a client that should not have it."""
+    queue = queue_of(fact)
+    owner = fact["details"].get("owner")
+    if owner in prediction.owners(queue, fact["last_ms"]) or not said_steadily(fact):
+        return False
+    change = prediction.last_change(queue, fact["last_ms"])
+    since = fact["first_ms"] if change is None else max(change["latest_ms"], fact["first_ms"])
+    return bool(fact["last_ms"] - since > REFUSAL_GRACE_MS)
+
+
+def _is_old(prediction: Prediction, fact: Row) -> bool:
+    """True if the last hand-over of the queue was over when it was dumped."""
+    change = prediction.last_change(queue_of(fact), fact["first_ms"])
+    if change is None:
+        return True
+    return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
+
+
+def _refused(prediction: Prediction, fact: Row) -> Finding:
+    owner = fact["details"].get("owner")
+    should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
+    return Finding(
+        f"{fact['client_id']} is refused the lock of {_name(fact)} for "
+        f"{lasting(fact['last_ms'] - fact['first_ms'])} ({fact['times']} times): {owner} has it, "
+        f"and {listed(should) or 'nobody'} should hold the queue.",
+        {"owner": str(owner), "should_hold": listed(should), "refused": str(fact["times"])},
+        topic=fact["topic"],
+        broker_name=fact["broker_name"],
+        queue_id=fact["queue_id"],
+        client_id=owner,
+        first_ms=fact["first_ms"],
+        last_ms=fact["last_ms"],
+    )
+
+
+def _dumped(fact: Row, what: str) -> Finding:
+    return Finding(
+        f"{fact['client_id']} {what} (dump of {utc(fact['first_ms'])}).",
+        dict(fact["details"]),
+        topic=fact["topic"],
+        broker_name=fact["broker_name"],
+        queue_id=fact["queue_id"],
+        client_id=fact["client_id"],
+        first_ms=fact["first_ms"],
+    )
+
+
+def _name(fact: Row) -> str:
+    return f"{fact['topic']} {fact['broker_name']}:{fact['queue_id']}"
+
+
+def find_wait(case: GroupCase) -> Iterator[Finding]:
+    """One finding for all refusals of the group that a hand-over explains."""
+    prediction = Prediction(case)
+    waits = [fact for fact in case.facts("LOCK_REFUSED") if not is_stuck(prediction, fact)]
+    if not waits:
+        return
+    queues = {queue_of(fact) for fact in waits}
+    worst = min(waits, key=lambda fact: (-fact["times"], queue_of(fact), fact["client_id"]))
+    causes = {cause_before(case, fact["last_ms"]) for fact in waits} - {None}
+    of_client = languages(case)
+    keeping = sorted(
+        {str(fact["details"].get("owner")) for fact in waits}
+        & {one for one, language in of_client.items() if profile_of(language).locks == KEPT}
+    )
+    shortest, longest = (lasting(ms) for ms in KEPT_LOCK_MS)
+    kept = (
+        f" {listed(keeping, 3)} ({listed(sorted({of_client[one] for one in keeping}))}) does not "
+        f"unlock what it gives up: nobody reads such a queue for {shortest} to {longest}."
+        if keeping
+        else ""
+    )
+    yield Finding(
+        f"Members waited for the order locks of {plural(len(queues), 'queue')}, most often "
+        f"{worst['client_id']} for {_name(worst)} ({worst['times']} times); explained by "
+        f"{listed(sorted(str(cause) for cause in causes), 3) or 'short hand-overs'}.{kept}",
+        {"queues": listed(sorted(f"{t} {b}:{n}" for t, b, n in queues))}
+        | ({"lock_kept_by": listed(keeping)} if keeping else {}),
+        first_ms=min(fact["first_ms"] for fact in waits),
+        last_ms=max(fact["last_ms"] for fact in waits),
+        remedy=KEPT_REMEDY if keeping else None,
+    )
+
+
+STUCK = Rule(
+    "STUCK_ORDER_LOCK",
+    ERROR,
+    "An orderly member keeps the lock of a queue it should no longer hold, so the member that "
+    "should read it is refused again and again.",
+    "facts LOCK_REFUSED (lock.log, filter.log), HELD_QUEUE and STUCK_QUEUE (consumerStatus)",
+    "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
+    "consumer). Restart it; the lock is free within 60 s.",
+    find_stuck,
+    about=QUEUE,
+    files=("lock_log", "consumerStatus"),
+)
+WAIT = Rule(
+    "LOCK_WAIT",
+    INFO,
+    "After a hand-over an orderly member waits until the old owner releases the lock or its 60 s "
+    "are over. A Go client never releases the locks of queues that it gives up: they end 40 to "
+    "60 s later.",
+    "facts LOCK_REFUSED, diffs; observed_members (language)",
+    "Nothing; it is how ordered consumption hands over.",
+    find_wait,
+    files=("lock_log",),
+)
+
+
+# POP_ORDER_BLOCKED: a FIFO queue of a gRPC group that stands still for one message.
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A queue held for longer than the invisible time of its messages.
+
+    Attributes:
+        since_ms: when they were popped; seen_ms: in the last snapshot that shows it.
+        until_ms: until when nothing behind them is given out, unless it is renewed again.
+        over_ms: by then it was over; None: no later snapshot shows it.
+        standing: two snapshots further apart than the invisible time show it.
+        gone: clients that were lost and may have had them; lost_ms: when the first was found lost.
+    """
+
+    queue: MessageQueue
+    since_ms: int
+    seen_ms: int
+    until_ms: int
+    over_ms: int | None
+    standing: bool
+    gone: tuple[str, ...]
+    lost_ms: int | None
+
+
+def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic and severity (rocketmq.md §14)."""
+    grouped: dict[tuple[str, str], list[Block]] = {}
+    for block in _blocks(case):
+        severity = WARNING if block.gone or block.standing else INFO
+        grouped.setdefault((block.queue.topic, severity), []).append(block)
+    for (topic, severity), blocks in sorted(grouped.items()):
+        yield _finding(case, topic, severity, blocks)
+
+
+def _blocks(case: GroupCase) -> Iterator[Block]:
+    by_queue: dict[MessageQueue, list[Row]] = {}
+    for fact in case.facts("ORDER_BLOCK"):
+        by_queue.setdefault(queue_of(fact), []).append(fact)
+    for queue, facts in sorted(by_queue.items()):
+        for since_ms in sorted({number(fact, "pop_ms") for fact in facts}):
+            held = [fact for fact in facts if number(fact, "pop_ms") == since_ms]
+            blocked = [fact for fact in held if _is_held_long(fact)]
+            if blocked and since_ms > 0:
+                later = [f["first_ms"] for f in facts if f["first_ms"] > blocked[-1]["first_ms"]]
+                yield _block(case, queue, blocked, min(later, default=None))
+
+
+def _is_held_long(fact: Row) -> bool:
+    """True if the queue is held at the snapshot, for longer than a message may be unless it is
+    renewed: nothing that is just being consumed.
+    """
+    held_ms = fact["first_ms"] - number(fact, "pop_ms")
+    return fact["first_ms"] < number(fact, "blocked_until_ms") and held_ms > number(
+        fact, "invisible_ms", 0
+    )
+
+
+def _block(case: GroupCase, queue: MessageQueue, blocked: list[Row], over_ms: int | None) -> Block:
+    last = blocked[-1]
+    since_ms = number(last, "pop_ms")
+    lost = [row for row in _lost(case, last["first_ms"]) if _was_there(case, row, since_ms)]
+    return Block(
+        queue,
+        since_ms,
+        last["first_ms"],
+        number(last, "blocked_until_ms"),
+        over_ms,
+        last["first_ms"] - blocked[0]["first_ms"] > number(last, "invisible_ms", 0),
+        tuple(sorted({row["client_id"] for row in lost})),
+        min((row["event_ms"] for row in lost), default=None),
+    )
+
+
+def _lost(case: GroupCase, seen_ms: int) -> list[Row]:
+    """Losses of clients that may have been dead at this time and were members still."""
+    return [
+        row
+        for row in case.rows("cluster_events")
+        if row["event_type"] == CONSUMER_LOST
+        and seen_ms <= row["event_ms"] <= seen_ms + CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
+    ]
+
+
+def _was_there(case: GroupCase, lost: Row, at_ms: int) -> bool:
+    return any(
+        row["client_id"] == lost["client_id"] and row["from_ms"] <= at_ms
+        for row in case.rows("memberships")
+    )
+
+
+def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Block]) -> Finding:
+    names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
+    since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
+    gone = sorted({client_id for block in blocks for client_id in block.gone})
+    lost = [block.lost_ms for block in blocks if block.lost_ms is not None]
+    over = [block.over_ms for block in blocks]
+    end = max(lost) if lost else None if None in over else max(ms for ms in over if ms is not None)
+    if lost:
+        how_long = f"for {lasting(max(lost) - since)}, until {utc(max(lost))}"
+        who = f"{listed(gone, 3)} was lost, and its proxy renewed what it had popped until then"
+    else:
+        until = max(block.until_ms for block in blocks)
+        how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
+        how_long += "" if end is None else f"; over by {utc(end)}"
+        who = "its consumer is slow, or gone and not found lost yet"
+    behind = Offsets(case).behind(block.queue for block in blocks)
+    one = blocks[0].queue if len(blocks) == 1 else None
+    return Finding(
+        f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "
+        f"{how_long}: {who}.",
+        {"queues": names, "lost": listed(gone) or "none", "snapshot": utc(seen),
+         "behind_now": messages(behind)},
+        severity=severity,
+        topic=topic,
+        broker_name=one.broker_name if one else None,
+        queue_id=one.queue_id if one else None,
+        client_id=gone[0] if len(gone) == 1 else None,
+        first_ms=since,
+        last_ms=end,
+    )  # fmt: skip
+
+
+BLOCKED_ORDER = Rule(
+    "POP_ORDER_BLOCKED",
+    WARNING,
+    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A gRPC "
+    "client that dies stays a member of its proxy for 120 to 130 s, and the proxy renews the "
+    "invisible time of what it had popped until then: the queue stands still. INFO where nobody "
+    "was lost and one snapshot alone shows it: a slow listener does the same.",
+    "facts ORDER_BLOCK (consumerOrderInfo.json), cluster_events (CONSUMER_LOST), memberships",
+    "Shut clients down gracefully (close the consumer), which leaves no gap; look for what killed "
+    "the client named. If nobody died, take a thread dump of the group's clients: a listener "
+    "hangs.",
+    find_blocked_order,
+    files=("consumer_order_info_json",),
+)

@@ -1,0 +1,461 @@
+"""Queues without an owner or with two, and the client ids that several processes use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rebalance_core.audit.case import (
+    BROKER,
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.duplicate_ids import (
+    HALF_OPEN_MS,
+    DuplicateId,
+    DuplicateListing,
+    is_crowded,
+    listed_duplicates,
+    logged_duplicates,
+    multiplied,
+)
+from rebalance_core.audit.orphans import (
+    Offsets,
+    is_broadcasting,
+    is_long,
+    is_persistent,
+    is_rolling,
+    messages,
+    offline_ms,
+    orphans,
+    reason,
+    span_of,
+    spans_where,
+    subscribers,
+    suspended_clients,
+    there_in,
+)
+from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.protocol.members import NOTIFIED_MS
+
+# ORPHAN_QUEUES: readable queues of subscribed topics without an owner.
+
+OWN_RULES = ("CONFIG", "MACHINE_ROOM")
+"""Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
+
+
+def find_orphan_queues(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic, for queues orphaned at the end, else for long before (no. 8)."""
+    if is_broadcasting(case) or _by_design(case):
+        return
+    at_end = by_topic(orphans(case))
+    offsets = Offsets(case)
+    for topic, rows in at_end.items():
+        yield _persistent(case, topic, rows, offsets)
+    for topic, rows in by_topic(_long_ago(case)).items():
+        if topic not in at_end and not is_retry_topic(topic):
+            yield _over(case, topic, rows)
+
+
+def _by_design(case: GroupCase) -> bool:
+    names = {row["strategy"].partition("(")[0] for row in case.members}
+    return bool(names) and names <= set(OWN_RULES)
+
+
+def _persistent(case: GroupCase, topic: str, rows: list[Row], offsets: Offsets) -> Finding:
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
+    behind = offsets.behind(queue_of(row) for row in rows)
+    why = reason(case, topic)
+    retry = is_retry_topic(topic)
+    what = "retries stored there are not delivered" if retry else f"{messages(behind)} behind"
+    one = rows[0] if len(rows) == 1 else None
+    return Finding(
+        f"Nobody reads {plural(len(rows), 'queue')} of {topic} ({queues}) although the group is "
+        f"online: {what}{f'; {why}' if why else ''}.",
+        {
+            "queues": queues,
+            "members": str(len({row["client_id"] for row in subscribers(case, topic)})),
+            "behind": "unknown" if behind is None else str(behind),
+            "reason": why or "unknown",
+        },
+        severity=WARNING if retry else ERROR,
+        topic=topic,
+        broker_name=one["broker_name"] if one else None,
+        queue_id=one["queue_id"] if one else None,
+        first_ms=max(min(row["from_ms"] for row in rows), _online_since(case)),
+    )
+
+
+def _online_since(case: GroupCase) -> int:
+    """Since when the group has members without a break."""
+    return max((row["to_ms"] or 0 for row in case.offline), default=0)
+
+
+def _long_ago(case: GroupCase) -> list[Row]:
+    """Times without an owner that ended, longer than any transient while the group was online."""
+    rows_left = []
+    for row in case.rows("ownership"):
+        if row["client_id"] is None and row["to_ms"] is not None:
+            first_ms = max(row["from_ms"], case.run.start_ms)
+            span = row["to_ms"] - first_ms - offline_ms(case, first_ms, row["to_ms"])
+            if span > PERSISTENT_MS:
+                rows_left.append(row)
+    return rows_left
+
+
+def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
+    first, last = min(row["from_ms"] for row in rows), max(row["to_ms"] for row in rows)
+    worst = max(row["to_ms"] - row["from_ms"] for row in rows)
+    rolling = all(is_rolling(case, span_of(row)) for row in rows)
+    why = " while members were replaced one after another" if rolling else ""
+    return Finding(
+        f"Nobody read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
+        f"{lasting(worst)} from {utc(first)}{why}; they are read again since {utc(last)}.",
+        {"queues": queues},
+        severity=INFO if rolling else WARNING,
+        topic=topic,
+        first_ms=first,
+        last_ms=last,
+    )
+
+
+ORPHAN_QUEUES = Rule(
+    "ORPHAN_QUEUES",
+    ERROR,
+    "The group is online, but some queues of topics it subscribes have no owner: their messages "
+    "wait. CONFIG and MACHINE_ROOM, which leave queues out by design, have rules of their own.",
+    "ownership (rows without a client open at the end), memberships; offsets for the backlog",
+    "Remove the reason named (see the other findings of the group). If there is none, restart the "
+    "members one by one and compare consumerConnection of all brokers.",
+    find_orphan_queues,
+    by_owners=True,
+)
+
+
+# DOUBLE_OWNER: a queue of a CLUSTERING group that two members hold.
+
+TOGETHER_MS = MINUTE_MS
+"""Two observations of a queue so close together count as one."""
+
+
+def find_double_owner(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic: held twice by the ledger, else as dumps show it
+    (rocketmq.md §11 no. 9).
+    """
+    names = {row["strategy"].partition("(")[0] for row in case.rows("memberships")}
+    if is_broadcasting(case) or names == {"CONFIG"}:
+        return
+    predicted = by_topic(_twice(case))
+    for topic, rows in predicted.items():
+        yield _finding(topic, rows, "")
+    for topic, rows in by_topic(_seen(case)).items():
+        if topic not in predicted:
+            yield _finding(topic, rows, "as dumps show, ")
+
+
+def _twice(case: GroupCase) -> list[Row]:
+    """Persistent holdings of queues that several processes hold, suspended ones not counted.
+
+    None where it is not known how the members divide.
+    """
+    if not strategy_is_known(case):
+        return []
+    idle = suspended_clients(case)
+    held: dict[MessageQueue, list[Row]] = {}
+    for row in case.rows("ownership"):
+        if row["client_id"] is not None and row["client_id"] not in idle:
+            held.setdefault(queue_of(row), []).append(row)
+    doubled = []
+    for rows in held.values():
+        if len(rows) == 1 and rows[0]["holders"] < 2:
+            continue
+        for row in rows:
+            if row["holders"] > 1 and is_persistent(case, span_of(row)):
+                doubled.append(row)
+        for span in spans_where(rows, lambda row: row["client_id"], lambda there: len(there) > 1):
+            if is_persistent(case, span):
+                doubled += [
+                    {**row, "to_ms": span.last_ms}
+                    for row in rows
+                    if row["from_ms"] <= span.first_ms < _end(case, row)
+                ]
+    open_now = [row for row in doubled if row["to_ms"] is None]
+    return open_now or [row for row in doubled if is_long(case, span_of(row))]
+
+
+def _end(case: GroupCase, row: Row) -> int:
+    return case.run.end_ms + 1 if row["to_ms"] is None else int(row["to_ms"])
+
+
+def _seen(case: GroupCase) -> list[Row]:
+    """Queues that dumps show with two clients at a time when nothing was changing."""
+    idle = suspended_clients(case)
+    observations: dict[MessageQueue, list[Row]] = {}
+    for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
+        if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
+            observations.setdefault(queue_of(row), []).append(row)
+    doubled = []
+    for rows in observations.values():
+        rows.sort(key=lambda row: row["observed_ms"])
+        for place, one in enumerate(rows):
+            for other in _together(rows, place):
+                if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
+                    doubled += [_as_held(one), _as_held(other)]
+    return doubled
+
+
+def _together(rows: list[Row], place: int) -> Iterator[Row]:
+    """Observations that together with this one show two owners, not a hand-over.
+
+    Those of the same dump, and those after which this one's client is seen again.
+    """
+    one = rows[place]
+    close = [r for r in rows[place + 1 :] if r["observed_ms"] - one["observed_ms"] <= TOGETHER_MS]
+    again = [n for n, row in enumerate(close) if row["client_id"] == one["client_id"]]
+    for number, row in enumerate(close):
+        if row["observed_ms"] == one["observed_ms"] or (again and number < again[-1]):
+            yield row
+
+
+def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
+    """No change is under way from the first observation to the second."""
+    before, after = case.epoch_at(one["observed_ms"]), case.epoch_at(other["observed_ms"])
+    if before is None or after is None or before["epoch"] != after["epoch"]:
+        return False
+    return bool(one["observed_ms"] > case.settled_by[before["epoch"]])
+
+
+def _as_held(observation: Row) -> Row:
+    return {**observation, "holders": 1, "from_ms": observation["observed_ms"], "to_ms": None}
+
+
+def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
+    who: dict[MessageQueue, set[str]] = {}
+    for row in rows:
+        times = f" ({row['holders']} processes)" if row["holders"] > 1 else ""
+        who.setdefault(queue_of(row), set()).add(f"{row['client_id']}{times}")
+    queues = queue_names((broker, number) for _, broker, number in who)
+    clients = sorted(set[str]().union(*who.values()))
+    ends = [row["to_ms"] for row in rows]
+    over = None if None in ends else max(ends)
+    one = next(iter(who)) if len(who) == 1 else None
+    until = "" if over is None else f" until {utc(over)}"
+    return Finding(
+        f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once{until}: "
+        f"{seen}by {listed(clients, 4)}.",
+        {"queues": queues, "clients": listed(clients)},
+        severity=ERROR if over is None else WARNING,
+        topic=topic,
+        broker_name=one[1] if one else None,
+        queue_id=one[2] if one else None,
+        first_ms=min(row["from_ms"] for row in rows),
+        last_ms=over,
+    )
+
+
+DOUBLE_OWNER = Rule(
+    "DOUBLE_OWNER",
+    ERROR,
+    "Two members of a CLUSTERING group hold one queue for longer than a rebalance takes. Both read "
+    "the same messages, and their commits overwrite each other.",
+    "ownership (holders), observed_ownership",
+    "Look for duplicate client ids, mixed strategies or member lists that differ between brokers "
+    "(other findings of the group); restart the member that should not hold the queue.",
+    find_double_owner,
+)
+
+
+# DUPLICATE_CLIENT_ID, HALF_OPEN_DUPLICATE, MEMBERS_MULTIPLIED: one id in the list many times.
+
+OWN_INSTANCE = (
+    "Give each consumer of the process an instance name of its own (and each container, where they "
+    "share the host's network); then restart them."
+)
+
+
+def find_duplicates(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
+    listings = listed_duplicates(case)
+    logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(case)}
+    crowded = {listing.client_id for listing in multiplied(case)}
+    for client_id in sorted(logged.keys() | listings.keys()):
+        duplicate, listing = logged.get(client_id), listings.get(client_id)
+        if duplicate is None:
+            if listing is not None and client_id not in crowded:
+                yield _seen_only(case, listing)
+        elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
+            yield _duplicate(case, duplicate, listing)
+
+
+def is_duplicate(case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None) -> bool:
+    """True unless it can be the half-open channel of one process that came back."""
+    if duplicate.last_ms is not None and duplicate.last_ms - duplicate.first_ms <= NOTIFIED_MS:
+        return False
+    if duplicate.last_ms is None:
+        return listing is not None or case.run.end_ms - duplicate.first_ms > HALF_OPEN_MS
+    return not (duplicate.older_went and duplicate.last_ms - duplicate.first_ms <= HALF_OPEN_MS)
+
+
+def _duplicate(
+    case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None
+) -> Finding:
+    gone = duplicate.last_ms is not None
+    until = f" until {utc(duplicate.last_ms)}" if duplicate.last_ms is not None else ""
+    slices = _slices(case, duplicate.client_id, duplicate.epoch if gone else None)
+    evidence = {"channels": listed(duplicate.channels)}
+    if listing is not None:
+        evidence |= {"addresses": listed(listing.addresses), "seen_at": listing.broker_name}
+    live = not gone or listing is not None
+    one_host = _of_one_host(duplicate.client_id, duplicate.channels)
+    who = plural(len(duplicate.channels), "connection" if one_host else "process")
+    return Finding(
+        f"{who} use the client id {duplicate.client_id} "
+        f"since {utc(duplicate.first_ms)}{until}{slices}.",
+        evidence,
+        severity=ERROR if live and not is_broadcasting(case) else WARNING,
+        client_id=duplicate.client_id,
+        first_ms=duplicate.first_ms,
+        last_ms=duplicate.last_ms,
+        remedy=OWN_INSTANCE if one_host else None,
+    )
+
+
+def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
+    """True if the id is ``ip@pid`` and every connection comes from that address.
+
+    Clients that are not Java open one for each consumer of a process; so do containers that share
+    their host's network, each with the same process id.
+    """
+    host, _, process = client_id.partition("@")
+    return process.isdigit() and {one.rpartition(":")[0] for one in addresses} == {host}
+
+
+def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
+    return Finding(
+        f"{listing.broker_name} lists the client id {listing.client_id} with "
+        f"{len(listing.addresses)} addresses: {listed(listing.addresses, 3)}"
+        f"{_slices(case, listing.client_id)}.",
+        {"addresses": listed(listing.addresses), "seen_at": listing.broker_name},
+        client_id=listing.client_id,
+        broker_name=listing.broker_name,
+        first_ms=listing.first_ms,
+        remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
+    )
+
+
+def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
+    """Which queues the duplicates hold twice, and which nobody holds; epoch None: at the end."""
+    if is_broadcasting(case):
+        return ""
+    words = []
+    there = there_in(case.rows("ownership"), epoch)
+    for what, rows in (
+        ("read twice", [r for r in there if r["client_id"] == client_id and r["holders"] > 1]),
+        ("read by nobody", [r for r in there if r["client_id"] is None]),
+    ):
+        for topic, of_topic in by_topic(rows).items():
+            names = queue_names((r["broker_name"], r["queue_id"]) for r in of_topic)
+            words.append(f"{topic} {names} {what}")
+    return f"; {listed(words, 6)}" if words else ""
+
+
+def find_half_open(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each id that stood twice until its older channel went (no. 5)."""
+    listings = listed_duplicates(case)
+    for duplicate in logged_duplicates(case):
+        listing = listings.get(duplicate.client_id)
+        if is_duplicate(case, duplicate, listing) or is_crowded(case, duplicate):
+            continue
+        if duplicate.last_ms is not None and not duplicate.older_went:
+            continue  # for a short time only
+        until = case.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
+        new = ", or a second process that came just now" if duplicate.last_ms is None else ""
+        yield Finding(
+            f"{duplicate.client_id} stood twice in the member list from "
+            f"{utc(duplicate.first_ms)} for {lasting(until - duplicate.first_ms)}: "
+            f"a process that came back before its old channel was gone{new}.",
+            {"channels": listed(duplicate.channels)},
+            client_id=duplicate.client_id,
+            first_ms=duplicate.first_ms,
+            last_ms=duplicate.last_ms,
+        )
+
+
+def find_multiplied(case: GroupCase) -> Iterator[Finding]:
+    """One finding a broker that lists members many times, one for the log
+    (rocketmq.md §13 no. 5).
+    """
+    crowd = [duplicate for duplicate in logged_duplicates(case) if is_crowded(case, duplicate)]
+    if crowd:
+        over = [duplicate.last_ms for duplicate in crowd]
+        yield Finding(
+            f"All members stood in the list many times from {utc(crowd[0].first_ms)}: "
+            f"{listed((duplicate.client_id for duplicate in crowd), 3)}.",
+            {"members": listed(duplicate.client_id for duplicate in crowd)},
+            severity=WARNING if None in over else INFO,
+            first_ms=min(duplicate.first_ms for duplicate in crowd),
+            last_ms=None if None in over else max(end for end in over if end is not None),
+        )
+    by_broker: dict[str, list[DuplicateListing]] = {}
+    for listing in multiplied(case):
+        by_broker.setdefault(listing.broker_name, []).append(listing)
+    for broker, listings in sorted(by_broker.items()):
+        entries = sum(len(listing.addresses) for listing in listings)
+        ids = sorted(listing.client_id for listing in listings)
+        first = min(listing.first_ms for listing in listings)
+        last = max(listing.last_ms for listing in listings)
+        resolved = any(listing.resolved for listing in listings)
+        yield Finding(
+            f"{broker} listed {plural(len(ids), 'member')} {entries} times at {utc(first)}"
+            f"{', later no more' if resolved else ''}: {listed(ids, 3)}.",
+            {"members": listed(ids), "entries": str(entries)},
+            severity=INFO if resolved or not listings[0].persists else WARNING,
+            broker_name=broker,
+            first_ms=first,
+            last_ms=last if resolved else None,
+        )
+
+
+DUPLICATE = Rule(
+    "DUPLICATE_CLIENT_ID",
+    ERROR,
+    "Two live processes use one client id. Members divide by list position, and both take the "
+    "first of the two: with AVG both read the same slice and nobody reads the second one; orderly "
+    "consumption loses its order, because locks are kept per client id.",
+    "memberships (channels of one id that overlap); consumerConnection (addresses of one id)",
+    "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
+    "value unique to the container or host; then restart both.",
+    find_duplicates,
+)
+HALF_OPEN = Rule(
+    "HALF_OPEN_DUPLICATE",
+    INFO,
+    "One process stood twice in the member list because it reconnected before the broker noticed "
+    "that its old channel was dead. It resolves within 130 s.",
+    "memberships (channels of one id that overlap, the older one went)",
+    "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
+    find_half_open,
+)
+MULTIPLIED = Rule(
+    "MEMBERS_MULTIPLIED",
+    WARNING,
+    "A broker lists members several times, as it does after it was frozen and connections queued "
+    "up. Shares are divided by the list, so queues have no owner until the extra entries expire.",
+    "consumerConnection (addresses of one id at one broker)",
+    "Wait two minutes and dump consumerConnection again. If the entries stay, restart that broker; "
+    "look for what froze it (GC, disk, hypervisor).",
+    find_multiplied,
+    about=BROKER,
+    files=("broker_log", "consumerConnection"),
+)

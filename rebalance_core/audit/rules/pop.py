@@ -1,0 +1,400 @@
+"""Topics that members pop from brokers: who ignores the mode, invisible times, retry topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    lasting,
+    listed,
+    plural,
+)
+from rebalance_core.audit.dumps import configs, flag, number, said_steadily, subscribed_topics
+from rebalance_core.audit.orphans import (
+    Offsets,
+    Span,
+    has_settled,
+    is_persistent,
+    messages,
+    mixed_spans,
+    subscribers,
+)
+from rebalance_core.audit.subscriptions import (
+    Readers,
+    gave_up_asking,
+    is_popped,
+    readers,
+    request_mode,
+    version_of,
+)
+from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
+from rebalance_core.model.queue import pop_retry_topics
+from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.languages import is_java
+from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
+
+# POP_IGNORED: the request mode of a topic is POP, and no member pops it.
+
+
+def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic at the end; where others pop it, POP_MIXED_WITH_PULL says more."""
+    last = case.last_epoch
+    if last is None or not has_settled(case, last["epoch"]):
+        return
+    for topic in subscribed_topics(case):
+        mode = request_mode(case, topic, case.run.end_ms)
+        both = readers(case, topic)
+        if mode is None or not is_popped(case, topic, case.run.end_ms) or both.sharers:
+            continue
+        if case.run.end_ms <= mode["event_ms"] + OWN_PASS_MS:
+            continue
+        members = [row for row in case.members if topic in known_topics(row)]
+        reasons: dict[str, set[str]] = {}
+        for row in members:
+            reasons.setdefault(_reason(case, topic, row), set()).add(row["client_id"])
+        why = listed(f"{reason} ({listed(sorted(ids), 3)})" for reason, ids in reasons.items())
+        yield Finding(
+            f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
+            "Members divide the queues as without it.",
+            {"mode": mode["detail"]} | {reason: listed(sorted(ids)) for reason, ids
+                                        in reasons.items()},
+            topic=topic,
+            first_ms=max(mode["event_ms"], min(row["from_ms"] for row in members)),
+        )  # fmt: skip
+
+
+def _reason(case: GroupCase, topic: str, member: Row) -> str:
+    """Why the member does not ask a broker (rocketmq.md §2.8)."""
+    if case.settings.get("ordered"):
+        return "an orderly listener pulls"
+    if member["message_model"] == BROADCASTING:
+        return "broadcasting members read everything"
+    if (case.settings.get("consumer_type") or PUSH) != PUSH:
+        return "only push consumers can pop"
+    if parse_version(version_of(member)) < QUERY_ASSIGNMENT:
+        of = "" if is_java(member.get("language")) else f"{member['language']} "
+        return f"{of}client version {member['version']} knows no POP"
+    if member["client_id"] in gave_up_asking(case, topic):
+        return "the member gave up asking"
+    if member["rebalance_mode"] != BROKER_REBALANCE:
+        return "clientRebalance = true, the default"
+    return "the member does not ask"
+
+
+IGNORED_MODE = Rule(
+    "POP_IGNORED",
+    WARNING,
+    "The request mode of a topic is POP and no member pops it: an orderly listener, "
+    "clientRebalance = true (the default of the client), or a client before 5.0. Nothing says so "
+    "in any log.",
+    "cluster_events (REQUEST_MODE), memberships (rebalance_mode), consumer_groups (ordered)",
+    "Set clientRebalance = false in every member if POP is meant, which an orderly listener cannot "
+    "have; else set the mode back to PULL (mqadmin setConsumeMode), so that nobody relies on it.",
+    find_ignored_mode,
+)
+
+
+# POP_MIXED_WITH_PULL: some members pop a topic while others pull queues of it.
+
+
+def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic: both at the end, else the longest time before (rocketmq.md §14)."""
+    for topic in sorted({row["topic"] for row in case.rows("pop_reach")}):
+        spans = [
+            span
+            for span in mixed_spans(_takers(case, topic), lambda row: row["way"])
+            if is_persistent(case, span)
+        ]
+        if spans:
+            yield _popped_and_pulled_finding(
+                case, topic, max(spans, key=lambda span: _end_ms(case, span))
+            )
+
+
+def _takers(case: GroupCase, topic: str) -> list[Row]:
+    """Who takes messages of the shared topic when, each with its way: pop or pull."""
+    rows: list[Row] = []
+    for row in case.rows("pop_reach"):
+        if row["topic"] == topic:
+            pulls = row["client_id"] in readers(case, topic, row["from_ms"]).pullers
+            rows.append({**row, "way": "pull" if pulls else "pop"})
+    return rows
+
+
+def _end_ms(case: GroupCase, span: Span) -> tuple[int, int]:
+    """Open stretches first, then the longest."""
+    end = case.run.end_ms if span.last_ms is None else span.last_ms
+    return int(span.last_ms is None), end - span.first_ms
+
+
+def _popped_and_pulled_finding(case: GroupCase, topic: str, span: Span) -> Finding:
+    both = _sides_in(case, topic, span)
+    over = span.last_ms is not None
+    until = f" for {lasting(span.last_ms - span.first_ms)}" if span.last_ms is not None else ""
+    verb = "popped" if over else "pop"
+    return Finding(
+        f"{plural(len(both.sharers), 'member')} ({listed(both.sharers, 3)}) {verb} {topic} while "
+        f"{listed(both.pullers, 3)} {'pulled' if over else 'pull'} a share of its queues, since "
+        f"{utc(span.first_ms)}{until}: both sides commit to the same offsets, so messages "
+        f"{'were' if over else 'are'} consumed twice.",
+        _sides(both),
+        severity=WARNING if over else ERROR,
+        topic=topic,
+        client_id=both.pullers[0] if len(both.pullers) == 1 else None,
+        first_ms=span.first_ms,
+        last_ms=span.last_ms,
+    )
+
+
+def _sides_in(case: GroupCase, topic: str, span: Span) -> Readers:
+    """Everybody who read the topic in the stretch."""
+    end_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    moments = {span.first_ms} | {
+        row["from_ms"] for row in case.epochs if span.first_ms <= row["from_ms"] < end_ms
+    }
+    then = [readers(case, topic, at_ms) for at_ms in sorted(moments)]
+    return Readers(
+        *(
+            tuple(sorted({client_id for one in then for client_id in getattr(one, name)}))
+            for name in ("poppers", "proxied", "pullers")
+        )
+    )
+
+
+def _sides(both: Readers) -> dict[str, str]:
+    return {
+        "pop": listed(both.poppers),
+        "behind_a_proxy": listed(both.proxied),
+        "pull": listed(both.pullers),
+    }
+
+
+POPPED_AND_PULLED = Rule(
+    "POP_MIXED_WITH_PULL",
+    ERROR,
+    "Some members pop a topic, by the request mode POP or behind a proxy, while others pull a "
+    "share of its queues, computed over all members. Both commit to the same offsets: messages "
+    "are consumed twice. clientRebalance = true, the default, ignores the mode without a word.",
+    "pop_reach, memberships (rebalance_mode), cluster_events (REQUEST_MODE)",
+    "Set clientRebalance = false in all members and restart those that gave up asking "
+    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode) for all; give "
+    "clients behind proxies and clients that pull groups of their own.",
+    find_popped_and_pulled,
+)
+
+
+# INVISIBLE_TIME_TOO_SHORT: popped messages time out before the listener gets to them.
+
+MANY_SECONDS = 10
+"""In fewer seconds than these a pause of one client (GC, a frozen host) may have done it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTime:
+    """The times that one dump of consumerStatus shows for one client and topic.
+
+    Attributes:
+        waiting: messages popped and not yet acknowledged.
+        consume_rt_ms: mean time of the listener for one message.
+        threads: that consume them.
+        invisible_ms: after it a message is delivered again.
+    """
+
+    client_id: str
+    at_ms: int
+    waiting: int
+    consume_rt_ms: float
+    threads: int
+    invisible_ms: int
+
+    @property
+    def needed_ms(self) -> float:
+        """When the last of those that wait will be consumed."""
+        return self.waiting * self.consume_rt_ms / self.threads
+
+    def __str__(self) -> str:
+        """A sentence without its end."""
+        return (
+            f"{self.client_id} has {self.waiting} messages waiting, which take "
+            f"{self.needed_ms / SECOND_MS:.0f} s at {self.consume_rt_ms:g} ms each and "
+            f"{self.threads} threads; its invisible time is {self.invisible_ms / SECOND_MS:g} s"
+        )
+
+
+def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic (rocketmq.md §14)."""
+    by_topic: dict[str, list[Row]] = {}
+    for fact in case.facts("POP_TIMED_OUT"):
+        by_topic.setdefault(fact["topic"], []).append(fact)
+    slow = _too_slow(case)
+    for topic, facts in sorted(by_topic.items()):
+        yield _invisible_time_finding(case, topic, facts, slow.get(topic))
+    for topic in sorted(slow.keys() - by_topic.keys()):
+        yield _by_time(topic, slow[topic])
+
+
+def _by_time(topic: str, slow: ListenerTime) -> Finding:
+    """No client's log says that messages timed out, but they must have."""
+    return Finding(
+        f"The listener is too slow for {topic}: {slow}, so messages come again.",
+        {"invisible_time": f"{slow.invisible_ms / SECOND_MS:g} s", "listener": str(slow)},
+        topic=topic,
+        client_id=slow.client_id,
+        first_ms=slow.at_ms,
+    )
+
+
+def _invisible_time_finding(
+    case: GroupCase, topic: str, facts: list[Row], slow: ListenerTime | None
+) -> Finding:
+    seconds = sum(fact["times"] for fact in facts)
+    first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
+    limits = sorted({number(fact, "invisible_ms", 0) for fact in facts})
+    shown = listed(f"{limit / SECOND_MS:g} s" for limit in limits)
+    logs = sorted({fact["client_id"] or fact["details"].get("log", "") for fact in facts} - {""})
+    waiting = max(
+        (number(f, "wait_ack_count", 0) for f in case.facts("POP_QUEUE") if f["topic"] == topic),
+        default=0,
+    )
+    retries = _waiting_retries(case, topic)
+    many = f"; up to {waiting} messages of one queue wait in a client" if waiting else ""
+    return Finding(
+        f"Popped messages of {topic} were let go unconsumed in {plural(seconds, 'second')} from "
+        f"{utc(first)} to {utc(last)} ({listed(logs, 3)}): the invisible time of {shown} was over "
+        f"before the listener got to them, so they come again{many}.",
+        {
+            "invisible_time": shown,
+            "seconds": str(seconds),
+            "seen_in": listed(logs),
+            "waiting_in_a_client": str(waiting),
+            "retries_waiting": messages(retries),
+            **({} if slow is None else {"listener": str(slow)}),
+        },
+        severity=WARNING if seconds >= MANY_SECONDS else INFO,
+        topic=topic,
+        first_ms=first,
+        last_ms=last,
+    )
+
+
+def _waiting_retries(case: GroupCase, topic: str) -> int | None:
+    """Messages of the topic that wait for another try."""
+    names = pop_retry_topics(case.consumer_group, topic)
+    offsets = Offsets(case)
+    return offsets.behind(queue for queue in offsets.commits if queue.topic in names)
+
+
+def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
+    """By topic the client that needs longest, of those that need longer than they have."""
+    found: dict[str, ListenerTime] = {}
+    settings = {_dump(row): row for row in case.facts("POP_SETTINGS")}
+    waiting: dict[tuple[tuple[str, int], str], int] = {}
+    for row in case.facts("POP_QUEUE"):
+        if not flag(row, "dropped"):
+            key = _dump(row), row["topic"]
+            waiting[key] = waiting.get(key, 0) + number(row, "wait_ack_count", 0)
+    for row in case.facts("CONSUME_RATE"):
+        own = settings.get(_dump(row))
+        if own is None or number(own, "threads") < 1 or number(own, "invisible_ms") < 1:
+            continue
+        one = ListenerTime(
+            row["client_id"],
+            row["first_ms"],
+            waiting.get((_dump(row), row["topic"]), 0),
+            float(row["details"]["consume_rt_ms"]),
+            number(own, "threads"),
+            number(own, "invisible_ms"),
+        )
+        worst = found.get(row["topic"])
+        if one.needed_ms > one.invisible_ms and (worst is None or one.needed_ms > worst.needed_ms):
+            found[row["topic"]] = one
+    return found
+
+
+def _dump(row: Row) -> tuple[str, int]:
+    return row["client_id"], row["first_ms"]
+
+
+INVISIBLE_TIME = Rule(
+    "INVISIBLE_TIME_TOO_SHORT",
+    WARNING,
+    "A client pops messages faster than its listener consumes them: their invisible time is over "
+    "while they wait in the client, they are dropped unseen and delivered again, and again. The "
+    "group does more work than it has messages and falls behind.",
+    "facts POP_TIMED_OUT (client log), POP_QUEUE, POP_SETTINGS and CONSUME_RATE (consumerStatus)",
+    "Raise popInvisibleTime in the clients above the time that a full batch takes in the listener "
+    "(popBatchNums x listener time / threads), lower popBatchNums, or add threads or members.",
+    find_invisible_time,
+    files=("client_log", "consumerStatus"),
+)
+
+
+# MISSING_POP_RETRY_TOPIC: members that ask the broker pass once a second for ever.
+
+
+def find_missing_pop_retry_topic(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic whose pop retry topic was missing for long (rocketmq.md §14).
+
+    Members before 5.2 go on with a pass every 20 s.
+    """
+    restless = [
+        row for row in case.rows("memberships") if parse_version(version_of(row)) >= MIN_INTERVAL
+    ]
+    topics = {topic for row in restless for topic in known_topics(row)}
+    for topic in sorted(topics):
+        names = pop_retry_topics(case.consumer_group, topic)
+        facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]
+        if any(_lasts(fact) for fact in facts):
+            yield _missing_pop_retry_topic_finding(case, topic, facts)
+
+
+def _lasts(fact: Row) -> bool:
+    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
+
+
+def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
+    name = facts[0]["topic"]
+    first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
+    over = _is_over(case, topic, name)
+    logs = sorted({fact["details"].get("log", "") for fact in facts} - {""})
+    times = sum(fact["times"] for fact in facts)
+    return Finding(
+        f"{name} did not exist from {utc(first)} for {lasting(last - first)}: members that ask "
+        f"the broker for {topic} never balance and pass once a second (seen {times} times in the "
+        f"log of {listed(logs, 3) or 'a client'}){'; it is there now' if over else ''}.",
+        {"missing": name, "seen_in": listed(logs), "times": str(times)},
+        severity=INFO if over else None,
+        topic=topic,
+        first_ms=first,
+        last_ms=last if over else None,
+    )
+
+
+def _is_over(case: GroupCase, topic: str, name: str) -> bool:
+    """True if the topic is there at the end, or nobody is left to ask for it."""
+    read = any(row["topic"] == name for row in case.rows("committed_offsets"))
+    return read or bool(configs(case, name)) or not subscribers(case, topic)
+
+
+MISSING_POP_RETRY_TOPIC = Rule(
+    "MISSING_POP_RETRY_TOPIC",
+    WARNING,
+    "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
+    "topic. While that does not exist, its pass never succeeds and is repeated every second (from "
+    "5.2 on), with a request to a broker for each topic.",
+    "facts MISSING_ROUTE (client log), memberships",
+    "Create the topic named (mqadmin updateTopic, one queue a broker), set the mode to POP, or set "
+    "clientRebalance = true in clients that do not pop.",
+    find_missing_pop_retry_topic,
+    files=("client_log",),
+)

@@ -1,0 +1,297 @@
+"""Topics that are gone, queues that are read or written alone, and queues of retry topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_core.audit.case import (
+    BROKER,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import (
+    READ,
+    WRITE,
+    configs,
+    configurations,
+    is_deleted,
+    last_topics,
+    number,
+    perm_of,
+    queue_of,
+    subscribed_topics,
+)
+from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.subscriptions import shared_topics
+from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.queue import MessageQueue, retry_topic
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.protocol.members import ROUTE_MS
+
+# TOPIC_GONE: a topic that the group reads was deleted.
+
+
+def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
+    for topic in last_topics(case):
+        deleted = _deletions(case, topic)
+        if deleted:
+            yield _finding(case, topic, deleted)
+
+
+def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
+    """Broker -> when the topic was deleted there, whatever came after."""
+    brokers = {
+        row["broker_name"]: row["event_ms"]
+        for row in case.rows("topics")
+        if row["topic"] == topic and is_deleted(row)
+    }
+    moments = {
+        row["epoch"]: row["from_ms"] for row in case.epochs if TOPIC_DELETED in row["causes"]
+    }
+    still = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
+             if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
+    for row in case.rows("ownership"):
+        if row["topic"] == topic and row["to_epoch"] in moments:
+            broker, at_ms = row["broker_name"], moments[row["to_epoch"]]
+            if still.get(broker, at_ms) >= at_ms:
+                brokers.setdefault(broker, at_ms)
+    return brokers
+
+
+def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
+    there = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
+             if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
+    first = min(deleted.values())
+    kept = sorted(there.keys() - deleted.keys())
+    again = sorted(there.keys() & deleted.keys())
+    who = (
+        f"subscribed by {listed(sorted({row['client_id'] for row in case.members}), 3)}"
+        if case.members
+        else "which the group's last members subscribed"
+    )
+    rest = f"; {listed(kept, 3)} still has it" if kept else ""
+    rest += f"; {listed(again, 3)} has it again, or the route does" if again else ""
+    back = case.members and len(again) == len(deleted)
+    return Finding(
+        f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
+        {"deleted_from": listed(sorted(deleted)), "still_on": listed(kept), "again": listed(again)},
+        severity=INFO if back else WARNING,
+        topic=topic,
+        broker_name=next(iter(deleted)) if len(deleted) == 1 else None,
+        first_ms=first,
+    )
+
+
+TOPIC_GONE = Rule(
+    "TOPIC_GONE",
+    WARNING,
+    "A topic that the group subscribes was deleted. Members keep the queues they had and pull "
+    "them in vain; for the rest nothing of it is delivered.",
+    "topics and epochs (TOPIC_DELETED), memberships",
+    "If it was a mistake, create the topic again with the same number of queues. If some brokers "
+    "or a name server still have it, delete it there too (deleteTopic). Else take the subscription "
+    "out of the consumers and delete the group's offsets.",
+    find_topic_gone,
+)
+
+
+# READ_FEWER_THAN_WRITTEN, READ_MORE_THAN_WRITTEN, READ_ONLY_BROKER_COUNTED: topics as set up.
+
+
+def find_fewer(case: GroupCase) -> Iterator[Finding]:
+    """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
+    offsets = Offsets(case)
+    for topic in subscribed_topics(case):
+        rows = [row for row in _readable(case, topic) if _write(row) > _read(row)]
+        rows = [row for row in rows if perm_of(row) & WRITE or _unread(offsets, row)]
+        if not rows:
+            continue
+        unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
+        stored = offsets.stored(MessageQueue(topic, broker, number) for broker, number in unread)
+        settled = [row for row in rows if case.run.end_ms > row["event_ms"] + ROUTE_MS]
+        yield Finding(
+            f"{topic}: producers write {plural(len(unread), 'queue')} that nobody may read "
+            f"({queue_names(unread)}; {_numbers(rows)}): {messages(stored)} there.",
+            {"queues": queue_names(unread), "numbers": _numbers(rows)},
+            severity=None if settled else INFO,
+            topic=topic,
+            broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,
+            first_ms=min(row["event_ms"] for row in rows),
+        )
+
+
+def _unread(offsets: Offsets, row: Row) -> bool:
+    """True if messages stand in queues beyond those that are read."""
+    numbers = range(_read(row), _write(row))
+    beyond = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
+    return bool(offsets.stored(beyond))
+
+
+def find_more(case: GroupCase) -> Iterator[Finding]:
+    """Queues that are read and never filled: they hold shares and bring nothing."""
+    shared = shared_topics(case)
+    for topic in subscribed_topics(case):
+        if topic in shared:
+            continue
+        rows = [r for r in _readable(case, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
+        empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
+        if empty:
+            yield Finding(
+                f"{topic}: consumers read {plural(len(empty), 'queue')} that nobody writes "
+                f"({queue_names(empty)}; {_numbers(rows)}): they take shares and bring nothing.",
+                {"queues": queue_names(empty), "numbers": _numbers(rows)},
+                topic=topic,
+                broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,
+                first_ms=min(row["event_ms"] for row in rows),
+            )
+
+
+def find_read_only(case: GroupCase) -> Iterator[Finding]:
+    """Brokers that take no messages but whose queues hold whole shares (no. 25)."""
+    for topic in subscribed_topics(case):
+        rows = [row for row in _readable(case, topic) if not perm_of(row) & WRITE]
+        brokers = {row["broker_name"] for row in rows}
+        held = [r for r in case.owned if r["topic"] == topic and r["broker_name"] in brokers]
+        if not held:
+            continue
+        loads: dict[str, int] = {}
+        for row in held:
+            name = row["client_id"] or "no owner"
+            loads[name] = loads.get(name, 0) + 1
+        count = len({(row["broker_name"], row["queue_id"]) for row in held})
+        shares = listed(f"{name} {load}" for name, load in sorted(loads.items()))
+        yield Finding(
+            f"{topic}: {listed(sorted(brokers), 3)} cannot be written, yet "
+            f"{plural(count, 'queue')} there hold whole shares: {shares}.",
+            {"brokers": listed(sorted(brokers)), "holders": shares},
+            topic=topic,
+            broker_name=rows[0]["broker_name"] if len(rows) == 1 else None,
+            first_ms=min(row["event_ms"] for row in rows),
+        )
+
+
+def _readable(case: GroupCase, topic: str) -> list[Row]:
+    return [row for row in configs(case, topic) if perm_of(row) & READ and _read(row)]
+
+
+def _read(row: Row) -> int:
+    return int(row["read_queue_nums"] or 0)
+
+
+def _write(row: Row) -> int:
+    """Writable queues; as many as are read where the number is unknown."""
+    written = row["write_queue_nums"]
+    return _read(row) if written is None else int(written)
+
+
+def _numbers(rows: list[Row]) -> str:
+    return listed(f"{r['broker_name']} read {_read(r)} / write {_write(r)}" for r in rows)
+
+
+FEWER = Rule(
+    "READ_FEWER_THAN_WRITTEN",
+    ERROR,
+    "A broker has more write queues than read queues of a topic: producers fill queues that no "
+    "consumer may read.",
+    "topics (readQueueNums, writeQueueNums, perm), queue_offsets",
+    "Raise readQueueNums to writeQueueNums (updateTopic -r). When scaling in, lower the write "
+    "queues first and the read queues only when the rest is drained.",
+    find_fewer,
+)
+MORE = Rule(
+    "READ_MORE_THAN_WRITTEN",
+    INFO,
+    "A broker has more read queues than write queues of a topic. The queues without inflow take "
+    "whole shares, so members with the same number of queues have different load.",
+    "topics (readQueueNums, writeQueueNums)",
+    "When the queues are drained, lower readQueueNums to writeQueueNums.",
+    find_more,
+)
+READ_ONLY = Rule(
+    "READ_ONLY_BROKER_COUNTED",
+    INFO,
+    "Queues on a broker that cannot be written still count in the division. Members that hold them "
+    "have less to do than their number of queues says.",
+    "topics (perm), ownership",
+    "Normal while a broker is drained. When it is empty, take its read permission too "
+    "(updateTopicPerm), so that the members share what is left.",
+    find_read_only,
+    by_owners=True,
+)
+
+
+# RETRY_IMBALANCE and RETRY_QUEUES_UNREAD: the group's retry topic.
+
+
+def find_imbalance(case: GroupCase) -> Iterator[Finding]:
+    """More members than retry queues; silent where offsets show that no retry waits (no. 23).
+
+    Silent also where every topic is shared: what is popped is retried by the pop retry topic.
+    """
+    topic = retry_topic(case.consumer_group)
+    queues = {queue_of(row) for row in case.owned if row["topic"] == topic}
+    members = {row["client_id"] for row in case.members}
+    if is_broadcasting(case) or not queues or len(members) <= len(queues):
+        return
+    behind = Offsets(case).behind(queues)
+    if behind == 0 or shared_topics(case).keys() >= set(subscribed_topics(case)):
+        return
+    readers = {r["client_id"] for r in case.owned if r["topic"] == topic and r["client_id"]}
+    if not readers:
+        return
+    yield Finding(
+        f"{plural(len(members), 'member')} share {plural(len(queues), 'retry queue')}: retries "
+        f"are the work of {plural(len(readers), 'member')} ({messages(behind)} waiting).",
+        {"readers": listed(sorted(readers)), "members": str(len(members))},
+        topic=topic,
+    )
+
+
+def find_unread(case: GroupCase) -> Iterator[Finding]:
+    """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
+    topic = retry_topic(case.consumer_group)
+    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(case, topic)}
+    for broker, fact in sorted(configurations(case).items()):
+        filled = number(fact, "retry_queue_nums")
+        if broker in read and filled > read[broker]:
+            unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))
+            stored = Offsets(case).stored(unread)
+            yield Finding(
+                f"{broker} spreads retries over {plural(filled, 'queue')} (retryQueueNums), and "
+                f"{topic} has {read[broker]} to read there: {messages(stored)} in the rest.",
+                {"retry_queue_nums": str(filled), "read_queue_nums": str(read[broker])},
+                topic=topic,
+                broker_name=broker,
+                first_ms=fact["first_ms"],
+            )
+
+
+IMBALANCE = Rule(
+    "RETRY_IMBALANCE",
+    INFO,
+    "The retry topic has one queue per broker, so only as many members as there are brokers work "
+    "on failed messages.",
+    "memberships, ownership, queue_offsets",
+    "Mostly nothing. If retries pile up, raise retryQueueNums of the group and the read queues of "
+    "its %RETRY% topic together.",
+    find_imbalance,
+    by_owners=True,
+)
+UNREAD = Rule(
+    "RETRY_QUEUES_UNREAD",
+    WARNING,
+    "The group's retryQueueNums is larger than the read queues of its %RETRY% topic: failed "
+    "messages go to queues that nobody may read.",
+    "facts GROUP_CONFIG (retry_queue_nums), topics",
+    "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
+    "retryQueueNums (updateSubGroup -q).",
+    find_unread,
+    about=BROKER,
+)

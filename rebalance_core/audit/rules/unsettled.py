@@ -1,0 +1,298 @@
+"""Groups that did not come to rest: frozen, with suspended members, or with owners for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    known_topics,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
+from rebalance_core.audit.dumps import (
+    READ,
+    configs,
+    is_deleted,
+    letting_go,
+    perm_of,
+    queue_of,
+    readable_queues,
+    subscribed_topics,
+    unreadable_topics,
+)
+from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit.orphans import (
+    cause_text,
+    has_settled,
+    is_broadcasting,
+    is_persistent,
+    offline_ms,
+    span_of,
+    there_in,
+)
+from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
+from rebalance_core.protocol.members import asks_broker
+from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.machine_room import MachineRoomNearby
+
+# FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
+
+
+def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding, for the stretch of FROZEN epochs at the end
+    (rocketmq.md §6.3, §11 no. 27).
+    """
+    if reads_static_topic(case):
+        return
+    stretch = []
+    for epoch in reversed(case.epochs):
+        if epoch["status"] != FROZEN:
+            break
+        stretch.append(epoch)
+    if not stretch or not case.members or not has_settled(case, stretch[-1]["epoch"]):
+        return
+    why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
+    if not why and not strategy_is_known(case):
+        return
+    ids = sorted({row["client_id"] for row in case.members})
+    let_go = sorted(letting_go(case) & set(ids)) if unreadable_topics(case) else []
+    kept = (
+        [] if len(let_go) == len(ids) else ["Members keep what they held; who joins gets nothing."]
+    )
+    if let_go:
+        kept.append(f"Go clients gave up what they held: {listed(let_go, 3)}.")
+    yield Finding(
+        f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
+        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(kept)}",
+        {"why": listed(why), "members": listed(ids)} | _logged(case),
+        severity=INFO if _may_be_elsewhere(case) else ERROR,
+        first_ms=stretch[-1]["from_ms"],
+    )
+
+
+def _may_be_elsewhere(case: GroupCase) -> bool:
+    """True if a topic is unknown and brokers that may have it were not collected."""
+    known = {row["topic"] for row in case.rows("topics")}
+    return bool(case.run.missing) and not known.issuperset(subscribed_topics(case))
+
+
+def _why(case: GroupCase, topic: str) -> Iterator[str]:
+    """Why nobody can allocate this topic; nothing if its allocation works."""
+    members = [row for row in case.members if topic in known_topics(row)]
+    if not readable_queues(case, topic) and not _holds(case, topic):
+        yield f"{topic} has no readable queue ({_state(case, topic)})"
+        return
+    for text in sorted({row["strategy"] for row in members}):
+        name = text.partition("(")[0]
+        asking = [row for row in members if row["strategy"] == text and _asks_broker(case, row)]
+        if asking and name not in BROKER_STRATEGIES:
+            yield f"brokers do not know the strategy {name}"
+            continue
+        strategy = parse_strategy(text)
+        if isinstance(strategy, MachineRoomNearby) and strategy_is_known(case):
+            rooms = strategy.rooms
+            brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
+            for broker in brokers:
+                if not rooms.broker_room(MessageQueue(topic, broker, 0)):
+                    yield f"machine room is null for broker {broker}"
+            for client_id in sorted({row["client_id"] for row in case.members}):
+                if not rooms.client_room(client_id):
+                    yield f"machine room is null for {client_id}"
+
+
+def _asks_broker(case: GroupCase, member: Row) -> bool:
+    stated = {name: value for name, value in case.settings.items() if value is not None}
+    settings = asdict(GroupSettings()) | stated
+    return asks_broker(
+        settings["rebalance_mode"],
+        settings["consumer_type"],
+        member["message_model"],
+        settings["ordered"],
+        version_of(member),
+    )
+
+
+def _holds(case: GroupCase, topic: str) -> bool:
+    """True if the ledger has queues of the topic although no configuration is known."""
+    known = any(row["topic"] == topic for row in case.rows("topics"))
+    return not known and any(row["topic"] == topic for row in case.owned)
+
+
+def _state(case: GroupCase, topic: str) -> str:
+    rows = [row for row in case.rows("topics") if row["topic"] == topic]
+    gone = sorted(row["broker_name"] for row in rows if is_deleted(row))
+    if not rows:
+        return "no broker has the topic"
+    if len(gone) == len(rows):
+        return f"deleted from {listed(gone, 3)}"
+    closed = [r["broker_name"] for r in configs(case, topic) if not perm_of(r) & READ]
+    return f"no read permission on {listed(closed, 3)}" if closed else "its brokers are down"
+
+
+def _logged(case: GroupCase) -> dict[str, str]:
+    said = {fact["details"].get("message", "") for fact in case.facts("ALLOCATION_FAILED")}
+    return {"logged": listed(sorted(said), 3)} if said else {}
+
+
+FROZEN_GROUP = Rule(
+    "FROZEN_GROUP",
+    ERROR,
+    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
+    "the queues it held, members that join get none, and nobody takes those of members that go. Go "
+    "clients give up the queues of a topic that has no readable queue.",
+    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED; observed_members (language)",
+    "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
+    "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
+    "minute.",
+    find_frozen_group,
+)
+
+
+# MEMBER_SUSPENDED: a member is suspended and keeps its share.
+
+SHORT_MS = MINUTE_MS
+"""A pause shorter than this delays messages and harms no more."""
+
+
+def find_suspended(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each stretch in which one process is suspended (rocketmq.md §11 no. 19)."""
+    for first, last in _stretches(case):
+        until = case.run.end_ms if last["to_ms"] is None else last["to_ms"]
+        if until < case.run.start_ms:
+            continue
+        yield _finding(case, first, last, until - first["from_ms"])
+
+
+def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
+    """First and last row of each unbroken suspension."""
+    rows = [row for row in case.rows("memberships") if row["suspended"]]
+    rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
+    first = last = None
+    for row in rows:
+        same = last is not None and (
+            (last["client_id"], last["channel_id"]) == (row["client_id"], row["channel_id"])
+            and last["to_epoch"] == row["from_epoch"]
+        )
+        if not same and first is not None and last is not None:
+            yield first, last
+        first, last = (first if same else row), row
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
+    epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
+    there = there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
+    kept = {queue_of(row) for row in there if row["client_id"] == last["client_id"]}
+    others = {
+        row["client_id"]
+        for row in there
+        if queue_of(row) in kept and row["client_id"] not in (None, last["client_id"])
+    }
+    topics = sorted({topic for topic, _, _ in kept})
+    names = [
+        f"{topic} {queue_names((broker, number) for t, broker, number in kept if t == topic)}"
+        for topic in topics
+    ]
+    still = last["to_ms"] is None
+    until = "" if still else f", until {utc(last['to_ms'])}"
+    also = f"; also held by {listed(sorted(others), 3)}" if others else ""
+    return Finding(
+        f"{last['client_id']} is suspended since {utc(first['from_ms'])}"
+        f"{until} ({lasting(span_ms)}): it keeps "
+        f"{plural(len(kept), 'queue')} and reads nothing ({'; '.join(names)}){also}.",
+        {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
+        severity=WARNING if still or span_ms >= SHORT_MS else INFO,
+        client_id=last["client_id"],
+        first_ms=first["from_ms"],
+        last_ms=last["to_ms"],
+    )
+
+
+SUSPENDED = Rule(
+    "MEMBER_SUSPENDED",
+    WARNING,
+    "A member called suspend(). It reads nothing, keeps the queues it holds and stays in everybody "
+    "else's computation, so its share waits until resume().",
+    "memberships (suspended), ownership",
+    "Call resume() in the client named, or stop it so that the others take its queues. If it was "
+    "suspended on purpose, accept this finding.",
+    find_suspended,
+)
+
+
+# TRANSIENT_OWNERSHIP: queues without or with two owners while a logged cause was being settled.
+
+
+def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
+    """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
+    if is_broadcasting(case):
+        return
+    duplicate = logged_duplicates(case)
+    spans = [
+        (row, span_ms)
+        for row in case.rows("ownership")
+        if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in duplicate)
+    ]
+    if not spans:
+        return
+    unowned = {queue_of(row) for row, _ in spans if row["client_id"] is None}
+    twice = {queue_of(row) for row, _ in spans if row["client_id"] is not None}
+    worst, worst_ms = min(spans, key=lambda pair: (-pair[1], queue_of(pair[0]), pair[0]["from_ms"]))
+    epochs = {row["epoch"]: row for row in case.epochs}
+    causes = [
+        cause_text(case, epochs[number])
+        for number in sorted({row["from_epoch"] for row, _ in spans})
+        if number in epochs
+    ]
+    parts = [f"{plural(len(unowned), 'queue')} without an owner" if unowned else "",
+             f"{plural(len(twice), 'queue')} held twice" if twice else ""]  # fmt: skip
+    yield Finding(
+        f"{' and '.join(part for part in parts if part)} for a while, the longest "
+        f"{worst['topic']} {worst['broker_name']}:{worst['queue_id']} for "
+        f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
+        {"nobody": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
+        first_ms=min(row["from_ms"] for row, _ in spans),
+        last_ms=max(row["to_ms"] or case.run.end_ms for row, _ in spans),
+    )
+
+
+def _covers(duplicate: DuplicateId, row: Row) -> bool:
+    """True if the row lies in a time when an id stood twice: that has its own finding."""
+    return duplicate.first_ms <= row["from_ms"] and (
+        duplicate.last_ms is None or row["from_ms"] < duplicate.last_ms
+    )
+
+
+def _short(case: GroupCase, row: Row) -> int:
+    """How long a queue was not held just once while the group was online; 0: it does not count."""
+    if row["client_id"] is not None and row["holders"] < 2:
+        return 0
+    if is_persistent(case, span_of(row)):
+        return 0
+    until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
+    span_ms = int(until - row["from_ms"])
+    return span_ms - offline_ms(case, row["from_ms"], until)
+
+
+TRANSIENT_OWNERSHIP = Rule(
+    "TRANSIENT_OWNERSHIP",
+    INFO,
+    "While a join, a loss or a change of topics was being settled, queues had no owner or were "
+    "held twice. That is how rebalancing works; nothing is lost.",
+    "ownership, epochs, diffs",
+    "Nothing. If it happens often, look at what makes members come and go.",
+    find_transient_ownership,
+    by_owners=True,
+)
