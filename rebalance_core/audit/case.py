@@ -2,8 +2,6 @@
 returns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,17 +11,10 @@ from typing import Any
 
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.contracts.ledger import BROKER, QUEUE
+from rebalance_core.model import times
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, NOTICE_MODES, ON, Event
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, Intervals
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.times import (
-    CHANNEL_EXPIRY_MS,
-    CHANNEL_SCAN_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    REBALANCE_WAIT_MS,
-    SECOND_MS,
-)
 from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import notices_of, window_ms
 from rebalance_core.replay.masters import MasterOutage
@@ -33,7 +24,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 Row = Mapping[str, Any]
 
-PERSISTENT_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS + REBALANCE_WAIT_MS
+PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
 """The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
 
 
@@ -65,7 +56,7 @@ class AuditRun:
 
     start_ms: int
     end_ms: int
-    stale_ms: int = 6 * HOUR_MS
+    stale_ms: int = 6 * times.HOUR_MS
     missing: frozenset[str] = frozenset()
     store_ms: Mapping[str, int] = field(default_factory=dict)
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
@@ -288,11 +279,11 @@ def lasting(span_ms: int) -> str:
     >>> lasting(87_400), lasting(600_000), lasting(7_200_000)
     ('87 s', '10 min', '2.0 h')
     """
-    if span_ms < 3 * MINUTE_MS:
-        return f"{span_ms // SECOND_MS} s"
-    if span_ms < 2 * HOUR_MS:
-        return f"{span_ms // MINUTE_MS} min"
-    return f"{span_ms / HOUR_MS:.1f} h"
+    if span_ms < 3 * times.MINUTE_MS:
+        return f"{span_ms // times.SECOND_MS} s"
+    if span_ms < 2 * times.HOUR_MS:
+        return f"{span_ms // times.MINUTE_MS} min"
+    return f"{span_ms / times.HOUR_MS:.1f} h"
 
 
 def plural(count: int, noun: str) -> str:

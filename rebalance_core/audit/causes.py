@@ -1,7 +1,5 @@
 """Which findings are consequences of another one: `caused_by` of ``findings``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf

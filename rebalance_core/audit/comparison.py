@@ -2,12 +2,11 @@
 OFFLINE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from rebalance_core.audit import evidence
 from rebalance_core.audit.case import GroupCase, Row, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
@@ -20,15 +19,7 @@ from rebalance_core.audit.dumps import (
     queue_of,
     unreadable_topics,
 )
-from rebalance_core.audit.evidence import (
-    CAUSES,
-    MEMBERS,
-    gap_of,
-    gap_text,
-    settled_by,
-    shown_brokers,
-    unlogged,
-)
+from rebalance_core.audit.evidence import settled_by
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     LONGEST_ROUND_MS,
@@ -57,27 +48,9 @@ from rebalance_core.audit.subscriptions import (
     shares_known,
     strategy_is_known,
 )
+from rebalance_core.model import verdicts
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import (
-    ASSIGNED,
-    DIFFERS,
-    EQUAL,
-    INCOMPLETE,
-    LANGUAGE,
-    LOG_ENDED,
-    NO_DUMP,
-    NOT_COVERED,
-    OFFLINE,
-    SHARED,
-    STALE_DUMP,
-    STATIC_TOPIC,
-    STRATEGY,
-    SUBSCRIPTION,
-    SYSTEM,
-    UNKNOWN,
-    UNSTABLE,
-)
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
@@ -118,24 +91,24 @@ class ComparisonResult:
 def compare(case: GroupCase) -> ComparisonResult:
     """Compare all observations of a group with its ledger."""
     if not case.members:
-        return ComparisonResult(OFFLINE)
+        return ComparisonResult(verdicts.OFFLINE)
     return replace(_judged(case), unasked=tuple(sorted(_unasked(case))))
 
 
 def _judged(case: GroupCase) -> ComparisonResult:
     if is_system_group(case.consumer_group):
-        return ComparisonResult(UNKNOWN, SYSTEM)
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
     if {row["client_id"] for row in case.members} <= assigned_members(case):
-        return ComparisonResult(UNKNOWN, ASSIGNED)
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.ASSIGNED)
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
-    if result.verdict == DIFFERS and _may_assign(case):
-        return replace(result, verdict=UNKNOWN, reason=ASSIGNED, differences=())
+    if result.verdict == verdicts.DIFFERS and _may_assign(case):
+        return replace(result, verdict=verdicts.UNKNOWN, reason=verdicts.ASSIGNED, differences=())
     result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
     # what a missing broker lacks may be a change
-    if result.reason != STATIC_TOPIC and not _depends_on_missing(case):
+    if result.reason != verdicts.STATIC_TOPIC and not _depends_on_missing(case):
         until_ms = _logged_until(case)
         found = unheld(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
@@ -156,14 +129,14 @@ def _may_assign(case: GroupCase) -> bool:
 def _unpredictable(case: GroupCase) -> str | None:
     """Why nobody can say who should own what; None: the ledger does."""
     if reads_static_topic(case):
-        return STATIC_TOPIC
+        return verdicts.STATIC_TOPIC
     if not strategy_is_known(case):
-        return STRATEGY
+        return verdicts.STRATEGY
     if not all_known(case.members):
-        return SUBSCRIPTION
+        return verdicts.SUBSCRIPTION
     if not shares_known(case.members):
-        return LANGUAGE
-    return INCOMPLETE if _depends_on_missing(case) else None
+        return verdicts.LANGUAGE
+    return verdicts.INCOMPLETE if _depends_on_missing(case) else None
 
 
 def _compared(
@@ -171,7 +144,7 @@ def _compared(
 ) -> ComparisonResult:
     reason = _unpredictable(case)
     if reason is not None:
-        return ComparisonResult(UNKNOWN, reason)
+        return ComparisonResult(verdicts.UNKNOWN, reason)
     members = case.rows("memberships")
     observed = [
         one
@@ -181,10 +154,12 @@ def _compared(
     ]
     run = case.run
     if not observed:
-        return ComparisonResult(UNKNOWN, OWNERS_NOT_TOLD if _none_told(case) else NO_DUMP)
+        return ComparisonResult(
+            verdicts.UNKNOWN, OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
+        )
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
-        return ComparisonResult(UNKNOWN, STALE_DUMP, dumped_ms=newest)
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.STALE_DUMP, dumped_ms=newest)
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
@@ -209,7 +184,9 @@ def _compared(
     until_ms = _logged_until(case)
     if until_ms is not None and any(one.at_ms > until_ms for one in explained):
         proven = tuple(one for one in explained if one.at_ms <= until_ms)
-        return ComparisonResult(UNKNOWN, LOG_ENDED, len(observed), newest, start_ms, proven)
+        return ComparisonResult(
+            verdicts.UNKNOWN, verdicts.LOG_ENDED, len(observed), newest, start_ms, proven
+        )
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
@@ -225,21 +202,23 @@ def _covered(
     result: ComparisonResult,
 ) -> ComparisonResult:
     """The result, UNKNOWN where what was collected does not tell enough to say it."""
-    if result.verdict not in (EQUAL, SHARED, DIFFERS):
+    if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
-    gap = unlogged(case)
-    if gap is None and result.verdict == DIFFERS:
+    gap = evidence.unlogged(case)
+    if gap is None and result.verdict == verdicts.DIFFERS:
         begin = result.last_round_ms
-        gap = gap_of(case, MEMBERS, begin, None) or gap_of(case, CAUSES, begin, begin)
+        gap = evidence.gap_of(case, evidence.MEMBERS, begin, None) or evidence.gap_of(
+            case, evidence.CAUSES, begin, begin
+        )
     if gap is not None:
-        return _unknown(result, gap.reason, gap_text(gap), settled_by(gap))
+        return _unknown(result, gap.reason, evidence.gap_text(gap), settled_by(gap))
     stray = prediction.unknown((d.queue, d.at_ms) for d in result.differences if d.live)
     if stray:
         queue = min(stray)
         what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         how = f"Dump topicRoute -t {queue.topic}, or copy topics.json of {queue.broker_name}."
-        return _unknown(result, NOT_COVERED, what, how)
-    agrees = result.verdict != DIFFERS and case.run.coverage.known
+        return _unknown(result, verdicts.NOT_COVERED, what, how)
+    agrees = result.verdict != verdicts.DIFFERS and case.run.coverage.known
     unshown = _unshown(case, prediction, observed) if agrees else []
     if unshown:
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
@@ -247,7 +226,7 @@ def _covered(
             f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
         )
         how = f"Dump consumerProgress -s true -g {case.consumer_group}, and keep all of its output."
-        return _unknown(result, NOT_COVERED, what, how)
+        return _unknown(result, verdicts.NOT_COVERED, what, how)
     return result
 
 
@@ -255,7 +234,7 @@ def _unknown(
     result: ComparisonResult, reason: str, lacking: str, settled_by: str
 ) -> ComparisonResult:
     return ComparisonResult(
-        UNKNOWN, reason, result.observations, result.dumped_ms, result.last_round_ms,
+        verdicts.UNKNOWN, reason, result.observations, result.dumped_ms, result.last_round_ms,
         lacking=lacking, settled_by=settled_by,
     )  # fmt: skip
 
@@ -296,21 +275,21 @@ def _none_told(case: GroupCase) -> bool:
 def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:
     """Verdict and reason by what differs in the last round or changed in it; None: nothing."""
     if any(not one.cause for one in still):
-        return DIFFERS, ""
+        return verdicts.DIFFERS, ""
     if still:
-        return UNSTABLE, still[0].cause
+        return verdicts.UNSTABLE, still[0].cause
     if changes:
-        return UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
+        return verdicts.UNSTABLE, _event(min(changes, key=lambda epoch: epoch["from_ms"]))
     return None
 
 
 def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, str]:
     """Verdict and reason where nothing differs; who pops what, only clients and proxies show."""
     if not prediction.shares(round_[-1].at_ms):
-        return EQUAL, ""
+        return verdicts.EQUAL, ""
     if any(isinstance(one, ClientObservation) for one in round_):
-        return SHARED, ""
-    return UNKNOWN, NO_DUMP
+        return verdicts.SHARED, ""
+    return verdicts.UNKNOWN, verdicts.NO_DUMP
 
 
 def _event(epoch: Row) -> str:
@@ -353,7 +332,9 @@ def _logged_until(case: GroupCase) -> int | None:
 def known_brokers(case: GroupCase) -> set[str]:
     """Brokers that the group's queues, topics or dumps name."""
     owned = {row["broker_name"] for row in case.owned}
-    return owned | {row["broker_name"] for row in case.rows("topics")} | shown_brokers(case)
+    return (
+        owned | {row["broker_name"] for row in case.rows("topics")} | evidence.shown_brokers(case)
+    )
 
 
 def _differences(observation: Observation, prediction: Prediction) -> Iterator[Difference]:

@@ -1,7 +1,5 @@
 """Findings of the comparison: one for each class and topic that differs, one if it is UNKNOWN."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names

@@ -2,8 +2,6 @@
 green.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,16 +10,8 @@ from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, list
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
+from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
-from rebalance_core.model.verdicts import (
-    ERROR,
-    INFO,
-    LOG_BEGINS,
-    LOG_ENDED,
-    NO_DUMP,
-    NOT_COVERED,
-    STALE_DUMP,
-)
 
 # What is missing of a collection, as findings: incomplete is never green.
 
@@ -36,7 +26,7 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
-    ERROR,
+    verdicts.ERROR,
     "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or is there "
     "and states nothing, or a broker.log ends long before the dumps or cannot be read: what "
     "depends on it is UNKNOWN, and the run is not green.",
@@ -49,7 +39,7 @@ COLLECTION_INCOMPLETE = Rule(
 
 COVERAGE_UNKNOWN = Rule(
     "COVERAGE_UNKNOWN",
-    INFO,
+    verdicts.INFO,
     "The tables have no coverage, as an older ingest wrote none: of which times the files tell is "
     "not known, so all of them count as whole.",
     "coverage",
@@ -264,11 +254,11 @@ def old_collection(run: AuditRun, not_before_ms: int | None) -> Iterator[Finding
 
 
 _WORDS = {
-    NO_DUMP: "without a dump of who holds its queues, though others have one",
-    STALE_DUMP: "without a recent dump of who holds its queues",
-    LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
-    LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
-    NOT_COVERED: "of whose members or owners part was not looked at",
+    verdicts.NO_DUMP: "without a dump of who holds its queues, though others have one",
+    verdicts.STALE_DUMP: "without a recent dump of who holds its queues",
+    verdicts.LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
+    verdicts.LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    verdicts.NOT_COVERED: "of whose members or owners part was not looked at",
     UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
 }
 """What of a group is missing, for the reasons that no finding on a broker covers."""

@@ -1,7 +1,5 @@
 """What the collected files can tell of, and whether that is enough for a rule to speak."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise

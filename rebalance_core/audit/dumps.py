@@ -1,7 +1,5 @@
 """What dumps and facts show, and what brokers have configured of groups and topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Client ids that stand in the member list more than once: by the log, and as brokers list them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from rebalance_core.audit.case import GroupCase, Row

@@ -1,12 +1,11 @@
 """Which evidence each rule needs beside what it is seen by, and what is said without it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
@@ -17,21 +16,8 @@ from rebalance_core.audit.case import (
     plural,
 )
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
-from rebalance_core.audit.dumps import (
-    broker_answers,
-    flag,
-    fresh,
-    is_system_group,
-    subscribed_topics,
-)
 from rebalance_core.audit.subscriptions import is_proxied
-from rebalance_core.model.events import (
-    CONSUMER_JOIN,
-    CONSUMER_RESUME,
-    CONSUMER_SUSPEND,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-)
+from rebalance_core.model import events
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
@@ -120,7 +106,7 @@ RULE_NEEDS = {
 
 def group_brokers(case: GroupCase) -> set[str]:
     """The brokers of the group's topics; without members those of all it knows, else all."""
-    topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
+    topics = {*dumps.subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
     rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
     brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
     return brokers | shown_brokers(case) or set(case.run.coverage.brokers)
@@ -139,7 +125,7 @@ def contradicted(case: GroupCase) -> bool:
         own = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
         if own and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
             last[row["client_id"]] = row
-    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    cut = {row["source"] for row in case.facts("DUMP") if dumps.flag(row, "cut_off")}
     for member in case.members:
         said = last.get(member["client_id"])
         if said is None or member["subscriptions"] is None or said["source"] in cut:
@@ -147,7 +133,7 @@ def contradicted(case: GroupCase) -> bool:
         told = {topic for topic in said["subscriptions"] or () if not is_retry_topic(topic)}
         known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
         changed = any(
-            event["event_type"] in (SUBSCRIBE, UNSUBSCRIBE, CONSUMER_JOIN)
+            event["event_type"] in (events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_JOIN)
             and event["client_id"] == member["client_id"]
             and event["event_ms"] > said["observed_ms"] - SETTLING_MS
             for event in case.rows("cluster_events")
@@ -171,7 +157,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         first_ms: since when it is so; None: not known.
         last_ms: until when; None: it holds at the end.
     """
-    if not needs.roles or is_system_group(case.consumer_group):
+    if not needs.roles or dumps.is_system_group(case.consumer_group):
         return None
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
@@ -208,7 +194,7 @@ def unlogged(case: GroupCase) -> Gap | None:
 
 def _answered_in_outage(case: GroupCase) -> Gap | None:
     """A broker that lists members while its master is gone by the events: it was back before."""
-    for row in broker_answers(case):
+    for row in dumps.broker_answers(case):
         broker, at_ms = row["asked_broker"], row["observed_ms"]
         for outage in case.run.masters.get(broker, ()) if row["client_id"] else ():
             gone_ms = outage.down_ms + MINUTE_MS
@@ -222,7 +208,7 @@ def listed_once(case: GroupCase) -> bool:
     since: dict[str, list[int]] = {}
     for member in case.members:
         since.setdefault(member["client_id"], []).append(member["from_ms"])
-    answers = fresh(case, broker_answers(case), "observed_ms")
+    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
     newest: dict[str, int] = {}
     for row in answers:
         broker = row["asked_broker"]
@@ -263,7 +249,7 @@ def _client_hole(case: GroupCase, finding: Finding) -> Gap | None:
     hosts = {
         row["source"].split("/")[1]
         for row in case.rows("cluster_events")
-        if row["event_type"] in (CONSUMER_SUSPEND, CONSUMER_RESUME)
+        if row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
         and row["client_id"] == finding.client_id
         and (row.get("source") or "").startswith("clients/")
     }
@@ -329,7 +315,7 @@ def _outage_gap(case: GroupCase) -> Gap | None:
 
 def _newest_lists(case: GroupCase) -> dict[str, Counter[str]]:
     """By broker how often its newest whole list has each client id."""
-    answers = fresh(case, broker_answers(case), "observed_ms")
+    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
     newest: dict[str, int] = {}
     for row in answers:
         newest[row["asked_broker"]] = max(row["observed_ms"], newest.get(row["asked_broker"], 0))

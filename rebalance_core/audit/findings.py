@@ -1,7 +1,5 @@
 """The cluster and each group judged, as rows of ``findings`` and of ``group_verdicts``."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

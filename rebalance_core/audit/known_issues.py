@@ -2,8 +2,6 @@
 for a time.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

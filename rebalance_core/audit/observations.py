@@ -1,7 +1,5 @@
 """Ownership as dumps and proxies show it; queues of nobody, and whose queues no command shows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What holds at the end, since when, and whether for longer than a transient may."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass

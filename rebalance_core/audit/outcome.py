@@ -1,7 +1,5 @@
 """An audit in short: its verdict, whether the job fails, the counts of page and metrics."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field

@@ -1,7 +1,5 @@
 """Who should hold or pop which queue at any time, by the ledger of one group."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, cached_property

@@ -1,7 +1,5 @@
 """Client ids, which hold addresses and process ids, replaced by names that reveal nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

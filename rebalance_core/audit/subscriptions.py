@@ -1,7 +1,5 @@
 """How members divide topics: what each process subscribes, what is shared, by which strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Any Arrow table as a contract table: casts, missing columns, and what could not be read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

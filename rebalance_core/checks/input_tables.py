@@ -1,7 +1,5 @@
 """Input tables: where their files lie, and their rows as read or as made by hand."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 A row of many columns costs microseconds on its way from the JVM to Python, mostly for its nulls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 from zlib import crc32

@@ -1,7 +1,5 @@
 """What a row check looks for: the codes, the limits, what columns may hold, and what breaks it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refu
 otherwise than Python, is divided, down to few lines that Python's own modules read one by one.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.audit.outcome import Count, verdict_of
+from rebalance_core.cli import terminal
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.run_record import BESIDE_TABLES
 from rebalance_core.cli.settings import Settings
-from rebalance_core.cli.terminal import (
-    DRY_RUN,
-    RowReport,
-    by_code,
-    counted,
-    joined,
-    result_facts,
-    took,
-    utc,
-)
+from rebalance_core.cli.terminal import RowReport
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast
@@ -76,7 +68,7 @@ def audit_facts(
         "unknown": [dict(one) for one in unknown],
         "rejected": dict(rejected),
     }
-    return result_facts("audit", output, found, seconds, run_on, exit_code)
+    return terminal.result_facts("audit", output, found, seconds, run_on, exit_code)
 
 
 def render_audit(facts: Mapping[str, Any]) -> str:
@@ -85,9 +77,10 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     lines = [
         f"{word}: {RUN_VERDICTS[word]} "
         f"(fails on {facts['fail_on']}, exit code {facts['exit_code']})",
-        f"Audited from {utc(facts['start_ms'])} to {utc(facts['end_ms'])}; page in "
+        f"Audited from {terminal.utc(facts['start_ms'])} to {terminal.utc(facts['end_ms'])}; "
+        "page in "
         f"{facts['output'].rstrip('/')}/report.html "
-        f"({took(facts)})",
+        f"({terminal.took(facts)})",
         "",
         "groups    " + (_counts(facts["groups"]) or "none"),
         "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
@@ -111,7 +104,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     )
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
-    return joined(lines)
+    return terminal.joined(lines)
 
 
 def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -122,7 +115,7 @@ def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 def not_read(rejected: Mapping[str, int]) -> str:
     """What of the input is no part of the audit, and where to look it up."""
-    return f"{by_code(rejected)}; files and lines are in the table rejected"
+    return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
 def _changes(changes: Mapping[str, Any]) -> list[str]:
@@ -201,7 +194,7 @@ def _counts(counts: Mapping[str, int], causes: Mapping[str, int] | None = None) 
 
 
 def _causes(causes: int, findings: int) -> str:
-    return f" ({counted(causes, 'cause')})" if 0 < causes < findings else ""
+    return f" ({terminal.counted(causes, 'cause')})" if 0 < causes < findings else ""
 
 
 # A dry run: the whole audit but for its output, so that it ends as the run would.
@@ -251,7 +244,7 @@ def rehearsal(
     }
     source = f"{options.collection} ({files:,} files)" if files is not None else options.input
     lines = [
-        *DRY_RUN,
+        *terminal.DRY_RUN,
         f"input     {source}",
         f"accepted  {accepted} finding(s) by {options.accepted or 'no file'}",
         f"fail on   {options.fail_on}",
@@ -263,4 +256,4 @@ def rehearsal(
         found = [f"{by_severity.get(name, 0):,} {name}" for name in SEVERITIES[::-1]]
         ends = f"{word}, {', '.join(found)} not accepted"
         lines += ["", f"A run would end with exit code {int(exit_code)}: {ends}"]
-    return JobReport(joined(lines), facts, exit_code)
+    return JobReport(terminal.joined(lines), facts, exit_code)

@@ -1,7 +1,5 @@
 """One pass of one client out of plain values, told step by step in the order of RocketMQ's code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

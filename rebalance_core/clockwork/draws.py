@@ -2,8 +2,6 @@
 microseconds.
 """
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect_right
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Who had a queue from when to when, who should have had one, and the windows of the changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

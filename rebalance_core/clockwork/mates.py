@@ -5,8 +5,6 @@ another group's brokers and ``start()`` tell it does not depend on any pass, as 
 stay: so it is known before the group is played.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -14,17 +12,8 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.draws import (
-    COLD_ADD_AFTER,
-    COLD_DROP_AFTER,
-    DRAW_BITS,
-    NOTICE,
-    PASS_TAIL,
-    Operation,
-    Timer,
-    operation_id,
-    uniforms,
-)
+from rebalance_core.clockwork import draws
+from rebalance_core.clockwork.draws import Operation, Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, Script
@@ -137,11 +126,11 @@ class _Mate:
             inside = (since <= at_us) & (at_us < until)
             begin = np.where(inside, np.minimum(begin, at_us), begin)
         parts = (
-            delay.many(uniforms(ticks.seeds, life.entity, timer))
+            delay.many(draws.uniforms(ticks.seeds, life.entity, timer))
             for delay, timer in (
-                (COLD_DROP_AFTER, Timer.DROP_AFTER),
-                (COLD_ADD_AFTER, Timer.ADD_AFTER),
-                (PASS_TAIL, Timer.PASS_TAIL),
+                (draws.COLD_DROP_AFTER, Timer.DROP_AFTER),
+                (draws.COLD_ADD_AFTER, Timer.ADD_AFTER),
+                (draws.PASS_TAIL, Timer.PASS_TAIL),
             )
         )
         return begin, begin + np.sum(list(parts), axis=0)
@@ -170,7 +159,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
                     there = (up <= at_us) & (at_us < down) & (at_us < NEVER)
                     there &= ticks.tells(broker, slice(None), at_us)
                     if script.broker_lives[number].broker == broker and there.any():
-                        tick = operation_id(life.entity, name, number, operation)
+                        tick = draws.operation_id(life.entity, name, number, operation)
                         rows.append((np.where(there, at_us, NEVER), tick))
         if rows:
             times = np.stack([at_us for at_us, _ in rows])
@@ -195,10 +184,10 @@ def _delivered(ticks: Ticks, life: Life, notice: _Sent) -> Times:
     at_us, seeds = notice.at_us, ticks.seeds
     listed = ticks.registered[life.index, notice.broker] <= at_us
     listed &= at_us < ticks.unregistered[life.index, notice.broker]
-    lost = np.uint64(round(ticks.options.lost_notices * (1 << DRAW_BITS)))
+    lost = np.uint64(round(ticks.options.lost_notices * (1 << draws.DRAW_BITS)))
     if lost:
-        listed &= uniforms(seeds, life.entity, Timer.NOTICE_LOST, notice.tick) >= lost
-    woken = at_us + NOTICE.many(uniforms(seeds, life.entity, Timer.NOTICE, notice.tick))
+        listed &= draws.uniforms(seeds, life.entity, Timer.NOTICE_LOST, notice.tick) >= lost
+    woken = at_us + draws.NOTICE.many(draws.uniforms(seeds, life.entity, Timer.NOTICE, notice.tick))
     late = ticks.notice_late[life.index]
     woken = np.where(woken < ticks.ended[life.index], woken, np.minimum(woken, NEVER) + late)
     return np.where(listed & (woken < notice.newer_us), woken, NEVER)

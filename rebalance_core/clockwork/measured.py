@@ -11,16 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork import holdings
 from rebalance_core.clockwork.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
-from rebalance_core.clockwork.holdings import (
-    MeasuredHoldings,
-    ReadableSpans,
-    Windows,
-    holdings_of,
-    in_order,
-    readable_of,
-    windows_of,
-)
+from rebalance_core.clockwork.holdings import MeasuredHoldings, ReadableSpans, Windows
 from rebalance_core.clockwork.messages import (
     MILLI,
     UNKNOWN,
@@ -82,7 +75,7 @@ def owner_times(
     shape = len(windows.change_ms), seeds
     times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(4)))
     change = windows.change_of(log.at_us)
-    order = in_order(np.maximum(change, 0))
+    order = holdings.in_order(np.maximum(change, 0))
     bounds = np.searchsorted(change[order], np.arange(shape[0] + 1))
     owners = _Owners.at_first(script, seeds)
     for number, change_ms in enumerate(windows.change_ms.tolist()):
@@ -149,7 +142,7 @@ class _Owners:
     def step(self, seed: Ints, queue: Ints, delta: NDArray[np.int8]) -> _Steps:
         """Apply rows of a log, which are in order."""
         cell = seed * self.counts.shape[1] + queue
-        order = in_order(seed, queue)
+        order = holdings.in_order(seed, queue)
         cell, change = cell[order], delta[order].astype(np.int64)
         first, last = first_of_run(cell), last_of_run(cell)
         flat = self.counts.reshape(-1)
@@ -321,10 +314,10 @@ def measured(
         counted_ms: totals are of changes from, and before; None: of all.
     """
     script, seeds = ticks.script, len(ticks.seeds)
-    windows, readable = windows_of(script), readable_of(script)
+    windows, readable = holdings.windows_of(script), holdings.readable_of(script)
     shared = not broadcasts(script)
     times = owner_times(script, log, readable, windows, seeds, count_owners=shared)
-    held = holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
+    held = holdings.holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
     moved = handovers_of(held, readable, windows, first_pulls_ms(script))
     facts = MessageFacts.of(script, history)
     reading = Reading.of(moved, facts, script, ticks.options, windows.change_ms)

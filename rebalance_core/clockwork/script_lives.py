@@ -1,7 +1,5 @@
 """Lives of a script: members from consumer events, routes and brokers from the topics' events."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain

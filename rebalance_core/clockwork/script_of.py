@@ -1,7 +1,5 @@
 """What happens to one group, free of any random number: lives, routes, brokers, changes."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

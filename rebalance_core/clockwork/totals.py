@@ -1,7 +1,5 @@
 """Totals of a group's rollouts: changes that run into each other, as one, in every future."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """How facts are declared: the kinds of ``observed_facts``, and the facts that log lines state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar

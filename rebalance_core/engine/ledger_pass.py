@@ -1,7 +1,5 @@
 """One pass over some groups: the rows of every ledger table, owners worked out once."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields

@@ -1,7 +1,5 @@
 """Which groups share client instances: processes that joined several groups by one connection."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import permutations
 

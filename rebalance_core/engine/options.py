@@ -1,21 +1,14 @@
 """What may be chosen about a simulation, and how it would end for the rows of its input."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from rebalance_core.checks import row_limits
 from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    Complaint,
-    RowCounts,
-    refuse_bad_rows,
-    with_unknown_members,
-)
+from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
@@ -155,8 +148,8 @@ def refuse_rejected(
     Returns:
         The counts with the events that name a member who is not there.
     """
-    counts = with_unknown_members(counts, rejected.times(UNKNOWN_MEMBER))
-    refuse_bad_rows(counts, limits, complaints or rejected.complaints)
+    counts = row_limits.with_unknown_members(counts, rejected.times(UNKNOWN_MEMBER))
+    row_limits.refuse_bad_rows(counts, limits, complaints or rejected.complaints)
     return counts
 
 
@@ -178,11 +171,11 @@ def row_forecast(
             refused.
     """
     try:
-        refuse_bad_rows(counts, limits, known.complaints)
+        row_limits.refuse_bad_rows(counts, limits, known.complaints)
         refuse()
         known = simulated()
-        counts = with_unknown_members(counts, known.times(UNKNOWN_MEMBER))
-        refuse_bad_rows(counts, limits, known.complaints)
+        counts = row_limits.with_unknown_members(counts, known.times(UNKNOWN_MEMBER))
+        row_limits.refuse_bad_rows(counts, limits, known.complaints)
     except InputRefused as refusal:
         return RowForecast(counts, known.complaints(), refusal)
     return RowForecast(counts, known.complaints(), None)

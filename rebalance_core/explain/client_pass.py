@@ -1,7 +1,5 @@
 """The pass of one client in one epoch of a ledger, step by step, in the order of the code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

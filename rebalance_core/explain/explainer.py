@@ -1,7 +1,5 @@
 """Why a queue is with this client at this time: everything a person asks, from the ledger alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

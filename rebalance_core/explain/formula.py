@@ -1,23 +1,16 @@
 """The line of a strategy that gives a queue to a client, or lets it pop one, with its numbers."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies import AllocationStrategy, go
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle, average_slice
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash, build_ring, ring_point
-from rebalance_core.strategies.go import (
-    GoConsistentHash,
-    GoMachineRoom,
-    build_go_ring,
-    go_ring_point,
-)
+from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, queues_in_rooms
 from rebalance_core.strategies.pop import pops_whole_brokers
 
@@ -216,13 +209,13 @@ def _go_ring(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> Formula:
-    points, owners = build_go_ring(tuple(client_ids), strategy.virtual_nodes)
-    place = go_ring_point(str(queue))
+    points, owners = go.build_go_ring(tuple(client_ids), strategy.virtual_nodes)
+    place = go.go_ring_point(str(queue))
     index = bisect_right(points, place)
 
     def node(owner: str, point: int) -> str:
         names = (f"{n}{owner}" for n in range(strategy.virtual_nodes))
-        return next(name for name in names if go_ring_point(name) == point)
+        return next(name for name in names if go.go_ring_point(name) == point)
 
     head = f'queue: crc32("{queue}") = {place}'
     return _next_node(strategy, client_ids, head, place, points, owners, index, node)

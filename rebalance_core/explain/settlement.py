@@ -7,8 +7,6 @@ topic they do not say, so there the passes are run again from an epoch on in whi
 anything.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 listed queues of a topic are readable if there are as many as the topic has, else it is not known.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,13 +6,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.contracts.history import (
-    FLAPS,
-    GROUP_NIGHTS,
-    HISTORY_TABLES,
-    NIGHTS,
-    OPEN_FINDINGS,
-)
+from rebalance_core.contracts import history
 from rebalance_core.contracts.table import Table, batch_of_rows
 from rebalance_core.history.findings import FindingLives
 from rebalance_core.history.flaps import NightChurn, flaps_of
@@ -42,7 +36,7 @@ def fold(
         owners: who is told of which groups.
         progress: told how many nights are read, of how many.
     """
-    made: dict[str, list[pa.Table | pa.RecordBatch]] = {name: [] for name in HISTORY_TABLES}
+    made: dict[str, list[pa.Table | pa.RecordBatch]] = {name: [] for name in history.HISTORY_TABLES}
     settled = _settled(runs.propagated, reader_of)
     lives: dict[str, FindingLives] = defaultdict(FindingLives)
     churn: dict[str, list[NightChurn]] = defaultdict(list)
@@ -51,15 +45,15 @@ def fold(
         night = night_of(run, cluster, kept.reader(run))
         lives[cluster].add(night)
         churn[cluster].append((night.row, night.churn, night.names))
-        made[NIGHTS.name].append(batch_of_rows(NIGHTS, [night.row]))
-        made[GROUP_NIGHTS.name].append(_with_settled(night.groups, night.row, settled))
+        made[history.NIGHTS.name].append(batch_of_rows(history.NIGHTS, [night.row]))
+        made[history.GROUP_NIGHTS.name].append(_with_settled(night.groups, night.row, settled))
         if progress is not None:
             progress(done, len(runs.nights))
     for cluster in sorted(lives):
         found = lives[cluster].rows(owners)
-        made[OPEN_FINDINGS.name].append(batch_of_rows(OPEN_FINDINGS, found))
-        made[FLAPS.name].append(batch_of_rows(FLAPS, flaps_of(churn[cluster])))
-    return {name: _whole(HISTORY_TABLES[name], parts) for name, parts in made.items()}
+        made[history.OPEN_FINDINGS.name].append(batch_of_rows(history.OPEN_FINDINGS, found))
+        made[history.FLAPS.name].append(batch_of_rows(history.FLAPS, flaps_of(churn[cluster])))
+    return {name: _whole(history.HISTORY_TABLES[name], parts) for name, parts in made.items()}
 
 
 class _Kept:

@@ -1,7 +1,5 @@
 """Which broker the files of each folder of ``brokers/`` are of; name servers that were silent."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

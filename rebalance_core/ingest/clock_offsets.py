@@ -4,8 +4,6 @@ A client writes its first heartbeat when the brokers write that it connected, an
 members of each change: the client's line and the broker's are milliseconds apart.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A broker prints when a client was heard beside the time of the line, a client's 
 epoch times of its subscriptions, and a client that consumerStatus shows has pulled just before.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

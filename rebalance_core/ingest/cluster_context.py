@@ -1,7 +1,5 @@
 """What every group and topic has to know of the cluster: brokers, their starts, the time span."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

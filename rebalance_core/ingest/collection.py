@@ -2,8 +2,6 @@
 rotated, what is refused.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -2,8 +2,6 @@
 files knows.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Iterator, Mapping

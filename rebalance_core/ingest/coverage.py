@@ -1,7 +1,5 @@
 """Rows of ``coverage``: which stretch of time the files of each host can tell of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo

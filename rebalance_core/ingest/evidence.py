@@ -1,7 +1,5 @@
 """Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,16 +13,8 @@ from rebalance_core.contracts.fact_declaration import (
     Thinning,
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
-from rebalance_core.ingest.collection import (
-    ADMIN,
-    BROKER_LOG,
-    EXPORT_METADATA,
-    GROUPS,
-    MODES,
-    STORE_COMMANDS,
-    TOPICS,
-    CollectedFile,
-)
+from rebalance_core.ingest import collection
+from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
 
@@ -74,7 +64,7 @@ def dump_fact(
         values["group"] = _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):
         values["topic"] = argument
-    elif command in (*STORE_COMMANDS, EXPORT_METADATA):
+    elif command in (*collection.STORE_COMMANDS, collection.EXPORT_METADATA):
         values["broker"] = asked("-" + argument, (), brokers)[1]
     return Fact("dump", file.written_ms, values, file.name)
 
@@ -219,7 +209,7 @@ def evidence_of(
         position: its place in the file.
         brokers: known names; they end the names of ``consumerConnection`` dumps.
     """
-    if file.kind == ADMIN:
+    if file.kind == collection.ADMIN:
         at_ms = file.written_ms if fact.at_ms is None else fact.at_ms
         piece = Evidence(
             CLUSTER, "", fact.kind, at_ms, file.place, position, fact.source, fact.values
@@ -227,7 +217,7 @@ def evidence_of(
         yield from _of_dump(file, piece, brokers)
         return
     part, name = _address(fact.kind)
-    if not part or (file.kind == GROUPS and not file.newest):
+    if not part or (file.kind == collection.GROUPS and not file.newest):
         return
     values = fact.values
     if fact.kind == "local_offset":
@@ -248,7 +238,7 @@ def evidence_of(
         yield replace(piece, part=COMMIT)
     elif piece.kind == "offset_reset":
         yield replace(piece, part=CLUSTER, key="")  # who reads a refused commit has to know it
-    if file.kind in (BROKER_LOG, TOPICS):
+    if file.kind in (collection.BROKER_LOG, collection.TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
         address = {"address": fact.values["proxy_addr"]}
@@ -288,7 +278,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield replace(piece, part=TOPIC, key=piece.values["topic"])
     elif command == "topicRoute" and file.place:
         return  # a proxy answers with its own address for every broker's
-    elif command in STORE_COMMANDS or command == EXPORT_METADATA:
+    elif command in collection.STORE_COMMANDS or command == collection.EXPORT_METADATA:
         yield from _of_store_command(file, piece, brokers)
     elif piece.kind == "queue_mapping":
         yield replace(piece, values={"topic": argument})
@@ -319,7 +309,7 @@ def of_document(
     """State what a document as a whole is evidence for: that it was collected, and how much
     it held.
     """
-    if file.kind == ADMIN:
+    if file.kind == collection.ADMIN:
         fact = dump_fact(file, results, brokers)
         group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
         stored = {piece.kind for piece in results if isinstance(piece, Fact)}
@@ -328,12 +318,12 @@ def of_document(
         elif place and file.newest and "exported_subscription_group" in stored:
             found = _group_configs(file, results, place)
             yield replace(found, kind="exported_group_configs")
-    elif file.kind == GROUPS and file.newest:
+    elif file.kind == collection.GROUPS and file.newest:
         if results and not any(isinstance(piece, Fact) for piece in results):
             return  # it is no such store, or only part of one
         yield _group_configs(file, results, file.place)
         return
-    elif file.kind == MODES:
+    elif file.kind == collection.MODES:
         if any(isinstance(piece, Unread) for piece in results):
             return  # a missing entry may be one that could not be read
         fact = Fact("request_modes", file.written_ms, {}, file.name)

@@ -1,7 +1,5 @@
 """Evidence, refusals and counts as Arrow rows: what travels between the tasks of a job."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Findings on the files themselves: who is missing, what was not understood, clocks set back."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext

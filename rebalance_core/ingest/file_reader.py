@@ -1,7 +1,5 @@
 """One file read: its facts addressed, what of it was refused, and how much was understood."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """One row of consumer_groups: what files show, else what was given, else what is assumed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

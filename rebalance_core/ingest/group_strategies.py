@@ -7,8 +7,6 @@ rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what res
 the user's code (rocketmq.md §2.6).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """From rows as they were put together to rows of tables: cluster, sequence, one row a key."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

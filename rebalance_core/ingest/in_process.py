@@ -3,8 +3,6 @@
 The Spark job calls the same functions; it only spreads the files, the groups and the topics.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

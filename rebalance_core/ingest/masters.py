@@ -1,7 +1,5 @@
 """When the master of a broker goes or comes while its slaves live, and what they do meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Rows of ``observed_facts`` from dumps and stores: one reader a kind of evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as AnyCollection
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What clients and brokers set for themselves: intervals of timers, and how notices are sent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 

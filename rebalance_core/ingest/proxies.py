@@ -1,7 +1,5 @@
 """What proxies log, as the connections of the members behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """REQUEST_MODE events, and who divides the queues for each member (rocketmq.md §2.8, §14)."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

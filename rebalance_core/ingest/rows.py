@@ -1,7 +1,5 @@
 """Rows of the tables that ingest writes, as plain dicts with the contract's columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What two files of one log both state: a log copied twice, or copied again after its rotation."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping

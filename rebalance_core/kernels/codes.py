@@ -1,7 +1,5 @@
 """Names as integers in RocketMQ's order, and the columns of an input table as arrays of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of every ledger table for a block of groups; the small tables are made here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many queues each member has or reaches in every epoch: the rows of ``consumer_load``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """The members of every epoch: cidAll of each group, and what became of each member."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any

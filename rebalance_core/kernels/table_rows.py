@@ -2,8 +2,6 @@
 ``ownership``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any

@@ -2,21 +2,13 @@
 PULL or POP.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 
+from rebalance_core.model import times
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.times import (
-    HEARTBEAT_MS,
-    OFFSET_PERSIST_MS,
-    REBALANCE_MIN_INTERVAL_MS,
-    REBALANCE_WAIT_MS,
-    ROUTE_POLL_MS,
-)
 
 # How consumers that ask the broker get messages of a topic: PULL, or POP (rocketmq.md §2.8, §14).
 
@@ -117,11 +109,11 @@ class Intervals:
         persist_consumer_offset_interval_ms: ``ClientConfig.persistConsumerOffsetInterval``.
     """
 
-    wait_interval_ms: int = REBALANCE_WAIT_MS
-    min_interval_ms: int = REBALANCE_MIN_INTERVAL_MS
-    poll_name_server_interval_ms: int = ROUTE_POLL_MS
-    heartbeat_broker_interval_ms: int = HEARTBEAT_MS
-    persist_consumer_offset_interval_ms: int = OFFSET_PERSIST_MS
+    wait_interval_ms: int = times.REBALANCE_WAIT_MS
+    min_interval_ms: int = times.REBALANCE_MIN_INTERVAL_MS
+    poll_name_server_interval_ms: int = times.ROUTE_POLL_MS
+    heartbeat_broker_interval_ms: int = times.HEARTBEAT_MS
+    persist_consumer_offset_interval_ms: int = times.OFFSET_PERSIST_MS
 
 
 DEFAULT_INTERVALS = Intervals()

@@ -1,7 +1,5 @@
 """Movement beside balance of one step, per topic and for the whole group."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Model files: TOML with ``[[broker]]``, ``[[brown_out]]``, ``[[outage]]``, ``[[producers]]``."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Load, backlog and catch-up when it is known how many messages come into each queue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite, lcm

@@ -4,8 +4,6 @@ RocketMQ's strategies ignore the allocation before; hypothetical ones, which Roc
 it. `PlanningStrategy` is the interface of both.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The variants of a plan: every history (a scenario under a seed) under every strategy."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

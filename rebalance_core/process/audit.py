@@ -8,12 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from rebalance_core.checks import row_limits
 from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    refuse_bad_rows,
-)
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows
@@ -139,7 +137,7 @@ def audit_and_write(
     options, config = options or SimulationOptions(), config or LedgerConfig()
     checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
     hidden = tuple if rule_options.get("redact_salt") is not None else None
-    refuse_bad_rows(checked.counts, config.bad_rows, hidden or checked.complaints)
+    row_limits.refuse_bad_rows(checked.counts, config.bad_rows, hidden or checked.complaints)
     _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
     if before_writing is not None:
         before_writing()

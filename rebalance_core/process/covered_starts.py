@@ -1,7 +1,5 @@
 """Rows of ``pull_starts`` that the collected files bear out: the others have no bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A synthetic fleet made and written in this process."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 

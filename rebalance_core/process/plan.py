@@ -1,7 +1,5 @@
 """A whole plan in this process: check the input, compute every variant, write the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Producers in this process: `simulate` for a model, `replay` for recorded results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +18,7 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.versions import Version
+from rebalance_core.producers import results
 from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
@@ -28,12 +27,7 @@ from rebalance_core.producers.answers import (
     simulated_parts,
 )
 from rebalance_core.producers.model import BOTH_GENERATIONS, ProducerModel, variants_of
-from rebalance_core.producers.results import (
-    CLIENT,
-    ResultsOptions,
-    recorded_answers,
-    replayed_parts,
-)
+from rebalance_core.producers.results import ResultsOptions
 from rebalance_core.storage.place import Location
 
 # A model of producers simulated in this process.
@@ -211,8 +205,8 @@ def _replayed(
     checked = check_tables(inputs, warn=warn)
     brokers = brokers_of(checked.tables[EVENTS]) if EVENTS in checked.tables else None
     good = checked.tables[SEND_RESULTS.name]
-    parts = replayed_parts(clients_of(good), options, brokers)
-    answers = recorded_answers(parts.pop(TALLIES.name))
+    parts = results.replayed_parts(clients_of(good), options, brokers)
+    answers = results.recorded_answers(parts.pop(TALLIES.name))
     found = parts.pop(REJECTED.name)
     of_results = checked.counts[SEND_RESULTS.name]
     of_results = replace(of_results, bad=of_results.bad + len(found))
@@ -236,5 +230,5 @@ def clients_of(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
     clients: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     rows = with_text(SEND_RESULTS, rows)
     for row in rows.select([*SEND_RESULTS.column_names, SOURCE, RAW]).to_pylist():
-        clients.setdefault(tuple(row[name] for name in CLIENT), []).append(row)
+        clients.setdefault(tuple(row[name] for name in results.CLIENT), []).append(row)
     yield from clients.values()

@@ -1,7 +1,5 @@
 """A search for a rollout in this process: read the groups, play the plans, write the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,14 +14,9 @@ from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
 from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.rollout import futures
 from rebalance_core.planning.rollout.choice import Searched, search_plans
-from rebalance_core.planning.rollout.futures import (
-    DeployedGroup,
-    Figures,
-    Piece,
-    Rollouts,
-    deployed_group,
-)
+from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Piece, Rollouts
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import CLOCK
@@ -71,7 +64,7 @@ def run_search(
     refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
     refuse_no_group_of(checked, search.groups)
     wanted = PropagationOptions(group=search.groups)
-    found = [deployed_group(history) for history in Groups.of(checked, wanted)]
+    found = [futures.deployed_group(history) for history in Groups.of(checked, wanted)]
     rollouts, warnings = rollouts_of(search, found, options)
     if before_writing is not None:
         before_writing({name: count.rows for name, count in checked.counts.items()})

@@ -1,7 +1,5 @@
 """The answers of a simulation: outcomes, shares and queue rates, from the tallies of all parts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

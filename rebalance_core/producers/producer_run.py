@@ -1,7 +1,5 @@
 """One producer from beginning to end. Cost: changes of its state, not sends."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import Counter as Counts
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What producers chose and avoided, from recorded results of their sends."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

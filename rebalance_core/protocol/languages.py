@@ -6,8 +6,6 @@ divide alike. Begin with `profile_of`. (rocketmq.md §16; what was run and what 
 is in docs/fidelity.md.)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Windows (rocketmq.md §6.4, §13) are upper bounds in ms from the event to the l
 Notifications that get lost are not in these bounds.
 """
 
-from __future__ import annotations
-
 from rebalance_core.model import events, times
 from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.group_settings import (

@@ -3,8 +3,6 @@
 Upstream: ``RebalanceImpl.rebalanceByTopic`` of every language.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property

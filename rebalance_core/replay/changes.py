@@ -1,7 +1,5 @@
 """What an epoch changes: who drops and who adds which queue, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Set
 from dataclasses import dataclass, field, replace
 

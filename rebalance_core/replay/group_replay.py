@@ -1,7 +1,5 @@
 """All ledger rows of one group: the oracle that the kernels are compared with."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Run-length intervals along the epochs: ownership, memberships, load."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar

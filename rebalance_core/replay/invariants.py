@@ -3,8 +3,6 @@
 Nothing in the package calls it; tests of both engines do, and so can whoever makes a ledger.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """When brokers had no master, and offsets after the loss of one (rocketmq.md §15)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What was seen of queues and commits over time, and what deletions and outages make of it."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 

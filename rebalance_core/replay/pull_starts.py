@@ -1,7 +1,5 @@
 """Where each new owner starts to read: pull_starts, with honest bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Who holds what once every member has seen the current view: one pass of each member."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias

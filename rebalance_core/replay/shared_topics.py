@@ -1,7 +1,5 @@
 """One live process of a group, and the topics whose queues members share instead of owning them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """The start of a queue for which no commit is known: the rule, its answer and its bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

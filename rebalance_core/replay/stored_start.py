@@ -2,8 +2,6 @@
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 

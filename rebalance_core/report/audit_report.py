@@ -1,7 +1,5 @@
 """What the report page shows of an audit run: plain values, no Spark, no files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

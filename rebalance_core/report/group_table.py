@@ -1,7 +1,5 @@
 """The table of all groups: is mine all right? One row each, the worst first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

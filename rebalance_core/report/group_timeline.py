@@ -1,7 +1,5 @@
 """The picture of who owned which queue when: rows are queues, time goes to the right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The cells of a timeline, one path for each client; small bars in running text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -11,13 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from rebalance_core.checks import row_limits
 from rebalance_core.checks.conform import unknown_columns
 from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    RowCounts,
-    refuse_bad_rows,
-)
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
 from rebalance_core.contracts import AUDITED_TABLES, INPUT_TABLES, LEDGER_TABLES, REJECTED
 from rebalance_core.contracts.observed import COVERAGE
 from rebalance_core.contracts.propagation import PROPAGATION
@@ -286,7 +283,7 @@ def audit_and_write(
     counts, limits = of_history(checked), config.bad_rows
     hidden = tuple if rule_options.get("redact_salt") is not None else None
     with closing(checked):
-        refuse_bad_rows(counts, limits, hidden or checked.rejections.complaints)
+        row_limits.refuse_bad_rows(counts, limits, hidden or checked.rejections.complaints)
         refuse_unnamed_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()

@@ -3,8 +3,6 @@
 Everything is SQL that plain Parquet tables, Delta and Iceberg take alike.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping

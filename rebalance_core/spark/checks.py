@@ -2,8 +2,6 @@
 simulation.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files of a collection to evidence: logs in splits, compressed logs and documents whole."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,13 +41,7 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.in_process import read_file, reader_of
-from rebalance_core.ingest.parse.log_lines import (
-    LINE_LIMIT,
-    LOCAL_MARK,
-    SECOND_CHARACTERS,
-    STACK_LINE,
-    long_line,
-)
+from rebalance_core.ingest.parse import log_lines
 
 # Evidence on its way to the task that puts it together: packed, with the number of its bucket.
 
@@ -170,8 +162,8 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
     for file in collection.files:
         one = counts.get(file.name)
         in_splits = file.is_log and not file.gzipped and not file.wrapping
-        if one is not None and in_splits and file.size - one.line_bytes > LINE_LIMIT:
-            refusal = long_line()
+        if one is not None and in_splits and file.size - one.line_bytes > log_lines.LINE_LIMIT:
+            refusal = log_lines.long_line()
             one.rejected += 1
             one.codes[refusal.code] = one.codes.get(refusal.code, 0) + 1
             one.unreadable = refusal.code
@@ -180,7 +172,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
 
 def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
     # a carriage return alone ends no line, here as in the other way of reading
-    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, LINE_LIMIT + 2)
+    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_lines.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
     lines = text.select(
         sf.col("value").cast("BINARY").alias("line"),
@@ -250,7 +242,7 @@ def _read_block(
     if not stats.first_line and pc.any(written).as_py():
         reader.note_first_line(lines[pc.index(written, True).as_py()].as_py().removesuffix("\r"))
     _count_heads(stats, lines.filter(headed))
-    stack = pc.match_substring_regex(lines, STACK_LINE)
+    stack = pc.match_substring_regex(lines, log_lines.STACK_LINE)
     kinds = np.select(
         [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
     )
@@ -273,14 +265,16 @@ _BLANK = -1
 
 def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
     """As `FileStats.count_head` counts one by one."""
-    times = pc.utf8_slice_codeunits(lines, 0, SECOND_CHARACTERS)
+    times = pc.utf8_slice_codeunits(lines, 0, log_lines.SECOND_CHARACTERS)
     span = pc.min_max(times).as_py()
     if span["min"] is None:
         return
     stats.last_line = max(stats.last_line, span["max"])
     stats.first_line_at = min(stats.first_line_at or span["min"], span["min"])
-    marks = pc.utf8_slice_codeunits(lines, SECOND_CHARACTERS, SECOND_CHARACTERS + 1)
-    stats.local_heads |= bool(pc.any(pc.equal(marks, LOCAL_MARK)).as_py())
+    marks = pc.utf8_slice_codeunits(
+        lines, log_lines.SECOND_CHARACTERS, log_lines.SECOND_CHARACTERS + 1
+    )
+    stats.local_heads |= bool(pc.any(pc.equal(marks, log_lines.LOCAL_MARK)).as_py())
     for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)).to_pylist():
         step = found["values"]
         stats.steps[step] = stats.steps.get(step, 0) + found["counts"]

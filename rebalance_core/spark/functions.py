@@ -10,8 +10,6 @@ From Spark 4.1 on these are Arrow UDFs, before pandas UDFs (`rebalance_core.spar
 answers, at a fifth of the speed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

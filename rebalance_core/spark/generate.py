@@ -1,7 +1,5 @@
 """A synthetic fleet as input tables: entities by number, spread over the executors."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

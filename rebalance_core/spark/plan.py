@@ -1,7 +1,5 @@
 """Plans on Spark: scenarios and strategies over a recorded history, every variant in one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -40,10 +38,8 @@ from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan import good_rates
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
-from rebalance_core.spark.checks import (
-    CheckedFrames,
-    check_and_count,
-)
+from rebalance_core.spark import checks
+from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.ledger import RejectedWork
 from rebalance_core.spark.older_sparks import arrow_of
 from rebalance_core.spark.read_tables import InputTables, read_table
@@ -106,7 +102,7 @@ def read_queue_rates(
         InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
     """
     source = read_table(session, QUEUE_RATES, location, input_format)
-    with closing(check_and_count(GivenTables({QUEUE_RATES.name: source}))) as checked:
+    with closing(checks.check_and_count(GivenTables({QUEUE_RATES.name: source}))) as checked:
         bad = arrow_of(checked.rejected.limit(MOST_REASONS))
         return good_rates(arrow_of(checked.tables[QUEUE_RATES.name]), bad, name or location)
 
@@ -150,7 +146,7 @@ def run_plan(
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked = check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
+    checked = checks.check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):
         checked.refuse(options.bad_rows)
         refuse_no_group(options.group, checked.stats(Interests))
@@ -187,7 +183,7 @@ def plan_forecast(
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
-    checked = check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
+    checked = checks.check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):
         routed = _routed(session, checked, variants, options, None)
         recorded = RejectedWork(recorded_history(options))

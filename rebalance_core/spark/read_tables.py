@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from rebalance_core.checks import text_rows
 from rebalance_core.checks.conform import conform, refuse_missing_columns
 from rebalance_core.checks.input_tables import (
     entries_of,
@@ -24,17 +25,7 @@ from rebalance_core.checks.input_tables import (
     unknown_names,
 )
 from rebalance_core.checks.parquet_rows import ParquetTable, Piece, pieces_of
-from rebalance_core.checks.text_rows import (
-    UTF8,
-    Lines,
-    ReadRows,
-    as_text,
-    csv_rows,
-    header_names,
-    json_rows,
-    not_blank,
-    number_lines,
-)
+from rebalance_core.checks.text_rows import Lines, ReadRows
 from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,
@@ -151,7 +142,7 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
     """The rows of JSON lines."""
-    return Source(table, _lines(spark, path), _reading(partial(json_rows, table)), None)
+    return Source(table, _lines(spark, path), _reading(partial(text_rows.json_rows, table)), None)
 
 
 def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
@@ -159,12 +150,12 @@ def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
     text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
     lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
     header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
-    names = header_names(path, header)
+    names = text_rows.header_names(path, header)
     if not lines:
         return _nothing(spark, table)
     refuse_missing_columns(table, names)
     unknown = unknown_names(table, names, TECHNICAL)
-    parse = partial(csv_rows, table, names)
+    parse = partial(text_rows.csv_rows, table, names)
     return Source(table, _lines(spark, path), _reading(parse, header), unknown)
 
 
@@ -189,17 +180,17 @@ def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> R
     """
 
     def read(batches: Batches) -> Iterator[ReadRows]:
-        for numbered in number_lines(map(_texts, batches), header):
-            batch = numbered.filter(not_blank(numbered[RAW]))
+        for numbered in text_rows.number_lines(map(_texts, batches), header):
+            batch = numbered.filter(text_rows.not_blank(numbered[RAW]))
             if batch.num_rows:
-                yield parse(Lines(batch[RAW], batch[SOURCE], batch[UTF8]))
+                yield parse(Lines(batch[RAW], batch[SOURCE], batch[text_rows.UTF8]))
 
     return read
 
 
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    raw, utf8 = as_text(batch["value"])
-    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, UTF8])
+    raw, utf8 = text_rows.as_text(batch["value"])
+    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, text_rows.UTF8])
 
 
 @dataclass(frozen=True, eq=False)

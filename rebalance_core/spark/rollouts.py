@@ -1,7 +1,5 @@
 """A search for a rollout on Spark: tasks play the plans of a round; rows as in a process."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,14 +13,9 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.table_writer import Written
+from rebalance_core.planning.rollout import futures
 from rebalance_core.planning.rollout.choice import search_plans
-from rebalance_core.planning.rollout.futures import (
-    DeployedGroup,
-    Figures,
-    Piece,
-    Rollouts,
-    deployed_group,
-)
+from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Piece, Rollouts
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.process.rollouts import (
@@ -95,7 +88,7 @@ def _groups(ready: ReadyGroups) -> Iterator[DeployedGroup]:
         for bucket, tables in routed_tables(batches):
             for history, parts in groups.groups(bucket, tables):
                 if parts[0][0] == 0:
-                    yield one_row(_SCHEMA, bucket, pickle.dumps(deployed_group(history)))
+                    yield one_row(_SCHEMA, bucket, pickle.dumps(futures.deployed_group(history)))
 
     for row in rows_of(ready.routed.mapInArrow(rest, _DDL)):
         yield pickle.loads(row["made"])

@@ -1,7 +1,5 @@
 """Checked rows in the tasks of their groups: packed, and moved by one shuffle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Protocol

@@ -4,8 +4,6 @@ The bodies are those of `rebalance_core.kernels.functions`; here a batch only ch
 is what they cost: a struct becomes a dict and back.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 import pyarrow as pa
 

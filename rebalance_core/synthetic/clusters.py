@@ -1,7 +1,5 @@
 """One cluster: its brokers, where they stand, and when they are lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The days of one group: what happens to it, when, and the rows of its whole life."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

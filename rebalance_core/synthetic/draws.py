@@ -1,7 +1,5 @@
 """Random numbers, names and numbered rows of one entity: they depend on (seed, kind, ids) alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from hashlib import blake2b

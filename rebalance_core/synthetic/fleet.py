@@ -1,7 +1,5 @@
 """The plan of a fleet: how much of what there is, resolved before anything is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """One consumer group: its size, its settings, its strategy, what it shares and its habits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache

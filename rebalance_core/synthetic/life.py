@@ -1,7 +1,5 @@
 """One group as it lives: who is there, what is going to happen, and the rows that come of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush

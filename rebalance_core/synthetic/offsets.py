@@ -1,7 +1,5 @@
 """Offsets of a synthetic cluster: of its queues, and those its groups have committed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Which parts each input table is made of, and their rows as Arrow batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
@@ -9,17 +7,13 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
+from rebalance_core.synthetic import offsets
 from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.draws import Row
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.offsets import (
-    Columns,
-    committed_offsets,
-    retry_offsets,
-    topic_offsets,
-)
+from rebalance_core.synthetic.offsets import Columns
 from rebalance_core.synthetic.topics import topic_events
 
 # Which parts each input table is made of: an entity kind, how many there are, and its rows.
@@ -66,8 +60,8 @@ PARTS: dict[str, tuple[Part, ...]] = {
         Part(_groups, group_events),
     ),
     "consumer_groups": (Part(_groups, group_row),),
-    "queue_offsets": (Part(_topics, topic_offsets), Part(_groups, retry_offsets)),
-    "committed_offsets": (Part(_groups, committed_offsets),),
+    "queue_offsets": (Part(_topics, offsets.topic_offsets), Part(_groups, offsets.retry_offsets)),
+    "committed_offsets": (Part(_groups, offsets.committed_offsets),),
 }
 """By input table; what an entity's rows are depends on the plan and its number only."""
 

@@ -1,7 +1,5 @@
 """One topic: on which brokers it lies, with how many queues, and how that changes."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

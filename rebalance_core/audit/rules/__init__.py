@@ -7,8 +7,6 @@ May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`
 Begin with `balance`.
 """
 
-from __future__ import annotations
-
 from rebalance_core.audit.case import Rule
 from rebalance_core.audit.rules import (
     above_end,

@@ -1,7 +1,5 @@
 """COMMITS_ABOVE_END: the end of a queue went back, and commits lie above it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise

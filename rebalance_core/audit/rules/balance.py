@@ -1,7 +1,5 @@
 """Members without a queue, and queues that are divided unevenly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (

@@ -1,7 +1,5 @@
 """Brokers that come and go, and masters that are away."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 

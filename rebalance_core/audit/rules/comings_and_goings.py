@@ -1,11 +1,10 @@
 """Members that come and go, that no broker lists, or that only some see."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
@@ -16,17 +15,7 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import (
-    Unlisted,
-    broker_answers,
-    fresh,
-    is_system_group,
-    member_rounds,
-    number,
-    proxy_answers,
-    unlisted_readers,
-    unseen_reading,
-)
+from rebalance_core.audit.dumps import Unlisted
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
@@ -173,7 +162,7 @@ def _intervals(case: GroupCase) -> dict[str, int]:
         if row.get("heartbeat_broker_interval_ms")
     }
     return stated | {
-        str(fact["client_id"]): number(fact, "interval_ms")
+        str(fact["client_id"]): dumps.number(fact, "interval_ms")
         for fact in case.facts("HEARTBEAT_INTERVAL")
     }
 
@@ -257,10 +246,10 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
 
 def _rounds(case: GroupCase) -> Iterator[_Sides]:
     """Every round of dumps in which brokers and proxies were asked."""
-    answers: list[Row] = [{**row, _BEHIND: False} for row in broker_answers(case)]
-    answers += [{**row, _BEHIND: True} for row in proxy_answers(case)]
+    answers: list[Row] = [{**row, _BEHIND: False} for row in dumps.broker_answers(case)]
+    answers += [{**row, _BEHIND: True} for row in dumps.proxy_answers(case)]
     grpc = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
-    for together in member_rounds(fresh(case, answers, "observed_ms")):
+    for together in dumps.member_rounds(dumps.fresh(case, answers, "observed_ms")):
         brokers, proxies = (_listed(together, behind) - grpc for behind in (False, True))
         if {row[_BEHIND] for row in together} == {False, True}:
             yield _Sides(
@@ -295,7 +284,7 @@ MEMBERS_APART = Rule(
 
 def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
     """One finding a group (rocketmq.md §14)."""
-    reading = unseen_reading(case)
+    reading = dumps.unseen_reading(case)
     if reading is None:
         return
     topics = sorted({queue.topic for queue in reading.queues})
@@ -322,8 +311,8 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
 
 def find_unlisted(case: GroupCase) -> Iterator[Finding]:
     """At most one finding a group, for clients that live on and are no members."""
-    unlisted = unlisted_readers(case)
-    if unlisted is None or is_system_group(case.consumer_group):
+    unlisted = dumps.unlisted_readers(case)
+    if unlisted is None or dumps.is_system_group(case.consumer_group):
         return
     behind = sum(backlog(case).values())
     waits = unlisted.goes_on and not case.members and behind > 0

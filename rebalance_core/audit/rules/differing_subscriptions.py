@@ -1,7 +1,5 @@
 """Members of one group that subscribe different topics or tags."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (

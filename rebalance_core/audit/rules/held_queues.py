@@ -2,8 +2,6 @@
 (consumerStatus, client log).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -1,24 +1,9 @@
 """Groups that no broker has, and offsets that nobody reads on from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
-from rebalance_core.audit.dumps import (
-    EMPTY_LIST,
-    configs,
-    configurations,
-    fresh,
-    is_deleted,
-    is_system_group,
-    lacks_configuration,
-    listed_members,
-    queue_of,
-    subscribed_topics,
-    unlisted_readers,
-    unseen_reading,
-)
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.model.events import TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
@@ -38,12 +23,12 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     """Clients are there, and no broker that has their topics has the group
     (rocketmq.md §11 no. 30).
     """
-    if is_system_group(case.consumer_group) or configurations(case):
+    if dumps.is_system_group(case.consumer_group) or dumps.configurations(case):
         return
     asked = [fact for kind in ASKED for fact in case.facts(kind)]
-    topics = set(subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
-    brokers = sorted({row["broker_name"] for topic in topics for row in configs(case, topic)})
-    lacking = [name for name in brokers if lacks_configuration(case, name)]
+    topics = set(dumps.subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
+    brokers = sorted({row["broker_name"] for topic in topics for row in dumps.configs(case, topic)})
+    lacking = [name for name in brokers if dumps.lacks_configuration(case, name)]
     if not brokers or len(lacking) < len(brokers) or not (case.members or asked):
         return
     begins = [row["from_ms"] for row in case.members] + [fact["first_ms"] for fact in asked]
@@ -84,7 +69,7 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     created = set[str]().union(*by.values())
     stored = {
         broker
-        for broker, fact in configurations(case).items()
+        for broker, fact in dumps.configurations(case).items()
         if broker in deleted and fact["last_ms"] > deleted[broker] and broker not in created
     }
     brokers = sorted(created | stored)
@@ -139,7 +124,7 @@ MAY_RUN = (
 
 def find_leftover(case: GroupCase) -> Iterator[Finding]:
     """Offsets of a group, a topic or queues that are gone (rocketmq.md §11 no. 20)."""
-    if is_system_group(case.consumer_group) or is_broadcasting(case):
+    if dumps.is_system_group(case.consumer_group) or is_broadcasting(case):
         return
     offsets = Offsets(case)
     kept = {queue for queue in offsets.commits if not is_system_topic(queue[0])}
@@ -155,7 +140,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         row = config.get(queue[:2])
         if row is None or is_retry_topic(queue[0]):
             continue
-        if is_deleted(row):
+        if dumps.is_deleted(row):
             if stored_ms.get(queue, 0) > row["event_ms"]:
                 of_topic.setdefault(queue[0], []).append(queue)
         elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
@@ -180,7 +165,7 @@ def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
     stored: dict[MessageQueue, int] = {}
     for row in case.rows("committed_offsets"):
         if row["client_id"] is None or row["broker_name"] not in refusing:
-            queue = queue_of(row)
+            queue = dumps.queue_of(row)
             stored[queue] = max(row["observed_ms"], stored.get(queue, 0))
     return stored
 
@@ -193,7 +178,7 @@ def _logged_scale_in(case: GroupCase) -> set[str]:
 
 def is_gone(case: GroupCase, broker_name: str) -> bool:
     """True if the broker's store does not have the group, and no other store does."""
-    return lacks_configuration(case, broker_name) and not configurations(case)
+    return dumps.lacks_configuration(case, broker_name) and not dumps.configurations(case)
 
 
 def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> Finding:
@@ -232,19 +217,19 @@ def _of_queues(
 def find_offline(case: GroupCase) -> Iterator[Finding]:
     """One finding for a group without members whose messages pile up."""
     last = case.last_epoch
-    if case.members or is_system_group(case.consumer_group) or is_broadcasting(case):
+    if case.members or dumps.is_system_group(case.consumer_group) or is_broadcasting(case):
         return
     if last is not None and not has_settled(case, last["epoch"]):
         return
-    if case.run.store_ms and not configurations(case):
+    if case.run.store_ms and not dumps.configurations(case):
         return  # LEFTOVER_OFFSETS
     since = last["from_ms"] if last is not None else case.run.start_ms
-    if any(row["observed_ms"] > since for row in listed_members(case)):
+    if any(row["observed_ms"] > since for row in dumps.listed_members(case)):
         return
-    unseen = unseen_reading(case)
+    unseen = dumps.unseen_reading(case)
     if unseen is not None and unseen.is_sure:
         return  # PROXY_GROUP_UNSEEN
-    unlisted = unlisted_readers(case)
+    unlisted = dumps.unlisted_readers(case)
     if unlisted is not None and unlisted.goes_on:
         return  # RUNNING_NOT_LISTED
     topics: dict[str, int] = {}
@@ -268,8 +253,8 @@ def _is_sure(case: GroupCase) -> bool:
     last = case.last_epoch
     if last is not None:
         return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
-    answers = fresh(case, [*case.facts("GROUP_AT_BROKER"), *case.facts("NOT_ONLINE")])
-    return any(fact["details"].get("members", "0") in EMPTY_LIST for fact in answers)
+    answers = dumps.fresh(case, [*case.facts("GROUP_AT_BROKER"), *case.facts("NOT_ONLINE")])
+    return any(fact["details"].get("members", "0") in dumps.EMPTY_LIST for fact in answers)
 
 
 LEFTOVER = Rule(

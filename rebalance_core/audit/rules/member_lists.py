@@ -1,7 +1,5 @@
 """MEMBER_LISTS_DIFFER, NOT_IN_MEMBER_LIST, NO_MEMBER_LIST: what brokers know of the members."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (

@@ -1,9 +1,8 @@
 """Members of one group that differ in strategy, version, language or message model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -15,22 +14,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import (
-    configs,
-    configurations,
-    languages,
-    listed_members,
-    subscribed_topics,
-)
-from rebalance_core.audit.orphans import (
-    Span,
-    has_settled,
-    is_persistent,
-    is_rolling,
-    messages,
-    mixed_spans,
-    there_in,
-)
+from rebalance_core.audit.orphans import Span
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
 from rebalance_core.model.group_settings import BROADCASTING, NODE
@@ -74,9 +58,9 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
     """
     value = _version
     java = [row for row in _dividing(case) if is_java(row.get("language"))]
-    for span in mixed_spans(java, value):
-        if span.last_ms is None and has_settled(case, span.epoch):
-            there = there_in(java, None)
+    for span in orphans.mixed_spans(java, value):
+        if span.last_ms is None and orphans.has_settled(case, span.epoch):
+            there = orphans.there_in(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in there}
             severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity, java)
@@ -84,9 +68,9 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
 
 def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
     """Standing stretches; those that are over are warnings, rolling changes less."""
-    for span in mixed_spans(_dividing(case), value):
-        if is_persistent(case, span):
-            over = INFO if is_rolling(case, span) else WARNING
+    for span in orphans.mixed_spans(_dividing(case), value):
+        if orphans.is_persistent(case, span):
+            over = INFO if orphans.is_rolling(case, span) else WARNING
             yield span, None if span.last_ms is None else over
 
 
@@ -113,7 +97,7 @@ def _finding(
     among: list[Row] | None = None,
 ) -> Finding:
     among = _dividing(case) if among is None else among
-    rows = there_in(among, None if span.last_ms is None else span.epoch)
+    rows = orphans.there_in(among, None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(
@@ -172,7 +156,7 @@ MODELS = Rule(
 
 def find_languages(case: GroupCase) -> Iterator[Finding]:
     """Members at the end of several languages, with what comes of it; else losses before."""
-    of_client = languages(case)
+    of_client = dumps.languages(case)
     found = list(_at_end(case, of_client))
     yield from found or _before(case, of_client)
 
@@ -181,7 +165,7 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     there = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
     proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
     listed_ms: dict[str, int] = {}
-    for row in sorted(listed_members(case), key=lambda row: row["observed_ms"]):
+    for row in sorted(dumps.listed_members(case), key=lambda row: row["observed_ms"]):
         listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
     if there:
@@ -207,8 +191,8 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
         for row in case.rows("memberships")
         if row["client_id"] in of_client and not is_proxied(row)
     ]
-    for span in mixed_spans(rows, lambda row: of_client[row["client_id"]]):
-        if span.last_ms is None or not is_persistent(case, span):
+    for span in orphans.mixed_spans(rows, lambda row: of_client[row["client_id"]]):
+        if span.last_ms is None or not orphans.is_persistent(case, span):
             continue
         group = _group_of(case, of_client, span.last_ms - 1)
         what = _difference(group)
@@ -219,7 +203,7 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
                 f"{_mixed_languages_parts(who)}. {what[0]}",
                 {name: listed(ids) for name, ids in who.items()} | what[1],
-                severity=INFO if is_rolling(case, span) else WARNING,
+                severity=INFO if orphans.is_rolling(case, span) else WARNING,
                 first_ms=span.first_ms,
                 last_ms=span.last_ms,
                 remedy=_remedy(group),
@@ -357,11 +341,13 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
     members = [row for row in case.members if row["message_model"] == BROADCASTING]
     facts = case.facts("BROADCAST_REFUSED")
     has_topic = {
-        row["broker_name"] for topic in subscribed_topics(case) for row in configs(case, topic)
+        row["broker_name"]
+        for topic in dumps.subscribed_topics(case)
+        for row in dumps.configs(case, topic)
     }
     forbids = sorted(
         broker
-        for broker, fact in configurations(case).items()
+        for broker, fact in dumps.configurations(case).items()
         if fact["details"].get("consume_broadcast_enable") == "false" and broker in has_topic
     )
     if not facts and not (members and forbids):
@@ -406,7 +392,8 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
     )
     yield Finding(
         f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "
-        f"of the queues and left out {messages(skipped)}: {listed(sorted(by_client), 3)}{why} "
+        f"of the queues and left out {orphans.messages(skipped)}: "
+        f"{listed(sorted(by_client), 3)}{why} "
         f"(from {utc(min(starts))}).",
         {"clients": listed(sorted(by_client)), "skipped": str(skipped)},
         severity=WARNING if renamed else INFO,

@@ -1,7 +1,5 @@
 """Whether members are told of changes: never, or far more often than the group changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """OFFSET_ROLLBACK: a committed offset that went back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Order locks: who waits for them, whose are stuck, which queues they block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Queues without an owner or with two, and the client ids that several processes use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit.case import (

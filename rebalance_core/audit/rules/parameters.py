@@ -1,9 +1,8 @@
 """Strategies whose parameters do not fit: CONFIG lists and machine rooms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -12,14 +11,6 @@ from rebalance_core.audit.case import (
     listed,
     plural,
     queue_names,
-)
-from rebalance_core.audit.dumps import (
-    READ,
-    by_topic,
-    configs,
-    queue_of,
-    readable_queues,
-    subscribed_topics,
 )
 from rebalance_core.audit.orphans import Offsets, has_settled, messages, orphans, span_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -49,7 +40,7 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
     lists = lists_of(case)
     if not lists:
         return
-    topics = set(subscribed_topics(case))
+    topics = set(dumps.subscribed_topics(case))
     rows = [
         row
         for row in case.owned
@@ -61,7 +52,7 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
     for topic in sorted({row["topic"] for row in rows}):
         missing = [row for row in rows if row["topic"] == topic]
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in missing)
-        behind = offsets.behind(queue_of(row) for row in missing)
+        behind = offsets.behind(dumps.queue_of(row) for row in missing)
         yield Finding(
             f"No member's list names {plural(len(missing), 'queue')} of {topic} ({queues}): "
             f"{messages(behind)} behind.",
@@ -105,10 +96,10 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
     lists = lists_of(case)
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
-        known = configs(case, topic)
+        known = dumps.configs(case, topic)
         if not known and not any(row["topic"] == topic for row in case.rows("topics")):
             continue
-        there = readable_queues(case, topic)
+        there = dumps.readable_queues(case, topic)
         wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in there}
         moments = [row["event_ms"] for row in case.rows("topics") if row["topic"] == topic]
         if not wrong:
@@ -139,7 +130,7 @@ def find_retry(case: GroupCase) -> Iterator[Finding]:
     ]
     if rows:
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-        behind = Offsets(case).behind(queue_of(row) for row in rows)
+        behind = Offsets(case).behind(dumps.queue_of(row) for row in rows)
         yield Finding(
             f"No member's list names the retry topic ({queues}): messages whose consumption fails "
             f"are never delivered again ({messages(behind)} there).",
@@ -173,8 +164,8 @@ OVERLAP = Rule(
 FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",
     WARNING,
-    f"A CONFIG list names a queue that no broker has or that has no read permission ({READ}). The "
-    "member keeps trying to read it.",
+    "A CONFIG list names a queue that no broker has or that has no read permission "
+    f"({dumps.READ}). The member keeps trying to read it.",
     _SEEN_BY,
     "Correct the list, or create the queue (updateTopic).",
     find_foreign,
@@ -207,7 +198,7 @@ def find_unmatched_rooms(case: GroupCase) -> Iterator[Finding]:
         for room in one.consumer_idcs or ()
     }
     offsets = Offsets(case)
-    for topic, rows in by_topic(orphans(case)).items():
+    for topic, rows in dumps.by_topic(orphans(case)).items():
         if is_retry_topic(topic):
             continue
         brokers = sorted({row["broker_name"] for row in rows})
@@ -215,7 +206,7 @@ def find_unmatched_rooms(case: GroupCase) -> Iterator[Finding]:
         other = sorted({room_of(name) or "" for name in brokers} - rooms - {""})
         inside = [name for name in brokers if room_of(name) in rooms]
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-        behind = offsets.behind(queue_of(row) for row in rows)
+        behind = offsets.behind(dumps.queue_of(row) for row in rows)
         why = [
             f"{listed(nameless, 3)} not named room@broker" if nameless else "",
             f"nobody names the rooms {listed(other, 3)}" if other else "",

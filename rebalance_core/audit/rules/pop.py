@@ -1,10 +1,9 @@
 """Topics that members pop from brokers: who ignores the mode, invisible times, retry topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
@@ -17,15 +16,7 @@ from rebalance_core.audit.case import (
     plural,
 )
 from rebalance_core.audit.dumps import configs, flag, number, said_steadily, subscribed_topics
-from rebalance_core.audit.orphans import (
-    Offsets,
-    Span,
-    has_settled,
-    is_persistent,
-    messages,
-    mixed_spans,
-    subscribers,
-)
+from rebalance_core.audit.orphans import Offsets, Span
 from rebalance_core.audit.subscriptions import (
     Readers,
     gave_up_asking,
@@ -49,7 +40,7 @@ from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
 def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic at the end; where others pop it, POP_MIXED_WITH_PULL says more."""
     last = case.last_epoch
-    if last is None or not has_settled(case, last["epoch"]):
+    if last is None or not orphans.has_settled(case, last["epoch"]):
         return
     for topic in subscribed_topics(case):
         mode = request_mode(case, topic, case.run.end_ms)
@@ -112,8 +103,8 @@ def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
     for topic in sorted({row["topic"] for row in case.rows("pop_reach")}):
         spans = [
             span
-            for span in mixed_spans(_takers(case, topic), lambda row: row["way"])
-            if is_persistent(case, span)
+            for span in orphans.mixed_spans(_takers(case, topic), lambda row: row["way"])
+            if orphans.is_persistent(case, span)
         ]
         if spans:
             yield _popped_and_pulled_finding(
@@ -277,7 +268,7 @@ def _invisible_time_finding(
             "seconds": str(seconds),
             "seen_in": listed(logs),
             "waiting_in_a_client": str(waiting),
-            "retries_waiting": messages(retries),
+            "retries_waiting": orphans.messages(retries),
             **({} if slow is None else {"listener": str(slow)}),
         },
         severity=WARNING if seconds >= MANY_SECONDS else INFO,
@@ -383,7 +374,7 @@ def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Ro
 def _is_over(case: GroupCase, topic: str, name: str) -> bool:
     """True if the topic is there at the end, or nobody is left to ask for it."""
     read = any(row["topic"] == name for row in case.rows("committed_offsets"))
-    return read or bool(configs(case, name)) or not subscribers(case, topic)
+    return read or bool(configs(case, name)) or not orphans.subscribers(case, topic)
 
 
 MISSING_POP_RETRY_TOPIC = Rule(

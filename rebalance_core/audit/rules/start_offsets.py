@@ -1,7 +1,5 @@
 """START_SKIPPED, START_REPLAYED, START_FAILED: where new owners began to read."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 

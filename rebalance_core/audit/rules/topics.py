@@ -1,7 +1,5 @@
 """Topics that are gone, queues that are read or written alone, and queues of retry topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (

@@ -1,10 +1,9 @@
 """Groups that did not come to rest: frozen, with suspended members, or with owners for a moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -16,27 +15,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import (
-    READ,
-    configs,
-    is_deleted,
-    letting_go,
-    perm_of,
-    queue_of,
-    readable_queues,
-    subscribed_topics,
-    unreadable_topics,
-)
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
-from rebalance_core.audit.orphans import (
-    cause_text,
-    has_settled,
-    is_broadcasting,
-    is_persistent,
-    offline_ms,
-    span_of,
-    there_in,
-)
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -60,13 +39,13 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
         if epoch["status"] != FROZEN:
             break
         stretch.append(epoch)
-    if not stretch or not case.members or not has_settled(case, stretch[-1]["epoch"]):
+    if not stretch or not case.members or not orphans.has_settled(case, stretch[-1]["epoch"]):
         return
-    why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
+    why = [text for topic in dumps.subscribed_topics(case) for text in _why(case, topic)]
     if not why and not strategy_is_known(case):
         return
     ids = sorted({row["client_id"] for row in case.members})
-    let_go = sorted(letting_go(case) & set(ids)) if unreadable_topics(case) else []
+    let_go = sorted(dumps.letting_go(case) & set(ids)) if dumps.unreadable_topics(case) else []
     kept = (
         [] if len(let_go) == len(ids) else ["Members keep what they held; who joins gets nothing."]
     )
@@ -84,13 +63,13 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
 def _may_be_elsewhere(case: GroupCase) -> bool:
     """True if a topic is unknown and brokers that may have it were not collected."""
     known = {row["topic"] for row in case.rows("topics")}
-    return bool(case.run.missing) and not known.issuperset(subscribed_topics(case))
+    return bool(case.run.missing) and not known.issuperset(dumps.subscribed_topics(case))
 
 
 def _why(case: GroupCase, topic: str) -> Iterator[str]:
     """Why nobody can allocate this topic; nothing if its allocation works."""
     members = [row for row in case.members if topic in known_topics(row)]
-    if not readable_queues(case, topic) and not _holds(case, topic):
+    if not dumps.readable_queues(case, topic) and not _holds(case, topic):
         yield f"{topic} has no readable queue ({_state(case, topic)})"
         return
     for text in sorted({row["strategy"] for row in members}):
@@ -102,7 +81,7 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
         strategy = parse_strategy(text)
         if isinstance(strategy, MachineRoomNearby) and strategy_is_known(case):
             rooms = strategy.rooms
-            brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
+            brokers = sorted({broker for broker, _ in dumps.readable_queues(case, topic)})
             for broker in brokers:
                 if not rooms.broker_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
@@ -131,12 +110,14 @@ def _holds(case: GroupCase, topic: str) -> bool:
 
 def _state(case: GroupCase, topic: str) -> str:
     rows = [row for row in case.rows("topics") if row["topic"] == topic]
-    gone = sorted(row["broker_name"] for row in rows if is_deleted(row))
+    gone = sorted(row["broker_name"] for row in rows if dumps.is_deleted(row))
     if not rows:
         return "no broker has the topic"
     if len(gone) == len(rows):
         return f"deleted from {listed(gone, 3)}"
-    closed = [r["broker_name"] for r in configs(case, topic) if not perm_of(r) & READ]
+    closed = [
+        r["broker_name"] for r in dumps.configs(case, topic) if not dumps.perm_of(r) & dumps.READ
+    ]
     return f"no read permission on {listed(closed, 3)}" if closed else "its brokers are down"
 
 
@@ -193,12 +174,12 @@ def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
 
 def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    there = there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
-    kept = {queue_of(row) for row in there if row["client_id"] == last["client_id"]}
+    there = orphans.there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
+    kept = {dumps.queue_of(row) for row in there if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]
         for row in there
-        if queue_of(row) in kept and row["client_id"] not in (None, last["client_id"])
+        if dumps.queue_of(row) in kept and row["client_id"] not in (None, last["client_id"])
     }
     topics = sorted({topic for topic, _, _ in kept})
     names = [
@@ -237,7 +218,7 @@ SUSPENDED = Rule(
 
 def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
-    if is_broadcasting(case):
+    if orphans.is_broadcasting(case):
         return
     duplicate = logged_duplicates(case)
     spans = [
@@ -247,12 +228,14 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     ]
     if not spans:
         return
-    unowned = {queue_of(row) for row, _ in spans if row["client_id"] is None}
-    twice = {queue_of(row) for row, _ in spans if row["client_id"] is not None}
-    worst, worst_ms = min(spans, key=lambda pair: (-pair[1], queue_of(pair[0]), pair[0]["from_ms"]))
+    unowned = {dumps.queue_of(row) for row, _ in spans if row["client_id"] is None}
+    twice = {dumps.queue_of(row) for row, _ in spans if row["client_id"] is not None}
+    worst, worst_ms = min(
+        spans, key=lambda pair: (-pair[1], dumps.queue_of(pair[0]), pair[0]["from_ms"])
+    )
     epochs = {row["epoch"]: row for row in case.epochs}
     causes = [
-        cause_text(case, epochs[number])
+        orphans.cause_text(case, epochs[number])
         for number in sorted({row["from_epoch"] for row, _ in spans})
         if number in epochs
     ]
@@ -279,11 +262,11 @@ def _short(case: GroupCase, row: Row) -> int:
     """How long a queue was not held just once while the group was online; 0: it does not count."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0
-    if is_persistent(case, span_of(row)):
+    if orphans.is_persistent(case, orphans.span_of(row)):
         return 0
     until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
     span_ms = int(until - row["from_ms"])
-    return span_ms - offline_ms(case, row["from_ms"], until)
+    return span_ms - orphans.offline_ms(case, row["from_ms"], until)
 
 
 TRANSIENT_OWNERSHIP = Rule(

@@ -13,18 +13,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
+from rebalance_core.cli.run import run_record
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.output_folder import (
     breakable_lock,
     folder_here,
     refuse_own_input,
 )
-from rebalance_core.cli.run.run_record import (
-    InputRecord,
-    OutputRun,
-    check_output,
-    output_errors,
-)
+from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
 from rebalance_core.contracts import INPUT_TABLES
@@ -63,7 +59,7 @@ class Carrier:
         """Raise what `running` would raise about the output folder, and touch nothing."""
         folder = folder_here(self.options.output)
         if isinstance(folder, LocalPlace):
-            with output_errors(folder.url):
+            with run_record.output_errors(folder.url):
                 folder.check_makeable()
         self._check_unlocked(folder)
 
@@ -144,6 +140,6 @@ class Carrier:
         """Raise `OutputExists` if a run could not have the folder now."""
         options = self.options
         refuse_own_input(folder, options)
-        with output_errors(folder.url):
+        with run_record.output_errors(folder.url):
             dead = breakable_lock(folder, break_lock=options.break_lock)
-            check_output(folder, overwrite=options.overwrite, dead=dead)
+            run_record.check_output(folder, overwrite=options.overwrite, dead=dead)

@@ -1,7 +1,5 @@
 """What brokers answer passes, what is held meanwhile, and what passes did."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

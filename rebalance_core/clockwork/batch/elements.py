@@ -1,7 +1,5 @@
 """The elements of a segment, one life in one future each, as flat columns."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """What stays the same through a script, of many futures: lives, their settings and their state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,14 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.draws import (
-    COLD_ADD_AFTER,
-    COLD_DROP_AFTER,
-    PASS_LENGTH,
-    PASS_TAIL,
-    entity_of,
-    words_of,
-)
+from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
@@ -37,7 +28,8 @@ from rebalance_core.strategies import parse_strategy
 # Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
 
 LONGEST_PASS_US = max(
-    PASS_LENGTH.longest, COLD_DROP_AFTER.longest + COLD_ADD_AFTER.longest + PASS_TAIL.longest
+    draws.PASS_LENGTH.longest,
+    draws.COLD_DROP_AFTER.longest + draws.COLD_ADD_AFTER.longest + draws.PASS_TAIL.longest,
 )
 """From a pass's begin to its end, at most, while all hosts answer."""
 
@@ -159,7 +151,7 @@ class Futures:
                     leaves_in_time=takes_locks and life.ending is not None and life.ending.graceful,
                     beats_at_once=self.options.concurrent_heartbeat
                     and version >= CONCURRENT_HEARTBEAT,
-                    hash=entity_of("member", life.client_id),
+                    hash=draws.entity_of("member", life.client_id),
                 )
             )
         return tuple(found)
@@ -189,7 +181,7 @@ class Futures:
     def words(self) -> NDArray[np.uint64]:
         """(lives, S) what the draws of an element begin with."""
         entities = np.array([life.entity for life in self.script.lives], np.uint64)
-        return words_of(self.seeds, entities[:, None])
+        return draws.words_of(self.seeds, entities[:, None])
 
     @property
     def broker_lives(self) -> list[tuple[Times, Times]]:
@@ -214,7 +206,7 @@ class Futures:
     @cached_property
     def longest_pass_us(self) -> int:
         """From a pass's begin to its end, at most."""
-        others_us = len(self.script.mates) * PASS_LENGTH.longest
+        others_us = len(self.script.mates) * draws.PASS_LENGTH.longest
         return LONGEST_PASS_US + others_us + longest_timeouts_us(self.script)
 
 

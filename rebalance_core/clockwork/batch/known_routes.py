@@ -1,7 +1,5 @@
 """Which version of a route a client knows when, from its polls (rocketmq.md §6.1, §6.3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Order locks over many futures (rocketmq.md §7): who has a queue, and what brokers give."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,32 +4,18 @@ A *fresh* broker life begins with an empty list, which clients fill as they come
 their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork import draws, ticks
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
-from rebalance_core.clockwork.draws import (
-    DRAW_BITS,
-    NOTICE,
-    NOTICE_TOGETHER,
-    Operation,
-    Timer,
-    draws_of,
-    operation_id,
-)
+from rebalance_core.clockwork.draws import Operation, Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
-from rebalance_core.clockwork.ticks import (
-    BEFORE_ALL,
-    FIRST_HEARTBEAT_US,
-    NEVER,
-    Times,
-)
+from rebalance_core.clockwork.ticks import Times
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.versions import parse_version
@@ -131,7 +117,7 @@ class MemberLists:
         for place in self.lists:
             # a heartbeat tick to come is looked for again: it may not be the first
             kept = (place.since < self._segment.end_us) | place.fed
-            since = np.where(kept, place.since, NEVER)
+            since = np.where(kept, place.since, ticks.NEVER)
             self._futures.registered[place.number][self._lives] = since
 
     def _numbers(self) -> list[int]:
@@ -148,7 +134,7 @@ class MemberLists:
         up, down = futures.broker_lives[number]
         ended = futures.ticks.ended[lives]
         joins, joining, since = self._joined(number, ended)
-        fed = since < NEVER  # also one of an earlier segment's pass that ends after this one
+        fed = since < ticks.NEVER  # also one of an earlier segment's pass that ends after this one
         since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
         until = np.minimum(futures.ticks.unregistered[lives, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
@@ -184,25 +170,25 @@ class MemberLists:
         up, down = futures.broker_lives[number]
         at = futures.ticks.registered[lives, life.broker].copy()
         observed = np.array([futures.script.lives[each].observed for each in lives])
-        at[observed] = NEVER
+        at[observed] = ticks.NEVER
         if self._segment.is_first:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
             there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
             there &= ended > self._segment.begin_us
-            at[observed] = np.where(there[observed], np.maximum(up, BEFORE_ALL), NEVER)
+            at[observed] = np.where(there[observed], np.maximum(up, ticks.BEFORE_ALL), ticks.NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
-            number, np.full((len(futures.script.lives), len(futures.seeds)), NEVER)
+            number, np.full((len(futures.script.lives), len(futures.seeds)), ticks.NEVER)
         )[lives]
-        joining = np.where(at < NEVER, at, BEFORE_ALL)
+        joining = np.where(at < ticks.NEVER, at, ticks.BEFORE_ALL)
         return joins, joining, np.where(joins, at, earlier)
 
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
         """Registrations by heartbeat tick, and since when a life without one knows the broker."""
-        missing = since >= NEVER
+        missing = since >= ticks.NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
         started = self._futures.ticks.timers_start[self._lives]
@@ -212,11 +198,11 @@ class MemberLists:
         begin = self._segment.begin_us - (period if rested else 0)
         floor = np.maximum(open_us, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)
-        known = np.where(missing & (known < down) & (known < ended), known, NEVER)
-        first = started + FIRST_HEARTBEAT_US
+        known = np.where(missing & (known < down) & (known < ended), known, ticks.NEVER)
+        first = started + ticks.FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // period), 0) * period
         since = since.copy()
-        missing = known < NEVER
+        missing = known < ticks.NEVER
         everyone = np.arange(self._size)
         while missing.any():
             reads = self._routes.reads(broker, everyone, at.ravel()).reshape(at.shape)
@@ -225,7 +211,7 @@ class MemberLists:
             missing &= ~reads
             at = at + period
         later = since >= self._segment.begin_us
-        return since, np.where((known < NEVER) & later, known, NEVER)
+        return since, np.where((known < ticks.NEVER) & later, known, ticks.NEVER)
 
 
 # When clients are woken: by their own join, and by CHANGE notifications (rocketmq.md §6.2).
@@ -268,7 +254,7 @@ class WakeUps:
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
         self._seeds = len(futures.seeds)
-        joined = np.where(self._wakes_itself()[:, None], futures.ticks.joined[lives], NEVER)
+        joined = np.where(self._wakes_itself()[:, None], futures.ticks.joined[lives], ticks.NEVER)
         columns = [joined]
         for place in lists:
             if not place.is_fresh:
@@ -291,7 +277,7 @@ class WakeUps:
         wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
         for life, at_us in wakes:
             rows.setdefault(life, []).append(at_us)
-        never = np.full(self._seeds, NEVER, np.int64)
+        never = np.full(self._seeds, ticks.NEVER, np.int64)
         for number in range(max(map(len, rows.values()), default=0)):
             its = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
             yield np.stack([row[0] if row else never for row in its])
@@ -330,14 +316,14 @@ class WakeUps:
         script = self.futures.script
         entity = script.lives[self.lives[life]].entity
         name = script.brokers[place.broker]
-        tick = operation_id(entity, name, place.number, operation)
+        tick = draws.operation_id(entity, name, place.number, operation)
         words = self.futures.words[self.lives]
-        delays = NOTICE.many(draws_of(words, Timer.NOTICE, tick))
-        delays = np.where(self.futures.deaf[self.lives][:, None], NEVER, delays)
-        lost = round(self.futures.options.lost_notices * (1 << DRAW_BITS))
+        delays = draws.NOTICE.many(draws.draws_of(words, Timer.NOTICE, tick))
+        delays = np.where(self.futures.deaf[self.lives][:, None], ticks.NEVER, delays)
+        lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:
-            lost_here = draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)
-            delays = np.where(lost_here, NEVER, delays)
+            lost_here = draws.draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)
+            delays = np.where(lost_here, ticks.NEVER, delays)
         return delays
 
     def _in_time(self, at_us: Times) -> NDArray[np.bool_]:
@@ -348,14 +334,14 @@ class WakeUps:
         since, until = place.since[notices.life], place.until[notices.life]
         at = since
         if notices.goes:
-            at = np.where((since < until) & (until < place.down), until, NEVER)
+            at = np.where((since < until) & (until < place.down), until, ticks.NEVER)
         told = self.futures.ticks.tells(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & told, at, NEVER)
+        return np.where(self._in_time(at) & told, at, ticks.NEVER)
 
     def followed(self, sent: list[Times]) -> list[Times]:
         """For each operation: (S,) from when on a newer one keeps its notices back."""
         if not self._newest_wins or len(sent) < 2:
-            return [np.full(self._seeds, NEVER) for _ in sent]
+            return [np.full(self._seeds, ticks.NEVER) for _ in sent]
         rows = SortedRows(np.stack(sent, axis=1))
         seeds = np.arange(self._seeds)
         return [rows.first_after(seeds, at) for at in sent]
@@ -366,7 +352,7 @@ class WakeUps:
         for each, at, newer in zip(notices, sent, self.followed(sent), strict=True):
             woken = self.futures.woken((self.lives,), at + each.delays)
             listed = (place.since <= at) & (at < place.until)
-            yield np.where(listed & (woken < newer), woken, NEVER)
+            yield np.where(listed & (woken < newer), woken, ticks.NEVER)
 
 
 class _FreshList:
@@ -380,8 +366,8 @@ class _FreshList:
         self._delays = np.array(
             [each.delays.reshape(-1) for each in self._notices], np.int64
         ).reshape(-1, size)
-        arriving = np.where(self._delays == NEVER, 0, self._delays)
-        self._longest_us = arriving.max(axis=1, initial=0) + NOTICE_TOGETHER.longest
+        arriving = np.where(self._delays == ticks.NEVER, 0, self._delays)
+        self._longest_us = arriving.max(axis=1, initial=0) + draws.NOTICE_TOGETHER.longest
         self.refresh()
 
     def refresh(self) -> None:
@@ -391,12 +377,12 @@ class _FreshList:
         self._sent, self._newer = (
             np.array(rows, np.int64).reshape(-1, len(self.place.up)) for rows in (sent, newer)
         )
-        last_sent = np.where(self._sent == NEVER, BEFORE_ALL, self._sent).max(axis=1)
+        last_sent = np.where(self._sent == ticks.NEVER, ticks.BEFORE_ALL, self._sent).max(axis=1)
         self._last_us = last_sent + self._longest_us
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
         if not len(elements):
-            return np.full(0, NEVER, np.int64)
+            return np.full(0, ticks.NEVER, np.int64)
         # the others have arrived
         coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
         seeds = elements % len(self.place.up)
@@ -405,5 +391,5 @@ class _FreshList:
         woken = self._wake_ups.futures.woken(at, sent + self._delays[coming, elements])
         counts = (self._since[elements] <= sent) & (sent < self._until[elements])
         counts &= (woken > at_us) & (woken < self._newer[coming, seeds])
-        found: Times = np.where(counts, woken, NEVER).min(axis=0, initial=NEVER)
+        found: Times = np.where(counts, woken, ticks.NEVER).min(axis=0, initial=ticks.NEVER)
         return found

@@ -3,11 +3,10 @@
 See rocketmq.md §6.1, §6.2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Learned
@@ -20,14 +19,7 @@ from rebalance_core.clockwork.batch.mixed_state import (
     Seen,
     Wakes,
 )
-from rebalance_core.clockwork.draws import (
-    DRAW_BITS,
-    NOTICE,
-    Operation,
-    Timer,
-    draws_of,
-    operation_id,
-)
+from rebalance_core.clockwork.draws import Operation, Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.ticks import (
     BEFORE_ALL,
@@ -186,7 +178,7 @@ class TopicTables:
         tells = [not futures.traits[life].broadcasting for life in lives.tolist()]
         self._tells = np.array(tells, bool) | (version < BROADCASTING_IS_SILENT)
         self._notified = futures.script.settings.notified
-        self._lost = np.uint64(round(futures.options.lost_notices * (1 << DRAW_BITS)))
+        self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
         self._operations = [self._operations_of(place) for place in lists]
 
     def hear(self, seen: Seen) -> NDArray[np.bool_]:
@@ -256,10 +248,10 @@ class TopicTables:
         its, words = self._elements, self._words[:, seed]
         listed = (place.since[:, seed] <= at) & (at < place.until[:, seed])
         listed &= ~its.futures.deaf[its.lives][:, None]
-        woken = at + NOTICE.many(draws_of(words, Timer.NOTICE, ticks))
+        woken = at + draws.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
         woken = its.futures.woken((its.lives[:, None], seed), woken)
         if self._lost:
-            listed &= draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
+            listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
         shape = self._words.shape
         used = its.used.reshape(shape)[:, seed]
         soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
@@ -277,7 +269,7 @@ class TopicTables:
         entities = [script.lives[life].entity for life in self._elements.lives.tolist()]
         return np.array(
             [
-                [operation_id(entity, name, place.number, operation) for entity in entities]
+                [draws.operation_id(entity, name, place.number, operation) for entity in entities]
                 for operation in _OPERATIONS
             ],
             np.int64,

@@ -5,8 +5,6 @@ before the shortest `NOTICE` is over. So what begins earlier than that is settle
 and goes at once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

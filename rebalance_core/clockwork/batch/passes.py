@@ -1,7 +1,5 @@
 """One pass of many elements, all at once, orderly groups' apart (rocketmq.md §3, §7)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

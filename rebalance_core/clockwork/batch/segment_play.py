@@ -5,8 +5,6 @@ may (a fresh broker hears of a client by its pass), only those run that begin no
 first such pass of their future: nothing that they see can change any more.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

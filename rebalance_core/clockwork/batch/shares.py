@@ -1,7 +1,5 @@
 """What a pass takes, by its view: each distinct view is shared out once, for every member."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 

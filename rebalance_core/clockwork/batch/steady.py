@@ -5,8 +5,6 @@ each member takes of each answer. Once a member holds what all answers to come g
 are but time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,23 +1,11 @@
 """Processes that come, change and go, and brokers and masters that do, as the script has it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 
 from rebalance_core.client.process import ProcessQueue, start_process
 from rebalance_core.clockwork.draws import Operation, Timer, below
-from rebalance_core.clockwork.loop.membership import (
-    first_routes,
-    hears,
-    heartbeat,
-    join,
-    register,
-    register_silently,
-    schedule_heartbeat,
-    schedule_poll,
-    unregister,
-)
+from rebalance_core.clockwork.loop import membership
 from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
 from rebalance_core.clockwork.loop.world import (
     RESUMED,
@@ -118,7 +106,7 @@ def schedule_life(world: World, life: Life) -> None:
             agenda.put(future.ended[index], Kind.SCRIPT, partial(_go, world, life), process=index)
     for at_us, broker in registered:
         agenda.put(
-            at_us, Kind.MEMBERSHIP, partial(join, world, life, broker),
+            at_us, Kind.MEMBERSHIP, partial(membership.join, world, life, broker),
             process=index, broker=broker,
         )  # fmt: skip
     _schedule_lists(world, life)
@@ -133,7 +121,9 @@ def _schedule_lists(world: World, life: Life) -> None:
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if life.ending is not None and at_us < NEVER:
-            end = partial(unregister, world, life, world.brokers[broker], told=life.ending.told)
+            end = partial(
+                membership.unregister, world, life, world.brokers[broker], told=life.ending.told
+            )
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
@@ -180,7 +170,7 @@ def come(world: World, life: Life) -> Client:
     if not life.observed:
         client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
     world.clients[index] = client
-    first_routes(world, client)
+    membership.first_routes(world, client)
     if not world.idle:
         schedule_timers(world, client)
     return client
@@ -192,8 +182,8 @@ def _come(world: World, life: Life) -> None:
 
 def schedule_timers(world: World, client: Client) -> None:
     """Put the next tick of each of a client's timers on the agenda."""
-    schedule_poll(world, client)
-    schedule_heartbeat(world, client, world.now_us)
+    membership.schedule_poll(world, client)
+    membership.schedule_heartbeat(world, client, world.now_us)
     schedule_renewal(world, client, world.now_us)
     schedule_pass(world, client)
 
@@ -204,7 +194,7 @@ def place_observed(world: World) -> None:
     for life in there:
         if not life.ghost and world.future.ended[life.index] > world.now_us:
             client = come(world, life)
-            register_silently(world, client)
+            membership.register_silently(world, client)
             client.held = set(world.script.initial[life.index])
             held = (world.script.queues[queue] for queue in client.held)
             client.process.table = {queue: ProcessQueue(0) for queue in held}
@@ -228,7 +218,7 @@ def _change(world: World, life: Life, number: int) -> None:
     before, client.member = client.member, life.states[number][1]
     _take_settings(client, client.member)
     if client.member.subscriptions - before.subscriptions:
-        heartbeat(world, client, Operation.SUBSCRIBES, number)
+        membership.heartbeat(world, client, Operation.SUBSCRIBES, number)
     if before.suspended and not client.member.suspended:
         _resume(world, client, number)
 
@@ -256,11 +246,11 @@ def _see(world: World, life: Life, sighting: Sighting) -> None:
     if not sighting.listed:
         if client is not None:
             client.reachable.discard(broker.number)
-        unregister(world, life, broker, told=sighting.told)
+        membership.unregister(world, life, broker, told=sighting.told)
     elif client is not None:
         client.reachable.add(broker.number)
-        if hears(broker, client) and not broker.lists(client.index):
-            register(world, client, broker)
+        if membership.hears(broker, client) and not broker.lists(client.index):
+            membership.register(world, client, broker)
 
 
 def _go(world: World, life: Life) -> None:

@@ -4,8 +4,6 @@ Upstream: ``MQClientInstance.updateTopicRouteInfoFromNameServer``. A client neve
 older version, and never adopts a route without a broker (TOPIC_NOT_EXIST keeps the old one).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import partial

@@ -3,8 +3,6 @@
 Upstream: ``RebalanceLockManager`` on the broker, ``lockAll`` and ``unlockAll`` of the client.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Set
 from functools import partial
 

@@ -1,19 +1,10 @@
 """One future of a script, or several one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
-from rebalance_core.clockwork.loop.lives import (
-    brokers_at_first,
-    place_observed,
-    schedule_brokers,
-    schedule_life,
-    schedule_mates,
-    schedule_timers,
-)
+from rebalance_core.clockwork.loop import lives
 from rebalance_core.clockwork.loop.membership import catch_up, register_silently
 from rebalance_core.clockwork.loop.order_locks import remember_renewals
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
@@ -77,17 +68,17 @@ def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played
 
 def _played(script: Script, seed: int, options: ClockOptions) -> World:
     world = World(
-        script, Future(script, seed, options), Agenda(), brokers_at_first(script), begin_pass
+        script, Future(script, seed, options), Agenda(), lives.brokers_at_first(script), begin_pass
     )
-    schedule_brokers(world)
+    lives.schedule_brokers(world)
     for life in script.lives:
-        schedule_life(world, life)
-    schedule_mates(world)
+        lives.schedule_life(world, life)
+    lives.schedule_mates(world)
     ended_us = BEFORE_ALL
     for stretch in stretches_of(script):
         world.agenda.run_until(stretch.begin_us)
         if ended_us == BEFORE_ALL:
-            place_observed(world)
+            lives.place_observed(world)
         _take_up(world, ended_us)
         for number in stretch.changes:
             if number > 0 and rested(script, number):
@@ -111,7 +102,7 @@ def _take_up(world: World, since_us: int) -> None:
     remember_renewals(world, clients, since_us)
     world.idle, world.stretch = False, world.stretch + 1
     for client in clients:
-        schedule_timers(world, client)
+        lives.schedule_timers(world, client)
 
 
 def rested(script: Script, number: int) -> bool:

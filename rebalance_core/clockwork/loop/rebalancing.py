@@ -2,8 +2,6 @@
 (rocketmq.md §3).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -12,29 +10,9 @@ from itertools import chain
 
 from rebalance_core.client.process import ClientProcess
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, PassRecord, PassView, run_pass
-from rebalance_core.clockwork.draws import (
-    ADD_AFTER,
-    COLD_ADD_AFTER,
-    COLD_DROP_AFTER,
-    DROP_AFTER,
-    PASS_TAIL,
-    Operation,
-    Timer,
-    below,
-)
-from rebalance_core.clockwork.loop.membership import (
-    REQUEST_TIMEOUT_US,
-    adopt,
-    blocked_us,
-    brokers_route,
-    hears,
-    heartbeat,
-    known_route,
-    member_list,
-    register,
-    subscribed,
-    visible,
-)
+from rebalance_core.clockwork import draws
+from rebalance_core.clockwork.draws import Operation, Timer
+from rebalance_core.clockwork.loop import membership
 from rebalance_core.clockwork.loop.order_locks import (
     broker_answers,
     granted,
@@ -110,12 +88,12 @@ def act(
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
     number = math.inf if client.life.observed else one.number
-    delay = COLD_DROP_AFTER if number < SLOW_PASSES else DROP_AFTER
+    delay = draws.COLD_DROP_AFTER if number < SLOW_PASSES else draws.DROP_AFTER
     last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
     if new or record.locks:
-        delay = COLD_ADD_AFTER if number < COLD_PASSES else ADD_AFTER
+        delay = draws.COLD_ADD_AFTER if number < COLD_PASSES else draws.ADD_AFTER
         last_us = drop_us + delay.of(draw_of(world, one, Timer.ADD_AFTER))
-    tail = PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
+    tail = draws.PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
     one.end_us = max(one.end_us, last_us + tail)
     give_up = partial(_give_up, world, client, gone)
     world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
@@ -153,7 +131,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
 def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
     """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
     client, clock = one.client, one.client.clock
-    end_us = one.end_us + (blocked_us(world, client) if heartbeat_due else 0)
+    end_us = one.end_us + (membership.blocked_us(world, client) if heartbeat_due else 0)
     client.in_pass = False
     if one.resumed:
         clock.busy_until_us = end_us
@@ -166,7 +144,7 @@ def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bo
         for later_ms in record.rebalance_later_ms
     ]
     if one.fetched:
-        after.append((Kind.POLL, 0, partial(adopt, client, one.fetched)))
+        after.append((Kind.POLL, 0, partial(membership.adopt, client, one.fetched)))
     if heartbeat_due:
         after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
     for kind, delay_us, action in after:
@@ -199,7 +177,7 @@ def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> 
 
 def _heartbeat(world: World, one: RunningPass) -> None:
     if world.lives(one.client):
-        heartbeat(world, one.client, Operation.CHANGES, one.number)
+        membership.heartbeat(world, one.client, Operation.CHANGES, one.number)
 
 
 def _wake(world: World, client: Client) -> None:
@@ -238,7 +216,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
         begin_us=now_us,
         end_us=now_us + clock.length_us,
         resumed=resumed,
-        routes={topic: known_route(world, client, topic) for topic in topics},
+        routes={topic: membership.known_route(world, client, topic) for topic in topics},
         fetched=_fetched(world, client),
         view=PassView({}, {}),
     )
@@ -250,8 +228,8 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
-    unknown = [topic for topic in subscribed(world, client) if topic not in client.known]
-    found = {topic: visible(world, client, topic, world.now_us) for topic in unknown}
+    unknown = [topic for topic in membership.subscribed(world, client) if topic not in client.known]
+    found = {topic: membership.visible(world, client, topic, world.now_us) for topic in unknown}
     return {topic: version for topic, version in found.items() if version is not None}
 
 
@@ -266,11 +244,11 @@ def _decide(world: World, one: RunningPass) -> None:
     for topic, route in one.routes.items():
         broker = _asked(world, one, topic, route)
         if divides and broker is not None:
-            route = brokers_route(world, broker, topic)
+            route = membership.brokers_route(world, broker, topic)
         queues[topic] = (
             None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
         )
-        members[topic] = None if broker is None else member_list(world, broker)
+        members[topic] = None if broker is None else membership.member_list(world, broker)
         if broker is not None and broker.up and not broker.entries and client.process.lets_go:
             members[topic] = ()
     one.view = PassView(queues, members)
@@ -298,9 +276,9 @@ def _asked(
     if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
         return None
     draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
-    broker = world.brokers[route.brokers[below(draw, len(route.brokers))]]
+    broker = world.brokers[route.brokers[draws.below(draw, len(route.brokers))]]
     if broker.silent:
-        one.timed_out_us += REQUEST_TIMEOUT_US
+        one.timed_out_us += membership.REQUEST_TIMEOUT_US
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
             one.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
@@ -317,5 +295,5 @@ def brokers_know(process: ClientProcess) -> bool:
 
 def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
-    if world.lives(client) and hears(broker, client) and not broker.lists(client.index):
-        register(world, client, broker)
+    if world.lives(client) and membership.hears(broker, client) and not broker.lists(client.index):
+        membership.register(world, client, broker)

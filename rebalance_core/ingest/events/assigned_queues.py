@@ -5,8 +5,6 @@ the heartbeat of a consumer that reads the queues which the application names (`
 takes part in no rebalancing of them, and brokers cannot tell it from one that does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext

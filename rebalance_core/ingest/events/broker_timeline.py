@@ -1,7 +1,5 @@
 """BROKER_UP and BROKER_DOWN from what the name servers know, else from the brokers themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -18,14 +16,7 @@ from rebalance_core.ingest.masters import MasterTurn
 from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
-from rebalance_core.model.events import (
-    BROKER_DOWN,
-    BROKER_UP,
-    EXPIRED,
-    MASTER_DOWN,
-    MASTER_UP,
-    OBSERVED,
-)
+from rebalance_core.model import events
 from rebalance_core.model.versions import nearest_version
 
 # When brokers are up and down by what all name servers know (RouteInfoManager).
@@ -65,7 +56,7 @@ class BrokerRegistry:
                 if at_ms - self._cause.get(piece.place, (0, ""))[0] > _CAUSE_MS:
                     self._cause[piece.place] = (at_ms, CLOSED)
             elif piece.kind == "broker_expired":
-                self._cause[piece.place] = (at_ms, EXPIRED)
+                self._cause[piece.place] = (at_ms, events.EXPIRED)
             elif piece.kind in ("broker_registered", "broker_address"):
                 self._registered(piece, at_ms)
             elif piece.kind == "broker_removed":
@@ -122,7 +113,7 @@ class BrokerRegistry:
 
     def _down(self, name: str, at_ms: int, source: str, detail: str) -> None:
         at_ms += MIDDLE_MS
-        self.rows.append(event(BROKER_DOWN, at_ms, source, broker_name=name, detail=detail))
+        self.rows.append(event(events.BROKER_DOWN, at_ms, source, broker_name=name, detail=detail))
 
 
 def broker_up(
@@ -131,13 +122,13 @@ def broker_up(
     """The row of a broker that came, or was there (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
-    return event(BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
+    return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
 
 
 def is_down(rows: list[Row], name: str) -> bool:
     """True if the broker's last row says that it went."""
     last = next((row for row in reversed(rows) if row["broker_name"] == name), None)
-    return last is not None and last["event_type"] == BROKER_DOWN
+    return last is not None and last["event_type"] == events.BROKER_DOWN
 
 
 def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
@@ -178,9 +169,9 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
     for row in rows:
         first.setdefault(row["broker_name"], row)
     for name in context.brokers:
-        if name not in seen or first[name]["event_type"] == BROKER_DOWN:
+        if name not in seen or first[name]["event_type"] == events.BROKER_DOWN:
             source = first[name]["source"] if name in first else "collection.toml"
-            rows.append(broker_up(name, context.start_ms, source, context, OBSERVED))
+            rows.append(broker_up(name, context.start_ms, source, context, events.OBSERVED))
     rows += [_turned(turn) for turn in context.master_turns]
     rows += notice_events(ordered, context)
     return {"cluster_events": rows, "findings": findings}
@@ -204,7 +195,7 @@ def _back_unheard(
         own = [row for row in rows if row["broker_name"] == name]
         before = [row for row in own if row["event_ms"] <= at_ms + HEARD_MS]
         last = max(before, key=lambda row: row["event_ms"], default=None)
-        if last is None or last["event_type"] != BROKER_DOWN or last["event_ms"] > at_ms:
+        if last is None or last["event_type"] != events.BROKER_DOWN or last["event_ms"] > at_ms:
             continue
         end_ms = min((row["event_ms"] for row in own if row["event_ms"] > at_ms), default=None)
         listed = (
@@ -239,7 +230,9 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
             continue
         alive[name] = others
         if not others:
-            rows.append(event(BROKER_DOWN, at_ms, piece.source, broker_name=name, detail=STOPPED))
+            rows.append(
+                event(events.BROKER_DOWN, at_ms, piece.source, broker_name=name, detail=STOPPED)
+            )
     return rows
 
 
@@ -261,7 +254,7 @@ def _running_at_first(ordered: list[Evidence], context: ClusterContext) -> dict[
 
 
 def _turned(turn: MasterTurn) -> Row:
-    kind = MASTER_DOWN if turn.is_down else MASTER_UP
+    kind = events.MASTER_DOWN if turn.is_down else events.MASTER_UP
     return event(kind, turn.at_ms, turn.source, broker_name=turn.broker_name, detail=turn.mode)
 
 

@@ -1,7 +1,5 @@
 """The subscriptions of one group at one broker, as its members' heartbeats make them."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What dumps list of a group's members, as evidence beside the lines of the brokers' logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -2,8 +2,6 @@
 (rocketmq.md §6.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

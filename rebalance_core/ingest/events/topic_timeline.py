@@ -2,8 +2,6 @@
 what brokers log of commits below the one before and of resets.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Who was a member when, by a group's own events; events of members that were not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext

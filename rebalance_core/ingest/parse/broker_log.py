@@ -2,8 +2,6 @@
 (rocketmq.md §10.2, §13).
 """
 
-from __future__ import annotations
-
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import lock_and_pop_logs
 from rebalance_core.ingest.parse.channels import channel_info

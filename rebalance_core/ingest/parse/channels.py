@@ -1,7 +1,5 @@
 """How brokers and proxies render the connections of their clients."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 (rocketmq.md §10.5).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from rebalance_core.contracts.fact_declaration import PROCESS_ID

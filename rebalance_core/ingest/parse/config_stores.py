@@ -2,23 +2,13 @@
 configurations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from rebalance_core.ingest.fact import (
-    BAD_ENTRY,
-    BAD_NUMBER,
-    WRONG_FILE,
-    Fact,
-    Unread,
-    Unreadable,
-    shown,
-    unread,
-)
+from rebalance_core.ingest import fact
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_text import INT_MAX, long_of
 from rebalance_core.ingest.parse.json_tables import (
     DATA_VERSION,
@@ -77,8 +67,8 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
     """
     paths = list(_paths(text))
     if not any("config/" in path for path, _ in paths):
-        why = Unreadable(WRONG_FILE, "it lists no file below config/")
-        return [unread(source, text, why)]
+        why = Unreadable(fact.WRONG_FILE, "it lists no file below config/")
+        return [fact.unread(source, text, why)]
     signs = {match["folder"] for path, _ in paths if (match := _SIGN.fullmatch(path))}
     modified = {
         match["name"]: seconds * SECOND_MS
@@ -258,11 +248,13 @@ def _mode(entry: Entry, what: str) -> RequestMode:
     if mode == "PULL":
         return PULL_MODE
     if mode != "POP":
-        raise Unreadable(BAD_ENTRY, f"mode of {what} is {shown(mode)}, not PULL or POP")
+        raise Unreadable(fact.BAD_ENTRY, f"mode of {what} is {fact.shown(mode)}, not PULL or POP")
     number = entry.optional_long("popShareQueueNum")
     share = DEFAULT_SHARE_QUEUE_NUM if number is None else number
     if not -INT_MAX - 1 <= share <= INT_MAX:
-        raise Unreadable(BAD_NUMBER, f"popShareQueueNum of {what} is {share}, no 32-bit number")
+        raise Unreadable(
+            fact.BAD_NUMBER, f"popShareQueueNum of {what} is {share}, no 32-bit number"
+        )
     return RequestMode(share)
 
 
@@ -292,5 +284,5 @@ def _facts(document: Mapping[str, Any], source: str) -> Results:
     if mode is None:
         return
     if mode.upper() not in MODES:
-        raise Unreadable(BAD_ENTRY, f"proxyMode is {shown(mode)}, not CLUSTER or LOCAL")
+        raise Unreadable(fact.BAD_ENTRY, f"proxyMode is {fact.shown(mode)}, not CLUSTER or LOCAL")
     yield Fact("proxy_mode", None, {"mode": mode.upper()}, source)

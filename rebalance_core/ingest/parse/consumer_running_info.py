@@ -1,7 +1,5 @@
 """What one client says of itself: the file that ``mqadmin consumerStatus`` writes for each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from datetime import tzinfo

@@ -6,8 +6,6 @@
 ``CODE: 206`` says that no member is online. Times are epoch milliseconds, so no zone is needed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ the C++ client (1.x and 2.x, Logging.cpp) a time of its host, a level and a mess
 lines state what lines of a Java client do; each becomes that line. All others keep their message.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,21 +1,9 @@
 """Order locks and POP in logs: what lines of clients and of brokers say of them."""
 
-from __future__ import annotations
-
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
-from rebalance_core.ingest.parse.log_lines import (
-    NOT_OURS,
-    NOTHING,
-    ClientClock,
-    Clock,
-    Fields,
-    Template,
-    headless,
-    named,
-    read_message,
-    server_line,
-)
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields, Template
 
 # Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They tell who is
 # orderly.
@@ -74,10 +62,10 @@ LOCK_WORDS = tuple(words for _, words, _ in LOCK_TEMPLATES)
 
 def parse_lock_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """Read what one line of lock.log or filter.log states; unlocks add nothing to the locks."""
-    line = server_line(text, clock)
+    line = log_lines.server_line(text, clock)
     if line is None:
-        return headless(LOCK_WORDS, text, source)
-    return read_message(LOCK_TEMPLATES, line, text, source)
+        return log_lines.headless(LOCK_WORDS, text, source)
+    return log_lines.read_message(LOCK_TEMPLATES, line, text, source)
 
 
 # Lines of broker.log and rocketmq_client.log on POP and QueryAssignment (rocketmq.md §14).
@@ -96,15 +84,17 @@ def _no_assignment(message: str) -> Fields:
         ("NO_MEMBERS", ("] topic[", "], get consumer id list failed")),
         ("NO_TOPIC", ("], the topic[", "] does not exist.")),
     ):
-        fields = named(("group", "topic"), between(message, QUERY, *marks))
+        fields = log_lines.named(("group", "topic"), between(message, QUERY, *marks))
         if fields is not None:
             return fields | {"reason": reason}
-    return NOTHING
+    return log_lines.NOTHING
 
 
 def _unsupported(message: str) -> Fields:
     pieces = between(message, _UNSUPPORTED, "], ", "")
-    return named(("strategy", "client_addr"), [one.strip() for one in pieces] if pieces else None)
+    return log_lines.named(
+        ("strategy", "client_addr"), [one.strip() for one in pieces] if pieces else None
+    )
 
 
 def _timed_out(message: str) -> Fields:
@@ -112,7 +102,7 @@ def _timed_out(message: str) -> Fields:
         message, _TIMED_OUT, " invisibleTime=", ", group=", " MessageQueue [topic=",
         ", brokerName=", ""
     )  # fmt: skip
-    fields = named(("group", "topic"), pieces[2:4] if pieces else None)
+    fields = log_lines.named(("group", "topic"), pieces[2:4] if pieces else None)
     invisible_ms = whole(pieces[1], MS_MAX) if pieces else None
     if fields is None or invisible_ms is None:
         return None
@@ -121,8 +111,8 @@ def _timed_out(message: str) -> Fields:
 
 def _no_route(message: str) -> Fields:
     if not message.endswith(_NO_ROUTE_END):
-        return NOTHING
-    return named(("topic",), [message[len(_NO_ROUTE) : -len(_NO_ROUTE_END)]])
+        return log_lines.NOTHING
+    return log_lines.named(("topic",), [message[len(_NO_ROUTE) : -len(_NO_ROUTE_END)]])
 
 
 def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
@@ -133,7 +123,7 @@ def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Un
     """
     failed, clock.failed_pull = clock.failed_pull, None
     if failed is None:
-        return NOT_OURS
+        return log_lines.NOT_OURS
     values = {"address": text.partition(FORBIDDEN)[2].partition("BROKER: ")[2].strip()}
     if failed.pid is not None:
         values["pid"] = failed.pid

@@ -1,7 +1,5 @@
 """Lines of logs: their head, their clock, and the template that the message begins with."""
 
-from __future__ import annotations
-
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator

@@ -2,8 +2,6 @@
 offsets, stacks.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import replace

@@ -2,21 +2,12 @@
 RocksDB's configurations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rebalance_core.ingest.fact import (
-    BAD_ENTRY,
-    WRONG_FILE,
-    Fact,
-    Unread,
-    Unreadable,
-    shown,
-    unread,
-)
+from rebalance_core.ingest import fact
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import command_output
 from rebalance_core.ingest.parse.command_output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.config_stores import (
@@ -92,8 +83,8 @@ def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
 def _of_store(text: str, source: str) -> list[Fact | Unread]:
     found = {text.find(table): parse for table, parse in _STORES.items() if table in text}
     if not found:
-        why = Unreadable(WRONG_FILE, f"it holds none of {', '.join(_STORES)}")
-        return [unread(source, text, why)]
+        why = Unreadable(fact.WRONG_FILE, f"it holds none of {', '.join(_STORES)}")
+        return [fact.unread(source, text, why)]
     return found[min(found)](text, source)
 
 
@@ -111,7 +102,7 @@ def _line(line: Line, done: bool) -> Iterator[Fact | Unread]:
             if entry is None:
                 raise foreign(line, "rocksDBConfigToJson")
         except Unreadable as refusal:
-            yield unread(line.source, line.text, refusal)
+            yield fact.unread(line.source, line.text, refusal)
             return
         offsets = entry["offsets"].replace("=", ":")
         document = f'{{"offsetTable":{{"{entry["key"]}":{{{offsets}}}}}}}'
@@ -183,7 +174,7 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
             yield from parse(Entry(document, "the export"), source)
             yield from data_version(document, source)
             return
-    raise Unreadable(WRONG_FILE, f"{shown(document)} holds none of {', '.join(parsers)}")
+    raise Unreadable(fact.WRONG_FILE, f"{fact.shown(document)} holds none of {', '.join(parsers)}")
 
 
 def _metadata(export: Entry, source: str) -> Results:
@@ -223,7 +214,9 @@ def _client(value: Any) -> tuple[str, str]:
     """``JAVA%V5_3_3`` is Java, 5.3.3."""
     language, separator, version = value.partition("%") if isinstance(value, str) else ("", "", "")
     if not separator:
-        raise Unreadable(BAD_ENTRY, f"clientInfo holds {shown(value)}, not <language>%<version>")
+        raise Unreadable(
+            fact.BAD_ENTRY, f"clientInfo holds {fact.shown(value)}, not <language>%<version>"
+        )
     return language, version
 
 

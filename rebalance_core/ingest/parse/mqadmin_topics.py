@@ -1,7 +1,5 @@
 """``mqadmin`` on brokers, their settings, topics, where their queues are, and their offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any

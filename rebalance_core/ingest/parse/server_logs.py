@@ -1,7 +1,5 @@
 """Logs of name servers and proxies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from rebalance_core.ingest.fact import Fact, Unread

@@ -6,8 +6,6 @@ RocketMQ's own head, another one with a known date, or one without a date, whose
 of the carrier. What cannot be told apart for certain stays as it is, and is refused further on.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The topics that members read and share, epoch by epoch, and who takes from their queues how."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

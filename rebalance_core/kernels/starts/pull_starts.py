@@ -1,7 +1,5 @@
 """The rows of ``pull_starts``: where each new owner of a queue starts to read, and why."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

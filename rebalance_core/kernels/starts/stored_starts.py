@@ -1,7 +1,5 @@
 """Where members start on queues that somebody of their group held or committed before."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple

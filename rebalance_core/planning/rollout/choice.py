@@ -1,7 +1,5 @@
 """Plans beside each other: figures, front, budgets; and which one is left after fewer and fewer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A group at rest, and the futures of one rollout of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What a search for a rollout is asked, as a TOML file says it, and the plans there are."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,20 +10,13 @@ from typing import Any
 from rebalance_core.contracts.paths import toml_text
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
-from rebalance_core.planning.scenario import edit
+from rebalance_core.planning.scenario import deploys, edit
 from rebalance_core.planning.scenario.deploys import (
-    ADDRESSES,
-    NEW,
-    NOTHING,
-    ORDERS,
-    RANDOM,
     Amount,
     Deploy,
     RollingRestart,
     SwitchStrategy,
     Turn,
-    amount,
-    yes_or_no,
 )
 from rebalance_core.planning.scenario.edit import Key, Reader, read_moment
 from rebalance_core.planning.scenario.file import TomlLines
@@ -47,11 +38,11 @@ class RolloutPlan:
     surge: Amount
     unavailable: Amount
     pause_ms: int = 0
-    order: str = RANDOM
+    order: str = deploys.RANDOM
     down_ms: int = DOWN_MS
     ready_ms: int = 0
     graceful: bool = True
-    address: str = NEW
+    address: str = deploys.NEW
 
     @property
     def plan_id(self) -> str:
@@ -102,9 +93,9 @@ class RolloutPlan:
             comments.append(
                 f"# minReadySeconds holds ready_after and the pause of {told(self.pause_ms)}"
             )
-            if self.surge not in NOTHING:
+            if self.surge not in deploys.NOTHING:
                 comments.append("# so old pods stop after the pause; simulated: before it")
-        if self.order != RANDOM:
+        if self.order != deploys.RANDOM:
             comments.append(f"# Kubernetes chooses which pods go; simulated: {self.order}")
         lines = [
             *comments, f"minReadySeconds: {seconds}", "strategy:", "  type: RollingUpdate",
@@ -175,11 +166,11 @@ class Search:
     surge: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
     unavailable: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
     pause: tuple[int, ...] = (0, 5_000, 15_000, 60_000)
-    order: tuple[str, ...] = (RANDOM,)
+    order: tuple[str, ...] = (deploys.RANDOM,)
     down: int = DOWN_MS
     ready_after: int = 0
     graceful: bool = True
-    address: str = NEW
+    address: str = deploys.NEW
 
     def default(self) -> RolloutPlan:
         """The plan of a Deployment that says nothing of its strategy."""
@@ -200,7 +191,7 @@ class Search:
             for surge, unavailable, pause, order in product(
                 self.surge, self.unavailable, self.pause, self.order
             )
-            if surge not in NOTHING or unavailable not in NOTHING
+            if surge not in deploys.NOTHING or unavailable not in deploys.NOTHING
         )
         found: dict[Any, RolloutPlan] = {}
         for plan in (first, *combined):
@@ -266,14 +257,14 @@ _TABLES: Mapping[str, Mapping[str, Key]] = {
     },
     "prices": {name: Key(at_least(0)) for name in ("copy", "no_owner_s", "pod_hour")},
     "plans": {
-        "surge": Key(several(amount)),
-        "unavailable": Key(several(amount)),
+        "surge": Key(several(deploys.amount)),
+        "unavailable": Key(several(deploys.amount)),
         "pause": Key(several(read_duration)),
-        "order": Key(several(edit.one_of(*ORDERS))),
+        "order": Key(several(edit.one_of(*deploys.ORDERS))),
         "down": Key(read_duration),
         "ready_after": Key(read_duration),
-        "graceful": Key(yes_or_no),
-        "address": Key(edit.one_of(*ADDRESSES)),
+        "graceful": Key(deploys.yes_or_no),
+        "address": Key(edit.one_of(*deploys.ADDRESSES)),
     },
 }
 
@@ -302,7 +293,7 @@ def parse_search(text: str, file: str) -> Search:
     }
     pace = values["plans"]
     chosen = [pace.get(name, getattr(Search, name)) for name in ("surge", "unavailable")]
-    if all(value in NOTHING for amounts in chosen for value in amounts):
+    if all(value in deploys.NOTHING for amounts in chosen for value in amounts):
         reading.mistake(
             "surge", "plans", "surge and unavailable are 0: no member would ever be replaced"
         )

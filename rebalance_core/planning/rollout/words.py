@@ -1,19 +1,10 @@
 """What a search found, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rebalance_core.planning.rollout.choice import (
-    DEFAULT_PLAN,
-    REACHED,
-    Row,
-    Searched,
-    limit_of,
-    misses,
-    nearest,
-)
+from rebalance_core.planning.rollout import choice
+from rebalance_core.planning.rollout.choice import Row, Searched
 from rebalance_core.planning.rollout.search import (
     RESTART,
     SWITCH_STRATEGY,
@@ -41,10 +32,10 @@ def recommendation(searched: Searched) -> list[str]:
     plan, row = rollouts.plans[searched.chosen], searched.rows[searched.chosen]
     head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest"
     lines = [f"{head}: {_change(searched)} with {_pace(searched, plan)}.", f"It {_figures(row)}."]
-    if searched.chosen == DEFAULT_PLAN:
+    if searched.chosen == choice.DEFAULT_PLAN:
         lines.append("That is what Kubernetes does by default (25 %/25 %).")
     else:
-        default = searched.rows[DEFAULT_PLAN]
+        default = searched.rows[choice.DEFAULT_PLAN]
         lines.append(f"Kubernetes' default (25 %/25 %) {_figures(default)}.{_more(default, row)}")
     lines += _missed(searched)
     lines += _warnings(searched, plan)
@@ -107,22 +98,22 @@ def _missed(searched: Searched) -> Iterator[str]:
     Where each alone is kept by some plan, they do not go together.
     """
     budgets, row = searched.rollouts.search.budgets, searched.rows[searched.chosen]
-    missed = misses(row, budgets)
+    missed = choice.misses(row, budgets)
     if not missed:
         return
     impossible = False
     for name, value in named_budgets(budgets):
-        best = nearest(searched.rows, name)
-        if misses(best, Budgets(**{name: value})):  # type: ignore[arg-type]  # as it was given
+        best = choice.nearest(searched.rows, name)
+        if choice.misses(best, Budgets(**{name: value})):  # type: ignore[arg-type]  # as it was given
             impossible = True
-            reached, plan = best[REACHED[name]], searched.rollouts.plans[best["plan"]]
+            reached, plan = best[choice.REACHED[name]], searched.rollouts.plans[best["plan"]]
             yield (
                 f"{name} = {_value(name, value)}: no plan keeps it; the nearest "
                 f"({plan.plan_id}) reaches {reached:,.10g} {_UNITS[name]}."
             )
     if not impossible:
         listed = ", ".join(
-            f"{name} = {_value(name, value)} ({row[REACHED[name]]:,.10g} {_UNITS[name]})"
+            f"{name} = {_value(name, value)} ({row[choice.REACHED[name]]:,.10g} {_UNITS[name]})"
             for name, value in named_budgets(budgets)
             if name in missed
         )
@@ -130,7 +121,7 @@ def _missed(searched: Searched) -> Iterator[str]:
 
 
 def _value(name: str, value: float) -> str:
-    return f"{limit_of(name, value):,.10g}{' s' if name == 'finish_within' else ''}"
+    return f"{choice.limit_of(name, value):,.10g}{' s' if name == 'finish_within' else ''}"
 
 
 def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
@@ -158,6 +149,6 @@ def listed(searched: Searched, most: int) -> Sequence[Row]:
     front = sorted(
         (row for row in searched.rows if row["on_front"]), key=lambda row: row["finish_s_p50"]
     )
-    first = [searched.rows[searched.chosen], searched.rows[DEFAULT_PLAN]]
+    first = [searched.rows[searched.chosen], searched.rows[choice.DEFAULT_PLAN]]
     found = {row["plan"]: row for row in (*first, *front)}
     return list(found.values())[:most]

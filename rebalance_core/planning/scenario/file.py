@@ -4,8 +4,6 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 `add_consumers`.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping

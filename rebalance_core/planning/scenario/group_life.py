@@ -1,7 +1,5 @@
 """One group under a scenario: who is a member at each instant, and what its edits may do to it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

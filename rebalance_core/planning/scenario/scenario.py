@@ -1,7 +1,5 @@
 """Scenarios: named edits, applied to the history of a cluster of whatever origin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

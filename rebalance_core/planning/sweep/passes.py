@@ -1,7 +1,5 @@
 """Rows of a sweep's passes out of ledger rows: pure Arrow, one chunk at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -7,8 +7,6 @@ variants have in common has the same timers in both: what differs between them i
 chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Who owns what in one settled state of a group, what differs between two, and what comes again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What if: who owns what before and after a change, what moves, and how even the result is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

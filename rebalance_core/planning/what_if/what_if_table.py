@@ -1,7 +1,5 @@
 """A what-if as text: figures before and after, then what changes, queue by queue."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures of simulated time: how long changes take, and one future queue by queue."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

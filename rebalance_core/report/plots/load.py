@@ -1,7 +1,5 @@
 """Queues of each consumer over time."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Moves of each rebalance by strategy, the proven minimum marked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

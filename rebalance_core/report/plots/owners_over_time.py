@@ -1,7 +1,5 @@
 """Who owned which queue when, of one group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase

@@ -1,7 +1,5 @@
 """Plans side by side, as a table: what each scenario makes of a group under each strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

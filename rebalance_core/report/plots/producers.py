@@ -1,7 +1,5 @@
 """What becomes of producers' messages while a broker is disturbed, by version and setting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """Ways to deploy beside each other: how long each takes, and what it costs meanwhile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.axes import Axes

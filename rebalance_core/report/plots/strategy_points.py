@@ -1,7 +1,5 @@
 """Movement beside balance: one point for each strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

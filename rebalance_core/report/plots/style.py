@@ -2,8 +2,6 @@
 rows to draw.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
