@@ -27,6 +27,7 @@ from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
 if TYPE_CHECKING:
     from rebalance_core.model.versions import Version
+    from rebalance_core.planning.rollout.search import Search
     from rebalance_core.planning.variants import Variants
     from rebalance_core.producers.model import ProducerModel
 
@@ -348,9 +349,11 @@ _seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(RecordedOptions):
-    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to."""
+    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to,
+    ``searched`` what the file of ``--search`` says.
+    """
 
-    DECIDING: ClassVar = ("variants", "group")
+    DECIDING: ClassVar = ("variants", "group", "searched")
 
     output: str = option("DIR", OUTPUT, default="")
     scenario: tuple[str, ...] = option(
@@ -366,6 +369,15 @@ class PlanOptions(RecordedOptions):
         "queues shared; default recorded: as they are",
         many="append",
     )
+    search: str | None = option(
+        "FILE",
+        "search the rollout that costs least: TOML with change, groups, [budgets], or the name of "
+        "a bundled one; default: none",
+    )
+    fail_on: str | None = option(
+        "budget", "exit 3 where no plan keeps the budgets of --search; default: exit 0",
+        read=one_of(("budget",)),
+    )  # fmt: skip
     group: str | None = _group()
     queue_rates: str | None = option(
         "PATH", "messages per second of each queue; default: not known"
@@ -376,6 +388,7 @@ class PlanOptions(RecordedOptions):
     handler_time: int = _handler_time(group=None)
     start_up_time: int | None = _start_up_time(group=None)
     variants: "Variants"
+    searched: "Search | None" = None
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
@@ -408,6 +421,25 @@ class PlanOptions(RecordedOptions):
         counted = range(first, first + (values["seeds"] or 1))
         seeds = tuple(dict.fromkeys(values["seed"] or counted))
         values["variants"] = variants_of(scenarios, strategies, seeds)
+        cls._complete_search(values, mistakes)
+
+    @classmethod
+    def _complete_search(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read what is searched; a search has variants of its own."""
+        from rebalance_core.planning.rollout.search import read_search
+
+        if values["search"] is None:
+            if values["fail_on"] is not None:
+                mistakes.append("--fail-on budget needs --search FILE, which has the budgets")
+            return
+        for name in ("scenario", "strategy", "seeds", "seed", "queue_rates", "group"):
+            if values[name]:
+                option_name = "--" + name.replace("_", "-")
+                mistakes.append(f"--search and {option_name} exclude each other")
+        try:
+            values["searched"] = read_search(values["search"])
+        except UsageError as error:
+            mistakes += str(error).splitlines()
 
 
 # propagate
@@ -699,7 +731,9 @@ class CollectOptions(JobOptions):
 
     init: bool = flag("write a commented collection.toml into --output and end; default: collect")
     sources: str | None = option(
-        "FILE", "machines and folders, one a line (docs/ingest.md); required without --init"
+        "FILE",
+        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, the "
+        "cluster is only asked",
     )
     cluster: str = option(
         "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
@@ -724,5 +758,5 @@ class CollectOptions(JobOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Say what collecting needs."""
-        if not values["init"] and values["sources"] is None:
-            mistakes.append("--sources FILE is missing, or --init for a first collection.toml")
+        if not values["init"] and values["sources"] is None and values["no_admin"]:
+            mistakes.append("--no-admin needs --sources FILE: else there is nothing to do")

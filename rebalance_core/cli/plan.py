@@ -6,6 +6,7 @@ from typing import Any
 
 from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.plan_search import run_searched
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
     plan_facts,
@@ -38,6 +39,8 @@ def run(options: PlanOptions) -> JobReport:
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
     carrier = carrier_of("plan", options, settings, places)
+    if options.searched is not None and not options.dry_run:
+        return run_searched(options, carrier, _config(options, settings), inputs)
     services, config = carrier.services(), _config(options, settings)
     if options.dry_run:
         carrier.check_free()

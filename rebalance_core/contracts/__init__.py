@@ -14,7 +14,7 @@ from rebalance_core.contracts.ledger import (
     SIMULATED_TABLES,
 )
 from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
-from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES
+from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES, SEARCH_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
@@ -45,6 +45,7 @@ ALL_TABLES: dict[str, Table] = (
     | PRODUCER_OUTPUT_TABLES
     | PROPAGATION_TABLES
     | HISTORY_TABLES
+    | SEARCH_TABLES
 )
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "PRODUCER_OUTPUT_TABLES",
     "PROPAGATION_TABLES",
     "REJECTED",
+    "SEARCH_TABLES",
     "SIMULATED_TABLES",
     "Column",
     "Table",

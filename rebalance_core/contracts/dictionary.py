@@ -17,14 +17,17 @@ from rebalance_core.contracts import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
+from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.contracts.published import RUNS
+
+SEARCHED = {ROLLOUT_PLANS.name: ROLLOUT_PLANS}
 
 SECTIONS = (
     ("Input tables", INPUT_TABLES),
     ("Ledger tables", LEDGER_TABLES),
     ("Observed tables", OBSERVED_TABLES | COVERAGE_TABLES),
     ("Findings", FINDING_TABLES),
-    ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES),
+    ("Planning tables", PLAN_INPUT_TABLES | PLAN_OUTPUT_TABLES | SEARCHED),
     ("Tables of producers", PRODUCER_INPUT_TABLES | PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", PROPAGATION_TABLES),
     ("Tables of history", HISTORY_TABLES),

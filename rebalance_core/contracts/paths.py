@@ -73,7 +73,7 @@ def bundled(kind: str) -> dict[str, Traversable]:
     """The bundled files of a kind by name, ``.toml`` left out; in order.
 
     Args:
-        kind: a folder of ``rebalance_core/bundled``: scenarios or producers.
+        kind: a folder of ``rebalance_core/bundled``: scenarios, rollouts or producers.
     """
     found = (files("rebalance_core") / "bundled" / kind).iterdir()
     return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.contracts.table import Column, Table, columns
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.verdicts import EPOCH_STATUSES
@@ -189,3 +190,40 @@ PLAN_OUTPUT_TABLES = {
     table.name: table for table in (PLAN_STEPS, PLAN_SUMMARY, PLAN_LEAGUE, PLAN_OWNERSHIP)
 }
 """What `plan` writes, beside `rejected`."""
+
+ROLLOUT_PLANS = Table(
+    "rollout_plans",
+    "A way to deploy, in one group (consumer_group) and in all that are deployed together (null): "
+    "means over simulated futures, and what 99 % of them do not exceed. What counts for the front "
+    "is finish_s_p50 and cost, or without prices read_again and no_owner_queue_seconds.",
+    columns(
+        """
+        plan_id STRING the plan
+        consumer_group? STRING the group; null: all groups together, which is what is decided
+        surge STRING processes that join before others stop, a number or a percentage (maxSurge)
+        unavailable STRING members that stop before others join (maxUnavailable)
+        pause_ms BIGINT from when those of a step are ready to the next step, ms
+        order STRING in which members are replaced: random, first_first, last_first by client id
+        finish_s_p50 DOUBLE from the begin to the last queue given up or taken, s: median
+        finish_s_p99 DOUBLE 99 % of the futures are done by then, s
+        read_again? DOUBLE messages read again: mean; null: a rate is not known
+        read_again_p99? DOUBLE 99 % of the futures have no more; null: as the mean
+        no_owner_queue_seconds DOUBLE queues x seconds without an owner: mean
+        no_owner_queue_seconds_p99 DOUBLE 99 % of the futures have no more
+        double_queue_seconds DOUBLE time x (owners - 1) of queues, s: mean
+        moves DOUBLE queues passed from one client to another: mean
+        peak_members INT most members at once; of several groups their sum
+        cost? DOUBLE copies, seconds without an owner, hours of more pods x prices; null: no prices
+        on_front BOOLEAN no other plan is as good in all figures that count and better in one
+        within_budget BOOLEAN 99 % of the futures keep the budgets
+        cluster? STRING the RocketMQ cluster of the group; null: all groups together
+        double_queue_seconds_p99 DOUBLE 99 % of the futures have no more
+        fewest_members INT fewest members of a group at once
+        futures BIGINT how many were simulated: plans that fall behind are given up early
+        """
+    ),
+    key=("plan_id", "cluster", "consumer_group"),
+)
+
+SEARCH_TABLES = {ROLLOUT_PLANS.name: ROLLOUT_PLANS, HANDOVERS.name: HANDOVERS}
+"""What `plan --search` writes, beside `rejected`; ``handovers`` is of the plan that is chosen."""

@@ -144,15 +144,22 @@ def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
     )
 
 
-def played(history: GroupHistory, options: PropagationOptions, seeds: range) -> Iterator[Measured]:
+def played(
+    history: GroupHistory,
+    options: PropagationOptions,
+    seeds: range,
+    script: Script | None = None,
+) -> Iterator[Measured]:
     """Play some futures of a group and measure them, a slice of seeds at a time.
 
     Args:
         history: Of the group.
         options: What is assumed, and which seeds' hand-overs are wanted.
         seeds: Which futures.
+        script: Of the history and clock; None: it is made.
     """
-    script = script_of(history, options.clock)
+    if script is None:
+        script = script_of(history, options.clock)
     if not script.changes or not script.queues or is_unknown(history):
         return
     rows_a_seed = len(script.changes) * len(script.queues)

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from rebalance_core.report.plots.moves import draw_moves
     from rebalance_core.report.plots.owners_over_time import draw_ownership
     from rebalance_core.report.plots.producers import draw_producers
+    from rebalance_core.report.plots.rollouts import draw_rollouts
     from rebalance_core.report.plots.strategy_points import draw_league
-    from rebalance_core.report.plots.style import save_picture
+    from rebalance_core.report.plots.style import save_picture, svg_text
     from rebalance_core.report.plots.what_if import draw_what_if
 
 _PICTURES = {
@@ -29,9 +30,11 @@ _PICTURES = {
     "draw_moves": "moves",
     "draw_ownership": "owners_over_time",
     "draw_producers": "producers",
+    "draw_rollouts": "rollouts",
     "draw_what_if": "what_if",
     "draw_worst_future": "futures",
     "save_picture": "style",
+    "svg_text": "style",
 }
 
 __all__ = [
@@ -41,9 +44,11 @@ __all__ = [
     "draw_moves",
     "draw_ownership",
     "draw_producers",
+    "draw_rollouts",
     "draw_what_if",
     "draw_worst_future",
     "save_picture",
+    "svg_text",
 ]
 
 

@@ -225,7 +225,7 @@ def propagate_and_write(
         InputRefused: The input has no event or too many bad rows.
         OutputExists: A table is in the folder already.
     """
-    with _ready(session, inputs, options, partitions, warn) as ready:
+    with ready_groups(session, inputs, options, partitions, warn) as ready:
         ready.checked.refuse(limits)
         ready.refuse_no_group()
         with closing(ready.looked_over()) as kept:
@@ -266,15 +266,15 @@ def propagation_forecast(
             looked.merge(kept.note())
         return looked.rejected
 
-    with _ready(session, inputs, options, None, warn) as ready:
+    with ready_groups(session, inputs, options, None, warn) as ready:
         counts, known = ready.checked.counts, ready.checked.rejections
         forecast = row_forecast(counts, known, limits, ready.refuse_no_group, rejected)
     return forecast, {} if forecast.refusal is not None else survey_facts(looked.surveys)
 
 
 @dataclass(frozen=True, eq=False)
-class _Ready:
-    """A checked input, and the rows of each task."""
+class ReadyGroups:
+    """A checked input, and the rows of each task; a search for a rollout begins with it, too."""
 
     checked: CheckedFrames
     groups: BucketGroups
@@ -283,6 +283,7 @@ class _Ready:
     options: PropagationOptions
 
     def refuse_no_group(self) -> None:
+        """Raise `InputRefused` unless a group is wanted."""
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
     def looked_over(self) -> KeptTables[SurveyStats]:
@@ -291,13 +292,13 @@ class _Ready:
 
 
 @contextmanager
-def _ready(
+def ready_groups(
     session: SparkSession,
     inputs: InputTables,
     options: PropagationOptions,
     partitions: int | None,
     warn: Callable[[str], object] | None,
-) -> Iterator[_Ready]:
+) -> Iterator[ReadyGroups]:
     """The input; what is kept meanwhile is released."""
     tasks = partitions or TASKS_PER_CORE * cores_of(session)
     with ExitStack() as released:
@@ -311,7 +312,7 @@ def _ready(
         released.callback(routed.unpersist)
         engine = engine_options(checked.tables)
         groups = BucketGroups(routing.giants, engine, mates, routing.guests)
-        yield _Ready(checked, groups, routed, tasks, options)
+        yield ReadyGroups(checked, groups, routed, tasks, options)
 
 
 def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:

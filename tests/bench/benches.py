@@ -80,6 +80,7 @@ BENCHES = (
         ("--groups", "12", "--seeds", "300"),
         ("--groups", "1000"),
     ),
+    Bench("rollouts", "tests.bench.passes.rollouts"),
     Bench("log-lines", "tests.bench.passes.log_lines", ("--megabytes", "16"),
           ("--megabytes", "64")),
     Bench(

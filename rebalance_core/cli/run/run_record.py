@@ -298,6 +298,7 @@ BESIDE_TABLES = {
         "gone.txt",
     ),
     "history": ("history.html", "metrics.prom"),
+    "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 

@@ -159,7 +159,7 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
     wanted = [(top - point.mean_peak) / (top - low) * high for point in ordered]
     right = axes.get_xlim()[1]
     inch = (right - axes.get_xlim()[0]) / (ACROSS)
-    for point, down in zip(ordered, _spread(wanted, LABEL, high), strict=True):
+    for point, down in zip(ordered, spread(wanted, LABEL, high), strict=True):
         y = top - down / high * (top - low)
         axes.plot(
             [point.moved, right, right + 0.22 * inch], [point.mean_peak, y, y], color=style.LINE,
@@ -180,10 +180,10 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
         )  # fmt: skip
 
 
-def _spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
+def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
     """Places in order, at least ``apart`` from each other, near the wanted ones, within the room.
 
-    >>> _spread([1.0, 1.0, 1.0], 0.5, 3.0)
+    >>> spread([1.0, 1.0, 1.0], 0.5, 3.0)
     [0.5, 1.0, 1.5]
     """
     last = room - apart / 2

@@ -100,10 +100,18 @@ def png_bytes(figure: Figure) -> bytes:
 
 
 @styled
+def svg_text(figure: Figure) -> str:
+    """The picture as SVG; the same picture gives the same text (of one matplotlib)."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    return drawn.getvalue()
+
+
+@styled
 def save_picture(figure: Figure, path: str | PathLike[str]) -> None:
     """Write a picture; ``.png`` or ``.svg``, by the name. The same picture gives the same bytes."""
     if Path(path).suffix == ".svg":
-        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        Path(path).write_text(svg_text(figure), "utf-8")
     else:
         Path(path).write_bytes(png_bytes(figure))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from tests.recordings.rollouts.chosen import all_chosen
 from tests.recordings.rollouts.compared import (
     Compared,
     all_compared,
@@ -18,6 +19,7 @@ from tests.recordings.rollouts.runs import FIGURES, Given
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
+CHOSEN = ("<!-- chosen, made by the same -->", "<!-- end of chosen -->")
 GROUPS = ("orders-fast", "orders-ordered")
 NONE_IN_ORDERLY = ("orders-ordered", "double_queue_seconds")
 ENOUGH = 0.9
@@ -28,12 +30,30 @@ UNITS = {"finish_ms": 1_000}
 def main() -> None:
     """Run it: some three minutes of processor time."""
     found = {given: all_compared(given) for given in Given}
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    made = "\n".join(
-        [*_plans(found), "", *_inside(found), "", *_orders(found), "", *_outside(found)]
+    _write(
+        (BEGIN, END),
+        [*_plans(found), "", *_inside(found), "", *_orders(found), "", *_outside(found)],
     )
-    PAGE.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{after}")
+    _write(CHOSEN, _chosen())
+
+
+def _write(marks: tuple[str, str], lines: Iterable[str]) -> None:
+    """Write a part of the page."""
+    begin, end = marks
+    before, _, rest = PAGE.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    made = "\n".join(lines)
+    PAGE.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}")
+
+
+def _chosen() -> Iterator[str]:
+    yield "| group | budget | chosen | messages read again, measured | the fewest measured |"
+    yield "|---|---|---|---|---|"
+    for one in all_chosen():
+        yield (
+            f"| {one.group} | {one.budget} | {one.plan or 'none keeps it'} | {one.measured:,.1f} "
+            f"| {one.best:,.1f} |"
+        )
 
 
 def _plans(found: dict[Given, list[Compared]]) -> Iterator[str]:

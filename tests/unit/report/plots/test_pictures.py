@@ -19,6 +19,7 @@ from rebalance_core.report import (
     draw_moves,
     draw_ownership,
     draw_producers,
+    draw_rollouts,
     draw_what_if,
     save_picture,
 )
@@ -68,7 +69,18 @@ def outcome(phase: int, version: int = 3, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def rollout(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "plan_id": f"surge {number}%, unavailable {number}%, pause {number}s, random",
+        "consumer_group": None, "finish_s_p50": 10.0 + 7 * number,
+        "read_again": 10**6 / (1 + number), "no_owner_queue_seconds": 5.0,
+        "on_front": number % 2 == 0, "within_budget": number > 3,
+        **more,
+    }  # fmt: skip
+
+
 EMPTY: dict[str, Draw] = {
+    "rollouts": lambda: draw_rollouts([]),
     "moves": lambda: draw_moves([]),
     "load": lambda: draw_load(pd.DataFrame()),
     "ownership": lambda: draw_ownership([]),
@@ -89,6 +101,9 @@ SMALL: dict[str, Draw] = {
     "summary": lambda: draw_what_if([summary(1)]),
     "league": lambda: draw_league([standing("AVG", 3, 1.2)]),
     "producers": lambda: draw_producers([outcome(0)]),
+    "rollouts": lambda: draw_rollouts([rollout(1), rollout(2)], rollout(1)["plan_id"]),
+    "rollouts of unknown rates": lambda: draw_rollouts([rollout(4, read_again=None)]),
+    "rollouts with a cost": lambda: draw_rollouts([rollout(4, cost=3.5), rollout(5, cost=0.0)]),
     "league that moves nothing": lambda: draw_league([standing("AVG", 0, 1, amplification=None)]),
 }
 HUGE: dict[str, Draw] = {
@@ -104,6 +119,7 @@ HUGE: dict[str, Draw] = {
     "what_if of many": lambda: draw_what_if(plans(12, 8, *[{"add_consumers": 1}] * 30)),
     "summary": lambda: draw_what_if([summary(plan) for plan in range(3000)]),
     "producers": lambda: draw_producers([outcome(n, v) for n in range(40) for v in range(12)]),
+    "rollouts": lambda: draw_rollouts([rollout(n) for n in range(2_000)], rollout(0)["plan_id"]),
     "league": lambda: draw_league(
         [
             standing(
@@ -247,6 +263,7 @@ def test_the_league_tells_whose_a_strategy_is() -> None:
         (lambda: draw_league([{"strategy": "AVG"}]), "mean_peak_ratio"),
         (lambda: draw_what_if([{"strategy": "AVG"}]), "members_before"),
         (lambda: draw_producers([{"phase": "healthy"}]), "columns missing: producer_group"),
+        (lambda: draw_rollouts([{"plan_id": "one"}]), "columns missing: finish_s_p50"),
         (
             lambda: draw_producers([outcome(0), outcome(0, producer_group="q")]),
             "drawn of one producer_group; these rows have 2: p, q",

@@ -1,0 +1,391 @@
+"""A group at rest, and the futures of one rollout of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.clockwork.measured import Measured
+from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.contracts.propagation import HANDOVERS
+from rebalance_core.engine.ledger_pass import event_of
+from rebalance_core.engine.propagation import PropagationOptions, is_unknown, played
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model import events
+from rebalance_core.model.events import OBSERVED, Event
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.planning.rollout.search import RolloutPlan, Search
+from rebalance_core.planning.scenario.cluster_life import EVENT_COLUMNS
+from rebalance_core.planning.scenario.deploys import Turn
+from rebalance_core.planning.scenario.scenario import group_edits, queues_in
+from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
+from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+
+# A group at rest: what is there at the end of a history, as if it had been there all along.
+
+LIFE_ENDS = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+
+
+def at_rest(history: GroupHistory) -> GroupHistory:
+    """The history of one instant, the last event's, that leads to the same state.
+
+    All plans of a group begin there, so nothing before it is played again for each of them. Of
+    offsets those stay that tell the mean rate of a queue, and what was committed last. Each member
+    is an instance of its own from then on.
+    """
+    state = _State()
+    ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
+    for event in ordered:
+        state.take(event)
+    end_ms = ordered[-1].event_ms if ordered else 0
+    there = tuple(
+        replace(
+            event, event_ms=end_ms, sequence=number, source=None, raw=None,
+            detail=OBSERVED if event.event_type in _OBSERVABLE else event.detail,
+        )
+        for number, event in enumerate(state.events())
+    )  # fmt: skip
+    return replace(
+        history,
+        events=there,
+        queue_offsets=_ends(history.queue_offsets),
+        committed_offsets=_ends(history.committed_offsets),
+        mates=(),
+    )
+
+
+_OBSERVABLE = (events.CONSUMER_JOIN, events.BROKER_UP, events.TOPIC_CONFIG)
+
+
+@dataclass
+class _State:
+    """The events that still hold."""
+
+    members: dict[tuple[str | None, str | None], list[Event]] = field(default_factory=dict)
+    modes: dict[str | None, Event] = field(default_factory=dict)
+    up: dict[str | None, Event] = field(default_factory=dict)
+    down: set[str | None] = field(default_factory=set)
+    masters: dict[str | None, Event] = field(default_factory=dict)
+    notices: dict[str | None, Event] = field(default_factory=dict)
+    configs: dict[tuple[str | None, str | None], Event] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        if event.event_type in events.CONSUMER_EVENTS:
+            self._take_member(event)
+        elif event.event_type == events.REQUEST_MODE:
+            self.modes[event.topic] = event
+        elif event.event_type in events.TOPIC_EVENTS:
+            self._take_topic(event)
+        elif event.event_type == events.NOTICES:
+            self.notices[event.broker_name] = event
+        else:
+            self._take_broker(event, event.broker_name)
+
+    def events(self) -> Iterator[Event]:
+        """Brokers first, then topics and members."""
+        yield from self.up.values()
+        yield from (e for name, e in self.masters.items() if name not in self.down)
+        yield from (e for name, e in self.notices.items() if name not in self.down)
+        yield from (e for (_, name), e in self.configs.items() if name not in self.down)
+        for own in self.members.values():
+            yield from own
+        yield from self.modes.values()
+
+    def _take_member(self, event: Event) -> None:
+        key = event.client_id, event.channel_id
+        if event.broker_name is not None and key in self.members:
+            return  # one broker alone saw it come or go: it lives on
+        if event.event_type == events.CONSUMER_JOIN:
+            self.members[key] = [event]
+        elif event.event_type in LIFE_ENDS:
+            self.members.pop(key, None)
+        elif key in self.members:
+            self.members[key].append(event)
+
+    def _take_broker(self, event: Event, name: str | None) -> None:
+        if event.event_type == events.BROKER_UP:
+            self.up[name] = event
+            self.down.discard(name)
+            self.masters.pop(name, None)
+        elif event.event_type == events.BROKER_DOWN:
+            self.up.pop(name, None)
+            self.down.add(name)
+        elif event.event_type == events.MASTER_DOWN:
+            self.masters[name] = event
+        else:
+            self.masters.pop(name, None)
+
+    def _take_topic(self, event: Event) -> None:
+        if event.event_type == events.TOPIC_CONFIG:
+            self.configs[event.topic, event.broker_name] = event
+            return
+        for topic, name in list(self.configs):
+            if topic == event.topic and event.broker_name in (None, name):
+                del self.configs[topic, name]
+
+
+_Offset = TypeVar("_Offset", QueueOffset, CommittedOffset)
+
+
+def _ends(rows: tuple[_Offset, ...] | None) -> tuple[_Offset, ...] | None:
+    """The first and the last row of each queue."""
+    if rows is None:
+        return None
+    by_queue: dict[MessageQueue, list[_Offset]] = {}
+    for row in sorted(rows, key=lambda row: row.observed_ms):
+        by_queue.setdefault(row.queue, []).append(row)
+    return tuple(
+        row for of in by_queue.values() for row in (of if len(of) < 3 else [of[0], of[-1]])
+    )
+
+
+# A group that is to be deployed, and its history under a plan.
+
+
+@dataclass(frozen=True, eq=False)
+class DeployedGroup:
+    """One group at rest; small enough to be sent to every task.
+
+    Attributes:
+        history: of `at_rest`.
+        members: how many it has.
+        queues: the most of one of its topics; None: it has none.
+        mates: groups whose members share client instances with its own.
+    """
+
+    history: GroupHistory
+    members: int
+    queues: int | None
+    mates: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Cluster and group."""
+        return self.history.cluster, self.history.consumer_group
+
+    @property
+    def ordered(self) -> bool:
+        """Its listener is orderly."""
+        return self.history.settings.ordered
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be said of its rollout; None: something can."""
+        if not self.members:
+            return "has no member"
+        if is_unknown(self.history):
+            return "has a member of which no row says what it subscribes"
+        return "has no queue to read" if self.queues is None else None
+
+    def under(self, plan: RolloutPlan, search: Search) -> tuple[GroupHistory, int]:
+        """The history under a plan, and when the rollout begins, epoch ms."""
+        its = self.history
+        end_ms = max(event.event_ms for event in its.events)
+        scenario = plan.scenario(search.change, search.groups)
+        own = [event for event in its.events if event.event_type in events.GROUP_EVENTS]
+        shared = tuple(e for e in its.events if e.event_type not in events.GROUP_EVENTS)
+        settings = {
+            name: getattr(its.settings, name)
+            for name in ("subscriptions", "strategy", "rebalance_mode")
+        }
+        edited = group_edits(
+            scenario, its.consumer_group, map(self._row, own), cluster=its.cluster,
+            end_ms=end_ms, group_row=settings,
+        )  # fmt: skip
+        under = replace(its, events=shared + tuple(map(event_of, edited.rows)))
+        return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
+
+    def _row(self, event: Event) -> dict[str, Any]:
+        row = {name: getattr(event, name, None) for name in EVENT_COLUMNS}
+        its = self.history
+        return row | {"cluster": its.cluster, "consumer_group": its.consumer_group}
+
+
+def deployed_group(history: GroupHistory) -> DeployedGroup:
+    """The group of a history, at rest."""
+    rest = at_rest(history)
+    members = {(e.client_id, e.channel_id) for e in rest.events if e.client_id is not None}
+    named = set(rest.settings.subscriptions or ())
+    for event in rest.events:
+        named.update(event.subscriptions or ())
+    rows = [
+        {
+            "cluster": rest.cluster, "event_type": e.event_type, "event_ms": e.event_ms,
+            "sequence": e.sequence, "topic": e.topic, "broker_name": e.broker_name,
+            "read_queue_nums": e.read_queue_nums,
+        }
+        for e in rest.events
+    ]  # fmt: skip
+    queues = queues_in(rows).get(rest.cluster, {})
+    most = max((number for topic, number in queues.items() if topic in named), default=0)
+    mates = tuple(mate.consumer_group for mate in history.mates)
+    return DeployedGroup(rest, len(members), most or None, mates)
+
+
+# What futures of one plan come to in a group, or in all of them.
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """Arrays of one value a future, by seed.
+
+    Attributes:
+        finish_ms: from the begin of the rollout to the last queue given up or taken.
+        orphan_ms: time x readable queues without an owner.
+        double_ms: time x (owners - 1).
+        replayed_milli: thousandths of messages read again; None: a rate is not known.
+        moves: queues passed from one client to another, in all of these futures together.
+    """
+
+    finish_ms: Ints
+    orphan_ms: Ints
+    double_ms: Ints
+    replayed_milli: Ints | None
+    moves: int
+
+    @property
+    def futures(self) -> int:
+        """How many."""
+        return len(self.finish_ms)
+
+
+def chained(parts: Sequence[Figures]) -> Figures:
+    """Figures of the seeds of one part after those of the other."""
+    replayed = [part.replayed_milli for part in parts]
+    known = [each for each in replayed if each is not None]
+    return Figures(
+        finish_ms=np.concatenate([part.finish_ms for part in parts]),
+        orphan_ms=np.concatenate([part.orphan_ms for part in parts]),
+        double_ms=np.concatenate([part.double_ms for part in parts]),
+        replayed_milli=np.concatenate(known) if len(known) == len(parts) else None,
+        moves=sum(part.moves for part in parts),
+    )
+
+
+def together(groups: Sequence[Figures]) -> Figures:
+    """Figures of all groups of one decision: it is over when the last one is."""
+    known = [each.replayed_milli for each in groups if each.replayed_milli is not None]
+    return Figures(
+        finish_ms=np.max([each.finish_ms for each in groups], axis=0),
+        orphan_ms=np.sum([each.orphan_ms for each in groups], axis=0),
+        double_ms=np.sum([each.double_ms for each in groups], axis=0),
+        replayed_milli=np.sum(known, axis=0) if len(known) == len(groups) else None,
+        moves=sum(each.moves for each in groups),
+    )
+
+
+_OF_TOTALS = {
+    "orphan_queue_seconds": "orphan_ms",
+    "double_queue_seconds": "double_ms",
+    "replayed_messages": "replayed_milli",
+}
+
+
+def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
+    """What some futures of one group come to.
+
+    Args:
+        measured: of consecutive seeds, totals counted from ``begin_ms`` on.
+        begin_ms: begin of the rollout, epoch ms.
+    """
+    return chained([_figures(each, begin_ms) for each in measured])
+
+
+def _figures(measured: Measured, begin_ms: int) -> Figures:
+    # a rollout of long pauses is several: the group came to rest in between
+    rows = measured.totals.to_pylist()
+    found: dict[str, Any] = {
+        name: np.sum([_known(row[column]) for row in rows], axis=0)
+        for column, name in _OF_TOTALS.items()
+    }
+    if any(None in row["replayed_messages"] for row in rows):
+        found["replayed_milli"] = None
+    ends = [
+        np.where(over_ms > 0, row["from_ms"] - begin_ms + over_ms, 0)
+        for row in rows
+        for over_ms in [np.array(row["finish_ms"], np.int64)]
+    ]
+    counted = measured.partial.filter(pc.greater_equal(measured.partial["change_ms"], begin_ms))
+    moves = sum(map(sum, counted["gap_queues"].to_pylist()))
+    return Figures(finish_ms=np.max(ends, axis=0), moves=moves, **found)
+
+
+def _known(values: Sequence[int | None]) -> Ints:
+    return np.array([value or 0 for value in values], np.int64)
+
+
+# Playing: pieces of work, the same in a process and in a task.
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some futures of one plan in one group, by their numbers."""
+
+    plan: int
+    group: int
+    seeds: range
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Everything that pieces are about; small enough to be sent to every task.
+
+    Attributes:
+        search: what is asked.
+        plans: by number.
+        groups: by number.
+        clock: what is assumed of timers.
+    """
+
+    search: Search
+    plans: tuple[RolloutPlan, ...]
+    groups: tuple[DeployedGroup, ...]
+    clock: ClockOptions = CLOCK
+    _scripts: dict[tuple[int, int], tuple[GroupHistory, int, Script]] = field(
+        default_factory=dict, repr=False
+    )
+
+    def turns(self, plan: int) -> tuple[tuple[Turn, ...], ...]:
+        """When each member of each group is replaced."""
+        its = self.plans[plan]
+        return tuple(self.search.turns(its, group.members) for group in self.groups)
+
+    def play(self, piece: Piece) -> Figures:
+        """What a piece comes to. Cost: a hundredth of a second, and linear in futures x steps."""
+        return figures_of(self._measured(piece, 0), self._script(piece)[1])
+
+    def handovers(self, plan: int, futures: int) -> pa.Table:
+        """Rows of ``handovers`` of a plan's first futures, from its begin on."""
+        found = [HANDOVERS.arrow_schema().empty_table()]
+        for group in range(len(self.groups)):
+            piece = Piece(plan, group, range(futures))
+            begin_ms = self._script(piece)[1]
+            for each in self._measured(piece, futures):
+                rows = each.handovers
+                found.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
+        return pa.concat_tables(found)
+
+    def _measured(self, piece: Piece, handover_seeds: int) -> Iterator[Measured]:
+        history, begin_ms, script = self._script(piece)
+        options = PropagationOptions(
+            seeds=piece.seeds.stop,
+            handover_seeds=handover_seeds,
+            from_ms=begin_ms,
+            clock=self.clock,
+        )
+        return played(history, options, piece.seeds, script)
+
+    def _script(self, piece: Piece) -> tuple[GroupHistory, int, Script]:
+        key = piece.plan, piece.group
+        if key not in self._scripts:
+            history, begin_ms = self.groups[piece.group].under(self.plans[piece.plan], self.search)
+            self._scripts[key] = history, begin_ms, script_of(history, self.clock)
+        return self._scripts[key]

@@ -1,0 +1,354 @@
+"""What a search for a rollout is asked, as a TOML file says it, and the plans there are."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.contracts.paths import toml_text
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.times import read_duration
+from rebalance_core.planning.scenario import edit
+from rebalance_core.planning.scenario.deploys import (
+    ADDRESSES,
+    NEW,
+    NOTHING,
+    ORDERS,
+    RANDOM,
+    Amount,
+    Deploy,
+    RollingRestart,
+    SwitchStrategy,
+    Turn,
+    amount,
+    yes_or_no,
+)
+from rebalance_core.planning.scenario.edit import Key, Reader, read_moment
+from rebalance_core.planning.scenario.file import TomlLines
+from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.planning.scenario.scenario import Scenario
+
+# One way to deploy.
+
+NAME = "rollout"
+"""Of every plan's scenario: choices that are left to a seed are the same under all plans."""
+AT = "+10m"
+"""When a deploy begins: the group has settled by then, whatever the last recorded event was."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPlan:
+    """How many at a time, and how fast; keys as of `Deploy`, times in ms."""
+
+    surge: Amount
+    unavailable: Amount
+    pause_ms: int = 0
+    order: str = RANDOM
+    down_ms: int = DOWN_MS
+    ready_ms: int = 0
+    graceful: bool = True
+    address: str = NEW
+
+    @property
+    def plan_id(self) -> str:
+        """What the plan is called in tables."""
+        text = f"surge {self.surge}, unavailable {self.unavailable}, pause {told(self.pause_ms)}"
+        return f"{text}, {self.order}{'' if self.graceful else ', killed'}"
+
+    def edit(self, change: str, groups: str) -> Deploy:
+        """The edit of a scenario that deploys groups in this way."""
+        what, _, value = change.partition("=")
+        values = {
+            "at": read_moment(AT), "group": (groups,), "surge": self.surge,
+            "unavailable": self.unavailable, "pause": self.pause_ms, "order": self.order,
+            "down": self.down_ms, "ready_after": self.ready_ms, "graceful": self.graceful,
+            "address": self.address,
+        }  # fmt: skip
+        if what == SWITCH_STRATEGY:
+            return SwitchStrategy.of(values | {"strategy": value})
+        return RollingRestart.of(values | ({"version": value} if what == UPGRADE else {}))
+
+    def scenario(self, change: str, groups: str) -> Scenario:
+        """The scenario of that edit alone."""
+        return Scenario(NAME, self.plan_id, (self.edit(change, groups),))
+
+    def as_toml(self, change: str, groups: str) -> str:
+        """The text of that scenario, for ``plan --scenario``."""
+        what, _, value = change.partition("=")
+        more = {
+            SWITCH_STRATEGY: f"strategy = {quoted(value)}\n",
+            UPGRADE: f"version = {quoted(value)}\n",
+        }
+        kind = SwitchStrategy.KIND if what == SWITCH_STRATEGY else RollingRestart.KIND
+        return (
+            f"name = {quoted(NAME)}\ndescription = {quoted(self.plan_id)}\n\n[[edit]]\n"
+            f"kind = {quoted(kind)}\nat = {quoted(AT)}\ngroup = {quoted(groups)}\n"
+            f"{more.get(what, '')}"
+            f"surge = {quoted(self.surge)}\nunavailable = {quoted(self.unavailable)}\n"
+            f"down = {quoted(told(self.down_ms))}\nready_after = {quoted(told(self.ready_ms))}\n"
+            f"pause = {quoted(told(self.pause_ms))}\norder = {quoted(self.order)}\n"
+            f"graceful = {str(self.graceful).lower()}\naddress = {quoted(self.address)}\n"
+        )
+
+    def as_strategy(self) -> str:
+        """The part of a Deployment's ``spec`` that deploys in this way; YAML."""
+        seconds = -(-(self.ready_ms + self.pause_ms) // 1000)
+        comments = []
+        if self.pause_ms:
+            comments.append(
+                f"# minReadySeconds holds ready_after and the pause of {told(self.pause_ms)}"
+            )
+            if self.surge not in NOTHING:
+                comments.append("# so old pods stop after the pause; simulated: before it")
+        if self.order != RANDOM:
+            comments.append(f"# Kubernetes chooses which pods go; simulated: {self.order}")
+        lines = [
+            *comments, f"minReadySeconds: {seconds}", "strategy:", "  type: RollingUpdate",
+            "  rollingUpdate:", f"    maxSurge: {self.surge}",
+            f"    maxUnavailable: {self.unavailable}",
+        ]  # fmt: skip
+        return "\n".join(lines) + "\n"
+
+
+def told(ms: int) -> str:
+    """A duration as `read_duration` reads it.
+
+    >>> told(15_000), told(2_100)
+    ('15s', '2100ms')
+    """
+    return f"{ms}ms" if ms % 1000 else f"{ms // 1000}s"
+
+
+def quoted(value: Amount) -> str:
+    """A number, or a text as TOML has it."""
+    if isinstance(value, int):
+        return str(value)
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# What is asked.
+
+RESTART, UPGRADE, SWITCH_STRATEGY = CHANGES = ("restart", "upgrade", "switch-strategy")
+DEFAULT = "25%"
+"""Of surge and unavailable: RollingUpdate's in Kubernetes."""
+MOST_PLANS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What a rollout may cost at most, of all groups together; None: anything.
+
+    99 % of the futures must keep the first four; ``min_members`` holds for each group.
+    """
+
+    max_read_again: float | None = None
+    max_no_owner_s: float | None = None
+    max_double_s: float | None = None
+    finish_within: int | None = None
+    min_members: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Of a message that is read again, a queue-second without an owner, an hour of one more pod."""
+
+    copy: float = 0.0
+    no_owner_s: float = 0.0
+    pod_hour: float = 0.0
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is to be deployed, what it may cost, and which paces there are to choose from.
+
+    Every combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
+    """
+
+    change: str
+    groups: str
+    budgets: Budgets = Budgets()
+    prices: Prices | None = None
+    surge: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
+    unavailable: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
+    pause: tuple[int, ...] = (0, 5_000, 15_000, 60_000)
+    order: tuple[str, ...] = (RANDOM,)
+    down: int = DOWN_MS
+    ready_after: int = 0
+    graceful: bool = True
+    address: str = NEW
+
+    def default(self) -> RolloutPlan:
+        """The plan of a Deployment that says nothing of its strategy."""
+        return RolloutPlan(
+            DEFAULT, DEFAULT, 0, self.order[0], self.down, self.ready_after, self.graceful,
+            self.address,
+        )  # fmt: skip
+
+    def plans(self, members: Sequence[int]) -> tuple[RolloutPlan, ...]:
+        """The plans that differ in groups of so many members; the default of Kubernetes first.
+
+        Raises:
+            UsageError: there are more than `MOST_PLANS`.
+        """
+        first = self.default()
+        combined = (
+            replace(first, surge=surge, unavailable=unavailable, pause_ms=pause, order=order)
+            for surge, unavailable, pause, order in product(
+                self.surge, self.unavailable, self.pause, self.order
+            )
+            if surge not in NOTHING or unavailable not in NOTHING
+        )
+        found: dict[Any, RolloutPlan] = {}
+        for plan in (first, *combined):
+            turns = tuple(self.turns(plan, number) for number in members)
+            together = all(len(set(of_group)) == 1 for of_group in turns)
+            found.setdefault((turns, "" if together else plan.order), plan)
+        if len(found) > MOST_PLANS:
+            raise UsageError(f"[plans] come to {len(found):,} plans; at most {MOST_PLANS:,}")
+        return tuple(found.values())
+
+    def turns(self, plan: RolloutPlan, members: int) -> tuple[Turn, ...]:
+        """When each of so many members is replaced."""
+        return plan.edit(self.change, self.groups).turns(members)
+
+
+# The file.
+
+
+def at_least(low: float) -> Reader:
+    """A number from ``low`` up."""
+
+    def read(value: Any) -> float:
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if not fits or not low <= value < float("inf"):
+            raise ValueError(f"expected a number from {low:g} up")
+        return float(value)
+
+    return read
+
+
+def several(read: Reader) -> Reader:
+    """One value or a list of them."""
+
+    def each(value: Any) -> tuple[Any, ...]:
+        if value == []:
+            raise ValueError("expected a value or a list of them")
+        return tuple(map(read, value if isinstance(value, list) else [value]))
+
+    return each
+
+
+def read_change(value: Any) -> str:
+    """What is deployed."""
+    what, equals, text = edit.words(value).partition("=")
+    if what == SWITCH_STRATEGY and text:
+        return f"{what}={edit.strategy(text)}"
+    if what == UPGRADE and text:
+        return f"{what}={edit.version(text)}"
+    if what == RESTART and not equals:
+        return what
+    hint = did_you_mean(what, CHANGES)
+    raise ValueError(f'expected "restart", "upgrade=VERSION" or "switch-strategy=TEXT"{hint}')
+
+
+_TOP = {"change": edit.required(read_change), "groups": edit.required(edit.words)}
+_TABLES: Mapping[str, Mapping[str, Key]] = {
+    "budgets": {
+        "max_read_again": Key(at_least(0)),
+        "max_no_owner_s": Key(at_least(0)),
+        "max_double_s": Key(at_least(0)),
+        "min_members": Key(edit.whole(0, 1_000_000)),
+        "finish_within": Key(read_duration),
+    },
+    "prices": {name: Key(at_least(0)) for name in ("copy", "no_owner_s", "pod_hour")},
+    "plans": {
+        "surge": Key(several(amount)),
+        "unavailable": Key(several(amount)),
+        "pause": Key(several(read_duration)),
+        "order": Key(several(edit.one_of(*ORDERS))),
+        "down": Key(read_duration),
+        "ready_after": Key(read_duration),
+        "graceful": Key(yes_or_no),
+        "address": Key(edit.one_of(*ADDRESSES)),
+    },
+}
+
+
+def read_search(path: str | Path) -> Search:
+    """The search of a file, or of a bundled one by its name.
+
+    Raises:
+        UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
+    """
+    return parse_search(toml_text(Path(path), "rollouts"), str(path))
+
+
+def parse_search(text: str, file: str) -> Search:
+    """The search of a TOML text; errors as `read_search`."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: not TOML: {error}") from None
+    reading = _Reading(file, TomlLines(text))
+    tables = {name: content.pop(name, {}) for name in _TABLES}
+    top = reading.values("", content, _TOP, [*_TOP, *_TABLES])
+    values = {
+        name: reading.values(name, table, _TABLES[name], _TABLES[name])
+        for name, table in tables.items()
+    }
+    pace = values["plans"]
+    chosen = [pace.get(name, getattr(Search, name)) for name in ("surge", "unavailable")]
+    if all(value in NOTHING for amounts in chosen for value in amounts):
+        reading.mistake(
+            "surge", "plans", "surge and unavailable are 0: no member would ever be replaced"
+        )
+    if reading.mistakes:
+        raise UsageError("\n".join(reading.mistakes))
+    prices = Prices(**values["prices"]) if tables["prices"] else None
+    return Search(**top, budgets=Budgets(**values["budgets"]), prices=prices, **pace)
+
+
+@dataclass
+class _Reading:
+    """Values of a file, and what is wrong with them."""
+
+    file: str
+    lines: TomlLines
+    mistakes: list[str] = field(default_factory=list)
+
+    def mistake(self, key: str, table: str, text: str) -> None:
+        self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
+
+    def values(
+        self, table: str, given: Any, keys: Mapping[str, Key], valid: Iterable[str]
+    ) -> dict[str, Any]:
+        """The values read; what is wrong is noted."""
+        if not isinstance(given, dict):
+            self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
+            return {}
+        found = {}
+        for key, value in given.items():
+            if key not in keys:
+                hint = f"{did_you_mean(key, valid)} (valid: {', '.join(valid)})"
+                self.mistake(key, table, f"unknown key {key}{hint}")
+                continue
+            try:
+                found[key] = keys[key].read(value)
+            except ValueError as error:
+                self.mistake(key, table, f"{key} = {value!r}: {error}")
+        for key, declared in keys.items():
+            if declared.required and key not in given:
+                self.mistakes.append(f"{self.file}:1: {key} is missing")
+        return found
+
+
+def named_budgets(budgets: Budgets) -> Iterator[tuple[str, float]]:
+    """Those that are given, by name."""
+    for name in Budgets.__slots__:
+        value = getattr(budgets, name)
+        if value is not None:
+            yield name, value

@@ -1,0 +1,163 @@
+"""What a search found, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rebalance_core.planning.rollout.choice import (
+    DEFAULT_PLAN,
+    REACHED,
+    Row,
+    Searched,
+    limit_of,
+    misses,
+    nearest,
+)
+from rebalance_core.planning.rollout.search import (
+    RESTART,
+    SWITCH_STRATEGY,
+    Budgets,
+    RolloutPlan,
+    named_budgets,
+    told,
+)
+from rebalance_core.planning.scenario.deploys import at_once, warnings_of
+
+_UNITS = {
+    "max_read_again": "messages read again",
+    "max_no_owner_s": "queue-seconds without an owner",
+    "max_double_s": "queue-seconds with two owners",
+    "finish_within": "s",
+    "min_members": "members",
+}
+_NAMES = 4
+"""Groups that a sentence names; more are counted."""
+
+
+def recommendation(searched: Searched) -> list[str]:
+    """Sentences: what to do, what it costs, what the default of Kubernetes costs, what to mind."""
+    rollouts = searched.rollouts
+    plan, row = rollouts.plans[searched.chosen], searched.rows[searched.chosen]
+    head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest"
+    lines = [f"{head}: {_change(searched)} with {_pace(searched, plan)}.", f"It {_figures(row)}."]
+    if searched.chosen == DEFAULT_PLAN:
+        lines.append("That is what Kubernetes does by default (25 %/25 %).")
+    else:
+        default = searched.rows[DEFAULT_PLAN]
+        lines.append(f"Kubernetes' default (25 %/25 %) {_figures(default)}.{_more(default, row)}")
+    lines += _missed(searched)
+    lines += _warnings(searched, plan)
+    counts = [each["futures"] for each in searched.rows]
+    lines.append(
+        f"Of {len(searched.rows)} plans, each in {min(counts):,} to {max(counts):,} futures, "
+        f"{sum(each['on_front'] for each in searched.rows)} are on the front."
+    )
+    return lines
+
+
+def _change(searched: Searched) -> str:
+    search, groups = searched.rollouts.search, searched.rollouts.groups
+    members = sum(group.members for group in groups)
+    names = [group.name[1] for group in groups]
+    more = f" and {len(names) - _NAMES} more groups" if len(names) > _NAMES else ""
+    listed = ", ".join(names[:_NAMES]) + more
+    what, _, value = search.change.partition("=")
+    verb = {RESTART: "restart", SWITCH_STRATEGY: f"switch to {value}"}.get(what)
+    return f"{verb or f'upgrade to {value}'} {listed} ({members} members)"
+
+
+def _pace(searched: Searched, plan: RolloutPlan) -> str:
+    resolved = [
+        at_once(plan.surge, plan.unavailable, group.members) for group in searched.rollouts.groups
+    ]
+    numbers = "; ".join(dict.fromkeys(f"{more} and {fewer}" for more, fewer in resolved))
+    text = f"maxSurge {plan.surge} and maxUnavailable {plan.unavailable} ({numbers})"
+    text += f", {told(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
+    return text if plan.graceful else f"{text}, killed"
+
+
+def _figures(row: Mapping[str, Any]) -> str:
+    again = (
+        "how many messages are read again is not known"
+        if row["read_again"] is None
+        else f"{row['read_again']:,.0f} messages are read again ({row['read_again_p99']:,.0f})"
+    )
+    cost = "" if row["cost"] is None else f", at a cost of {row['cost']:,.2f}"
+    return (
+        f"is over after {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
+        f"{row['finish_s_p99']:,.0f}); {again}, {row['no_owner_queue_seconds']:,.1f} queue-seconds "
+        f"have no owner ({row['no_owner_queue_seconds_p99']:,.1f}), {row['moves']:,.0f} moves, "
+        f"{row['fewest_members']} members in a group at least, {row['peak_members']} in all at "
+        f"most{cost}"
+    )
+
+
+def _more(default: Row, row: Row) -> str:
+    column, what = ("cost", "the cost") if row["cost"] is not None else (
+        "read_again", "the messages read again")  # fmt: skip
+    if not row[column] or default[column] is None:
+        return ""
+    return f" {default[column] / row[column]:.2f} times {what}."
+
+
+def _missed(searched: Searched) -> Iterator[str]:
+    """Of each budget that the nearest plan misses: whether any plan keeps it, and what it reaches.
+
+    Where each alone is kept by some plan, they do not go together.
+    """
+    budgets, row = searched.rollouts.search.budgets, searched.rows[searched.chosen]
+    missed = misses(row, budgets)
+    if not missed:
+        return
+    impossible = False
+    for name, value in named_budgets(budgets):
+        best = nearest(searched.rows, name)
+        if misses(best, Budgets(**{name: value})):  # type: ignore[arg-type]  # as it was given
+            impossible = True
+            reached, plan = best[REACHED[name]], searched.rollouts.plans[best["plan"]]
+            yield (
+                f"{name} = {_value(name, value)}: no plan keeps it; the nearest "
+                f"({plan.plan_id}) reaches {reached:,.10g} {_UNITS[name]}."
+            )
+    if not impossible:
+        listed = ", ".join(
+            f"{name} = {_value(name, value)} ({row[REACHED[name]]:,.10g} {_UNITS[name]})"
+            for name, value in named_budgets(budgets)
+            if name in missed
+        )
+        yield f"Each budget alone is kept by some plan, all together by none; missed is {listed}."
+
+
+def _value(name: str, value: float) -> str:
+    return f"{limit_of(name, value):,.10g}{' s' if name == 'finish_within' else ''}"
+
+
+def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
+    rollouts = searched.rollouts
+    for group, turns in zip(rollouts.groups, rollouts.turns(searched.chosen), strict=True):
+        ordered = group.ordered and plan.graceful
+        for text in warnings_of(turns, group.queues, ordered=ordered):
+            yield f"{group.name[1]}: {text}."
+
+
+def texts_of(searched: Searched) -> dict[str, str]:
+    """Name and text of the files beside the tables: the chosen plan as scenario and as strategy."""
+    search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
+    return {
+        SCENARIO_FILE: plan.as_toml(search.change, search.groups),
+        STRATEGY_FILE: plan.as_strategy(),
+    }
+
+
+SCENARIO_FILE, STRATEGY_FILE = TEXT_FILES = ("rollout.toml", "strategy.yaml")
+
+
+def listed(searched: Searched, most: int) -> Sequence[Row]:
+    """Rows of a summary: the chosen plan, the default, then the front by time, fastest first."""
+    front = sorted(
+        (row for row in searched.rows if row["on_front"]), key=lambda row: row["finish_s_p50"]
+    )
+    first = [searched.rows[searched.chosen], searched.rows[DEFAULT_PLAN]]
+    found = {row["plan"]: row for row in (*first, *front)}
+    return list(found.values())[:most]

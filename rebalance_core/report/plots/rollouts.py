@@ -1,0 +1,151 @@
+"""Ways to deploy beside each other: how long each takes, and what it costs meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from rebalance_core.report.plots import style
+from rebalance_core.report.plots.strategy_points import DOTS, spread
+from rebalance_core.report.plots.style import PlotRows
+
+TITLE = "How long a rollout takes, and what it costs"
+COLUMNS = ("plan_id", "finish_s_p50", "no_owner_queue_seconds", "on_front", "within_budget")
+DEFAULTS = {"read_again": None, "cost": None, "consumer_group": None, "futures": None}
+WHAT = {
+    "cost": "cost",
+    "read_again": "messages read again",
+    "no_owner_queue_seconds": "queue-seconds without an owner",
+}
+"""What is drawn upwards: the first that is known of every plan."""
+LEFT, ACROSS, HIGH, RIGHT = 0.85, 4.9, 3.6, 4.3
+LABEL = 0.36
+MOST_NAMED = 10
+CHOSEN, DEFAULT_PLAN, FRONT, OTHER = "*", "s", "o", "."
+
+
+@style.styled
+def draw_rollouts(plans: PlotRows, chosen: str | None = None, default: str | None = None) -> Figure:
+    """Seconds until the last queue has moved to the right, what is to be least upwards.
+
+    Plans of the front are circles along a line, others dots; a plan beyond the budgets is hollow.
+    The chosen plan is a star, the default of Kubernetes a square.
+
+    Args:
+        plans: Rows of `rollout_plans`; those of all groups together are drawn.
+        chosen: The ``plan_id`` that is recommended; None: none is.
+        default: That of Kubernetes' default; None: it is not marked.
+
+    Raises:
+        UsageError: Columns are missing.
+    """
+    frame = style.table(plans, COLUMNS, DEFAULTS)
+    frame = frame[frame["consumer_group"].isna()]
+    if frame.empty:
+        return style.nothing_to_draw(TITLE, "No plan.")
+    column = next(name for name in WHAT if frame[name].notna().all())
+    marks = {default: DEFAULT_PLAN, chosen: CHOSEN}
+    high = max(HIGH, LABEL * MOST_NAMED)
+    subtitle = f"{len(frame):,} plans; left and low is best"
+    feet = ["The front: no other plan is as good in all that counts and better in one."]
+    figure = style.page(TITLE, subtitle, high + 0.75, feet, LEFT + ACROSS + RIGHT)
+    axes = style.panel(figure, LEFT, style.TOP + 0.2, ACROSS, high)
+    _frame(axes, frame, column)
+    _points(axes, frame, column, marks)
+    front = frame[frame["on_front"].astype(bool)].sort_values("finish_s_p50")
+    axes.plot(
+        front["finish_s_p50"], front[column], color=style.INK, linewidth=0.9, linestyle=DOTS,
+        zorder=2,
+    )  # fmt: skip
+    marked = frame["plan_id"].isin([name for name in marks if name is not None])
+    named = frame[marked | frame["on_front"].astype(bool)]
+    order = marked[named.index].sort_values(ascending=False, kind="stable").index
+    _labels(axes, named.loc[order[:MOST_NAMED]], column, high)
+    style.key(figure, _samples(frame, marks), LEFT, style.TOP - 0.12, 5)
+    return figure
+
+
+def _frame(axes: Axes, frame: Any, column: str) -> None:
+    axes.set_xscale("log")
+    low, high = float(frame["finish_s_p50"].min()), float(frame["finish_s_p50"].max())
+    axes.set_xlim(max(low, 0.1) / 1.15, max(high, 0.2) * 1.15)
+    values = sorted(float(value) for value in frame[column])
+    # one plan that is worse by far must not squeeze all the others into a line
+    enough = 2.5 * values[(3 * len(values)) // 4] if len(values) > 3 else values[-1]
+    top = min(values[-1], enough) or 1.0
+    axes.set_ylim(-0.03 * top, 1.08 * top)
+    axes.set_xlabel("seconds until the last queue has moved, median", size=style.SMALL + 0.5)
+    axes.set_ylabel(WHAT[column], size=style.SMALL + 0.5)
+    axes.grid(color=style.LINE, linewidth=0.4, alpha=0.6)
+    axes.tick_params(length=0)
+    left, right = axes.get_xlim()
+    ticks = [step * 10.0**power for power in range(-1, 8) for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if left <= tick <= right]
+    axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _points(axes: Axes, frame: Any, column: str, marks: dict[str | None, str]) -> None:
+    top = axes.get_ylim()[1]
+    shapes = [
+        marks.get(row.plan_id) or (FRONT if row.on_front else OTHER) for row in frame.itertuples()
+    ]
+    for (shape, within), rows in frame.groupby([shapes, frame["within_budget"].astype(bool)]):
+        axes.plot(
+            rows["finish_s_p50"], rows[column].astype(float).clip(upper=top), linestyle="none",
+            marker=shape, markersize={CHOSEN: 15, DEFAULT_PLAN: 8}.get(shape, 7),
+            markerfacecolor=style.ACCENT if within else style.PAPER, markeredgecolor=style.INK,
+            zorder=5 if shape in (CHOSEN, DEFAULT_PLAN) else 3, clip_on=False,
+        )  # fmt: skip
+
+
+def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
+    """Names beside the axes, top to bottom as the points lie, each with a line to its own."""
+    low, top = axes.get_ylim()
+    left, right = axes.get_xlim()
+    further = (right / left) ** (0.22 / ACROSS)
+    ordered = named.sort_values([column, "finish_s_p50"], ascending=False)
+    shown = [min(float(value), top) for value in ordered[column]]
+    wanted = [(top - value) / (top - low) * high for value in shown]
+    for row, value, down in zip(
+        ordered.itertuples(), shown, spread(wanted, LABEL, high), strict=True
+    ):
+        y = top - down / high * (top - low)
+        axes.plot(
+            [row.finish_s_p50, right, right * further], [value, y, y], color=style.LINE,
+            linewidth=0.8, clip_on=False, zorder=1,
+        )  # fmt: skip
+        place: dict[str, Any] = {"xy": (right * further**1.3, y), "annotation_clip": False}
+        axes.annotate(
+            style.short(str(row.plan_id), 60), xytext=(0, 1), textcoords="offset points",
+            va="bottom", size=style.SMALL - 0.5, weight="bold", color=style.INK, **place,
+        )  # fmt: skip
+        detail = (
+            f"{row.finish_s_p50:,.0f} s, {style.whole(float(getattr(row, column)))} {WHAT[column]}"
+        )
+        axes.annotate(
+            detail, xytext=(0, -1), textcoords="offset points", va="top", size=style.SMALL - 0.5,
+            color=style.QUIET, **place,
+        )  # fmt: skip
+
+
+def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:
+    dot: dict[str, Any] = {"linestyle": "none", "markeredgecolor": style.INK}
+    full, hollow = dot | {"markerfacecolor": style.ACCENT}, dot | {"markerfacecolor": style.PAPER}
+    words = {CHOSEN: "chosen", DEFAULT_PLAN: "default of Kubernetes", FRONT: "on the front"}
+    there = {mark for plan, mark in marks.items() if plan in set(frame["plan_id"])} | {FRONT}
+    samples = [
+        Line2D([], [], marker=mark, label=label, markersize=11 if mark == CHOSEN else 7, **full)
+        for mark, label in words.items()
+        if mark in there
+    ]
+    samples.append(Line2D([], [], marker=OTHER, label="others", markersize=7, **full))
+    if not frame["within_budget"].astype(bool).all():
+        samples.append(
+            Line2D([], [], marker=FRONT, label="beyond the budgets", markersize=7, **hollow)
+        )
+    return samples

@@ -1,0 +1,64 @@
+"""`python -m tests.bench.passes.rollouts`: a search over a hundred plans of two groups."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, MOST_FUTURES, search_plans
+from rebalance_core.planning.rollout.futures import Piece, Rollouts, deployed_group
+from rebalance_core.planning.rollout.search import Search
+from rebalance_core.process.propagate import Groups
+from rebalance_core.process.rollouts import played_here
+from tests.bench.report import Figure, Report, Table, bench_main, tidy
+
+ABOUT = """\
+`plan --search` over 100 paces of a restart of both groups of the demo (12 members and 32 queues
+each, one orderly), in this process, beside 1,000 futures of Kubernetes' default (25 %/25 %) alone.
+Asserted: 100 plans, and as many futures of the chosen one as of the default."""
+STEADY = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/demo/steady/tables"
+PLANS = 100
+SEARCH = Search(
+    "restart", "*", pause=(0, 5_000, 15_000, 30_000, 60_000), down=15_000,
+    order=("random", "first_first"),
+)  # fmt: skip
+
+
+def rollouts() -> Report:
+    """Run it."""
+    checked = check_tables(read_input_tables(str(STEADY)))
+    groups = tuple(map(deployed_group, Groups.of(checked, PropagationOptions())))
+    plans = SEARCH.plans([group.members for group in groups])[:PLANS]
+    assert len(plans) == PLANS
+    whole = Rollouts(SEARCH, plans, groups)
+    begun = time.process_time()
+    searched = search_plans(whole, lambda pieces: played_here(whole, pieces))
+    seconds = time.process_time() - begun
+    assert searched.rows[searched.chosen]["futures"] == MOST_FUTURES
+    alone = Rollouts(SEARCH, plans[:1], groups)
+    begun = time.process_time()
+    for group in range(len(groups)):
+        alone.play(Piece(DEFAULT_PLAN, group, range(MOST_FUTURES)))
+    default = time.process_time() - begun
+    futures = sum(row["futures"] for row in searched.rows)
+    return Report(
+        "A search for a rollout",
+        ABOUT,
+        (
+            Figure(f"search of {PLANS} plans of two groups", tidy(seconds), "s", target=60.0),
+            Figure(f"search of {PLANS} plans / 25 %/25 % alone", tidy(seconds / default)),
+        ),
+        (
+            Table(
+                ("plans", "futures of all", "processor s", "25 %/25 % alone, processor s"),
+                ((PLANS, futures, tidy(seconds), tidy(default)),),
+            ),
+        ),
+    )
+
+
+if __name__ == "__main__":
+    bench_main(rollouts, __doc__)

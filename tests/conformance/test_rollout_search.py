@@ -1,0 +1,89 @@
+"""A search for a rollout against a thousand futures that it has not seen, of every plan."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.planning.rollout.choice import (
+    MOST_FUTURES,
+    Searched,
+    objective,
+    row_of,
+    search_plans,
+    staffing,
+)
+from rebalance_core.planning.rollout.futures import (
+    Figures,
+    Piece,
+    Rollouts,
+    deployed_group,
+    together,
+)
+from rebalance_core.planning.rollout.search import Search
+from rebalance_core.process.propagate import Groups
+from rebalance_core.process.rollouts import played_here
+from tests.recordings.rollouts.compared import rank_correlation
+
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1_200)]
+
+DEMO = Path(__file__).resolve().parents[2] / "rebalance_core/bundled/demo/steady/tables"
+SEARCH = Search(
+    "restart", "*", surge=(0, 1, "25%", "50%"), unavailable=(0, 1, "25%", "50%"),
+    pause=(0, 15_000), down=15_000,
+)  # fmt: skip
+PLANS = 24
+UNSEEN = range(50_000, 50_000 + MOST_FUTURES)
+FIGURES = ("read_again", "no_owner_queue_seconds", "finish_s_p50")
+
+
+@cache
+def searched() -> Searched:
+    checked = check_tables(read_input_tables(str(DEMO)))
+    groups = tuple(map(deployed_group, Groups.of(checked, PropagationOptions())))
+    plans = SEARCH.plans([group.members for group in groups])[:PLANS]
+    rollouts = Rollouts(SEARCH, plans, groups)
+    return search_plans(rollouts, lambda pieces: played_here(rollouts, pieces))
+
+
+@cache
+def unseen() -> list[Figures]:
+    """Of each plan."""
+    rollouts = searched().rollouts
+    groups = range(len(rollouts.groups))
+    return [
+        together([rollouts.play(Piece(plan, group, UNSEEN)) for group in groups])
+        for plan in range(PLANS)
+    ]
+
+
+def rows() -> list[dict[str, float]]:
+    rollouts = searched().rollouts
+    return [
+        row_of(figures, staffing(rollouts.turns(plan)), None)
+        for plan, figures in enumerate(unseen())
+    ]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_the_order_of_the_plans_is_that_of_futures_it_has_not_seen(figure: str) -> None:
+    pairs = [
+        (mine[figure], other[figure]) for mine, other in zip(searched().rows, rows(), strict=True)
+    ]
+    assert len(pairs) == PLANS
+    assert rank_correlation(pairs) >= 0.95, pairs
+
+
+def test_the_chosen_plan_is_hardly_worse_than_the_best() -> None:
+    plan = searched().chosen
+    best = min(range(PLANS), key=lambda number: objective(rows()[number]))
+    chosen, least = (unseen()[number].replayed_milli for number in (plan, best))
+    assert chosen is not None
+    assert least is not None
+    regret = (chosen - least).mean()
+    error = (chosen - least).std() / np.sqrt(len(chosen))
+    assert regret <= 0.05 * least.mean() + 2 * error, (plan, best, regret, error)

@@ -1,0 +1,39 @@
+"""A search for a rollout on Spark writes the rows that a process writes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.rollout.search import Search
+from rebalance_core.process import rollouts as in_process
+from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark import rollouts as on_spark
+
+pytestmark = pytest.mark.spark
+
+STEADY = Path(__file__).resolve().parents[2] / "rebalance_core/bundled/demo/steady/tables"
+SEARCH = Search("restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000)
+
+
+def test_both_places_write_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    here = in_process.run_search(read_input_tables(str(STEADY)), SEARCH, tmp_path / "process")
+    there = on_spark.run_search(
+        spark, InputTables.read(spark, str(STEADY)), SEARCH, str(tmp_path / "spark")
+    )
+    assert there.tables == here.tables
+    assert here.tables["rollout_plans"].rows == 3 * 3
+    assert here.tables["handovers"].rows > 0
+    searched = [each.facts["searched"] for each in (here, there)]
+    assert searched[0].chosen == searched[1].chosen
+    assert searched[0].rows == searched[1].rows
+
+
+def test_a_change_that_names_no_member_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    nobody = replace(SEARCH, groups="nobody")
+    with pytest.raises(InputRefused, match="nobody matches no group"):
+        on_spark.run_search(
+            spark, InputTables.read(spark, str(STEADY)), nobody, str(tmp_path / "spark")
+        )

@@ -1,0 +1,91 @@
+"""`plan --search`: its options, what it prints and writes, and how it ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from rebalance_core.cli.job_options import PlanOptions
+from rebalance_core.cli.jobs import JOBS, parse_options
+from rebalance_core.cli.main import main
+from rebalance_core.model.errors import UsageError
+from rebalance_core.planning.scenario.file import read_scenarios
+
+TREE = Path(__file__).resolve().parents[3]
+STEADY = str(TREE / "rebalance_core/bundled/demo/steady/tables")
+ASKED = """
+change = "restart"
+groups = "{groups}"
+{more}
+[plans]
+surge = [1, "50%"]
+unavailable = 0
+pause = "0s"
+"""
+
+
+def search_file(folder: Path, groups: str = "checkout", more: str = "") -> str:
+    path = folder / "search.toml"
+    path.write_text(ASKED.format(groups=groups, more=more))
+    return str(path)
+
+
+def words(*more: str) -> list[str]:
+    return ["plan", "--input", STEADY, *more]
+
+
+def mistakes(*more: str) -> str:
+    with pytest.raises(UsageError) as error:
+        parse_options([*words("--output", "o"), *more], JOBS)
+    return str(error.value)
+
+
+def test_a_search_excludes_scenarios_and_strategies(tmp_path: Path) -> None:
+    search = ("--search", search_file(tmp_path))
+    assert "--search and --strategy exclude each other" in mistakes(*search, "--strategy", "AVG")
+    assert "--search and --seeds exclude each other" in mistakes(*search, "--seeds", "2")
+    assert "--search and --group exclude each other" in mistakes(*search, "--group", "g")
+    assert "--fail-on budget needs --search" in mistakes("--fail-on", "budget")
+    assert "--fail-on buget: one of budget" in mistakes(*search, "--fail-on", "buget")
+    assert "none.toml: no such file" in mistakes("--search", "none.toml")
+
+
+def test_a_bundled_search_is_named() -> None:
+    _, options = parse_options(words("--output", "o", "--search", "restart"), JOBS)
+    assert isinstance(options, PlanOptions)
+    assert options.searched is not None
+    assert options.searched.groups == "*"
+
+
+def test_what_is_written_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "o"
+    search = search_file(tmp_path, more="[budgets]\nmax_read_again = 5\n")
+    code = main(None, words("--output", str(output), "--search", search, "--json"))
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert code == facts["exit_code"] == 0
+    assert facts["within_budget"] is False
+    assert facts["recommendation"][0].startswith("NO PLAN KEEPS THE BUDGETS")
+    assert "max_read_again = 5: no plan keeps it" in "\n".join(facts["recommendation"])
+    assert facts["default"]["plan_id"] == "surge 25%, unavailable 25%, pause 0s, random"
+    plans = pq.read_table(output / "rollout_plans").to_pylist()
+    assert [row["consumer_group"] for row in plans] == [None] * 3
+    assert {row["plan_id"] for row in plans} >= {facts["chosen"]["plan_id"]}
+    assert pq.read_table(output / "handovers").num_rows > 0
+    (scenario,) = read_scenarios([output / "rollout.toml"])
+    assert scenario.description == facts["chosen"]["plan_id"]
+    assert "maxSurge: 50%" in (output / "strategy.yaml").read_text()
+    assert (output / "front.svg").read_text().startswith("<?xml")
+    again = ["--output", str(output), "--search", search, "--fail-on", "budget", "--overwrite"]
+    assert main(None, words(*again)) == 3
+    said = capsys.readouterr().out
+    assert "The chosen plan (*), the default of Kubernetes, the front" in said
+
+
+def test_a_change_that_names_no_member_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = search_file(tmp_path, groups="nobody")
+    assert main(None, words("--output", str(tmp_path / "o"), "--search", search)) == 4
+    assert "nobody matches no group" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""The rollout planner: what is asked, plans, figures, the choice, words."""

@@ -1,0 +1,146 @@
+"""Plans beside each other, with figures that the test gives: no future is played."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.rollout.choice import Searched, fronts, search_plans, staffing
+from rebalance_core.planning.rollout.futures import (
+    DeployedGroup,
+    Figures,
+    Piece,
+    Rollouts,
+    deployed_group,
+)
+from rebalance_core.planning.rollout.search import Budgets, Prices, RolloutPlan, Search
+from rebalance_core.planning.rollout.words import recommendation
+from rebalance_core.planning.scenario.deploys import Pace
+from tests.unit.clockwork.futures import joins, two_brokers
+from tests.unit.replay.histories import history
+
+PLANS = tuple(RolloutPlan(1, 0, pause_ms=1_000 * number) for number in range(16))
+
+
+def group(members: int = 4) -> DeployedGroup:
+    clients = [joins(1_000 + n, f"10.0.0.{n + 1}@1#{n + 1}") for n in range(members)]
+    return deployed_group(history(*two_brokers(2), *clients))
+
+
+def made_up(again: Sequence[float], finish_s: Sequence[float], seeds: range, plan: int) -> Figures:
+    """Figures around a plan's own: the same noise for every plan, of mean 0 over 20 seeds."""
+    noise = np.array([(seed % 20) - 9.5 for seed in seeds])
+    ones = np.ones(len(seeds), np.int64)
+    return Figures(
+        finish_ms=(1000 * finish_s[plan] * ones).astype(np.int64),
+        orphan_ms=3_000 * ones,
+        double_ms=0 * ones,
+        replayed_milli=(1000 * (again[plan] + noise)).astype(np.int64),
+        moves=4 * len(seeds),
+    )
+
+
+def searched(
+    again: Sequence[float],
+    finish_s: Sequence[float] = tuple(range(10, 26)),
+    budgets: Budgets | None = None,
+    prices: Prices | None = None,
+    plans: Sequence[RolloutPlan] = PLANS,
+) -> tuple[Searched, Counter[int]]:
+    """What comes of it, and how many futures of each plan were played."""
+    played: Counter[int] = Counter()
+    search = Search("restart", "g", budgets or Budgets(), prices)
+    rollouts = Rollouts(search, tuple(plans), (group(),))
+
+    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+        for piece in pieces:
+            assert piece.seeds.start == played[piece.plan]
+            played[piece.plan] += len(piece.seeds)
+            yield made_up(again, finish_s, piece.seeds, piece.plan)
+
+    return search_plans(rollouts, play), played
+
+
+def test_the_best_and_the_default_are_played_to_the_end_and_the_worst_given_up() -> None:
+    again = [100.0 + 10 * plan for plan in range(16)]
+    again[7] = 20.0
+    found, played = searched(again)
+    assert found.chosen == 7
+    assert found.kept
+    assert played[7] == played[0] == 1_000
+    assert played[15] == 80
+    assert sum(played.values()) < 16 * 1_000 / 3
+    assert [row["futures"] for row in found.rows] == [played[plan] for plan in range(16)]
+
+
+def test_the_front_has_what_is_faster_or_costs_less() -> None:
+    found, _ = searched([50.0, 40.0, 60.0, 30.0, *[90.0] * 12])
+    assert [row["plan"] for row in found.rows if row["on_front"]] == [0, 1, 3]
+
+
+def test_of_equal_copies_the_shorter_time_without_an_owner_counts() -> None:
+    rows = [
+        {"cost": None, "read_again": 5.0, "no_owner_queue_seconds": time, "finish_s_p50": 9.0}
+        for time in (3.0, 2.0)
+    ]
+    assert fronts(rows).tolist() == [False, True]
+
+
+def test_prices_decide_where_there_are_some() -> None:
+    pods = (RolloutPlan(4, 0, down_ms=3_600_000), RolloutPlan(0, 1))
+    cheap, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=0.1), plans=pods)
+    assert cheap.chosen == 0
+    dear, _ = searched([10.0, 30.0], (1, 2), prices=Prices(copy=1.0, pod_hour=100.0), plans=pods)
+    assert dear.chosen == 1
+    assert dear.rows[0]["cost"] == pytest.approx(10 + 4 * 100)
+
+
+def test_what_misses_a_budget_is_not_chosen() -> None:
+    found, _ = searched([20.0, *[40.0] * 15], [100.0, *[10.0] * 15], Budgets(finish_within=20_000))
+    assert found.chosen == 1
+    assert [row["within_budget"] for row in found.rows] == [False, *[True] * 15]
+
+
+def test_an_impossible_budget_gets_a_sentence() -> None:
+    budgets = Budgets(max_read_again=5.0, finish_within=60_000)
+    found, _ = searched([100.0, 80.0, *[90.0] * 14], budgets=budgets)
+    assert not found.kept
+    assert found.chosen == 1
+    text = "\n".join(recommendation(found))
+    assert "NO PLAN KEEPS THE BUDGETS" in text
+    assert (
+        "max_read_again = 5: no plan keeps it; the nearest (surge 1, unavailable 0, pause 1s, "
+        "random) reaches 89.5 messages read again." in text
+    )
+    assert "finish_within" not in text
+
+
+def test_budgets_that_do_not_go_together_get_another() -> None:
+    budgets = Budgets(max_read_again=50.0, finish_within=15_000)
+    found, _ = searched([100.0, 30.0, *[100.0] * 14], [10.0, 90.0, *[10.0] * 14], budgets)
+    (sentence,) = (line for line in recommendation(found) if "all together by none" in line)
+    assert "Each budget alone is kept by some plan" in sentence
+
+
+def test_no_budget_of_copies_where_nobody_knows_how_many_come() -> None:
+    search = Search("restart", "g", Budgets(max_read_again=5.0))
+    rollouts = Rollouts(search, PLANS[:2], (group(),))
+
+    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+        for piece in pieces:
+            yield replace(made_up([1, 1], [1, 1], piece.seeds, piece.plan), replayed_milli=None)
+
+    with pytest.raises(InputRefused, match="needs the rate of every queue"):
+        search_plans(rollouts, play)
+
+
+def test_who_is_there_meanwhile() -> None:
+    surge, down = Pace(2, 0, 10_000, 5_000).turns(4), Pace(0, 1, 10_000).turns(3)
+    assert staffing([surge]).peak == 6
+    assert staffing([surge]).fewest == 4
+    assert staffing([surge]).more_pod_ms == 4 * 15_000
+    assert (staffing([down]).peak, staffing([down]).fewest) == (3, 2)
+    assert staffing([surge, down]).fewest == 2

@@ -1,0 +1,124 @@
+"""Groups at rest, and the futures of a plan: as the plain loop has them, from any history."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
+from rebalance_core.clockwork.measured import measured
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.model import events
+from rebalance_core.planning.rollout.futures import (
+    Piece,
+    Rollouts,
+    at_rest,
+    deployed_group,
+    figures_of,
+)
+from rebalance_core.planning.rollout.search import RolloutPlan, Search
+from rebalance_core.process.propagate import Groups
+from rebalance_core.replay.history import GroupHistory
+from tests.unit.clockwork.futures import happens, joins, two_brokers
+from tests.unit.replay.histories import event, history, topic
+
+STEADY = Path(__file__).resolve().parents[4] / "rebalance_core/bundled/demo/steady/tables"
+PLANS = (
+    RolloutPlan("25%", "25%", down_ms=5_000),
+    RolloutPlan(1, 0, pause_ms=2_000, down_ms=5_000, ready_ms=1_000, order="last_first"),
+    RolloutPlan(0, "50%", down_ms=5_000, graceful=False, address="kept"),
+)
+SEARCH = Search("restart", "*")
+
+
+def demo() -> list[GroupHistory]:
+    checked = check_tables(read_input_tables(str(STEADY)))
+    return list(Groups.of(checked, PropagationOptions()))
+
+
+def test_a_group_at_rest_has_what_is_there_at_the_end() -> None:
+    its = history(
+        *two_brokers(4),
+        event(0, "BROKER_UP", broker_name="a"),
+        event(0, "BROKER_UP", broker_name="b"),
+        joins(1_000, "one"),
+        joins(1_000, "two"),
+        joins(1_000, "three"),
+        topic(2_000, 2, "T", "a"),
+        happens(3_000, events.CONSUMER_LEAVE, "two"),
+        happens(4_000, events.SUBSCRIBE, "one", topic="U"),
+        event(5_000, "BROKER_DOWN", broker_name="b"),
+        joins(6_000, "three"),
+        happens(7_000, events.CONSUMER_LOST, "one", broker_name="a"),
+    )
+    rest = at_rest(its)
+    told = [(e.event_type, e.client_id or e.broker_name, e.read_queue_nums) for e in rest.events]
+    assert told == [
+        ("BROKER_UP", "a", None), ("TOPIC_CONFIG", "a", 2), ("CONSUMER_JOIN", "one", None),
+        ("SUBSCRIBE", "one", None), ("CONSUMER_JOIN", "three", None),
+    ]  # fmt: skip
+    last_ms = max(e.event_ms for e in its.events)
+    assert {e.event_ms for e in rest.events} == {last_ms}
+
+
+def test_what_nobody_can_deploy_says_why() -> None:
+    nobody = history(*two_brokers(4), joins(1, "one"), happens(2, events.CONSUMER_LEAVE, "one"))
+    assert deployed_group(nobody).trouble == "has no member"
+    no_queue = history(joins(1, "one"))
+    assert deployed_group(no_queue).trouble == "has no queue to read"
+    assert deployed_group(history(*two_brokers(4), joins(1, "one"))).trouble is None
+
+
+@pytest.mark.parametrize("plan", range(len(PLANS)))
+def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
+    groups = tuple(map(deployed_group, demo()))
+    rollouts = Rollouts(SEARCH, PLANS, groups)
+    for group in range(len(groups)):
+        piece = Piece(plan, group, range(7, 11))
+        ours = rollouts.play(piece)
+        its, begin_ms, script = rollouts._script(piece)
+        seeds = np.array(piece.seeds, np.int64)
+        log = play_seeds_one_by_one(script, seeds.tolist(), rollouts.clock)
+        ticks = Ticks(script, seeds, rollouts.clock)
+        plain = figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)
+        assert ours.moves == plain.moves > 0
+        assert ours.replayed_milli is not None
+        for name in ("finish_ms", "orphan_ms", "double_ms", "replayed_milli"):
+            assert getattr(ours, name).tolist() == getattr(plain, name).tolist(), name
+            assert len(getattr(ours, name)) == 4
+
+
+def test_what_was_before_makes_no_difference() -> None:
+    """The demo's joins, once played before the rollout and once the group is at rest."""
+    for its in demo():
+        group = deployed_group(its)
+        whole = replace(group, history=replace(its, events=tuple(its.events)))
+        found = [
+            Rollouts(SEARCH, PLANS[:1], (each,)).play(Piece(0, 0, range(200)))
+            for each in (group, whole)
+        ]
+        for name in ("orphan_ms", "replayed_milli", "finish_ms"):
+            rest, played = (getattr(each, name) for each in found)
+            error = np.sqrt(rest.var() / len(rest) + played.var() / len(played))
+            assert abs(rest.mean() - played.mean()) <= 4 * error, name
+
+
+def test_parts_of_seeds_are_those_of_the_whole() -> None:
+    rollouts = Rollouts(SEARCH, PLANS, (deployed_group(demo()[0]),))
+    whole = rollouts.play(Piece(1, 0, range(6)))
+    parts = [rollouts.play(Piece(1, 0, seeds)) for seeds in (range(2), range(2, 6))]
+    assert whole.orphan_ms.tolist() == [*parts[0].orphan_ms, *parts[1].orphan_ms]
+    assert whole.moves == parts[0].moves + parts[1].moves
+
+
+def test_hand_overs_are_of_the_rollout_alone() -> None:
+    rollouts = Rollouts(SEARCH, PLANS, tuple(map(deployed_group, demo())))
+    rows = rollouts.handovers(0, 3).to_pylist()
+    assert {row["seed"] for row in rows} == {0, 1, 2}
+    assert {row["consumer_group"] for row in rows} == {"checkout", "ledger"}
+    begin_ms = rollouts._script(Piece(0, 0, range(1)))[1]
+    assert min(row["change_ms"] for row in rows) >= begin_ms

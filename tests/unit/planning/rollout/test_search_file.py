@@ -1,0 +1,107 @@
+"""Files of a search: what they ask, and every mistake in them; the plans that they come to."""
+
+import tomllib
+
+import pytest
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.planning.rollout.search import (
+    Budgets,
+    Prices,
+    RolloutPlan,
+    Search,
+    parse_search,
+    read_search,
+)
+from rebalance_core.planning.scenario.file import parse_scenario
+
+ASKED = 'change = "restart"\ngroups = "g"\n'
+
+
+def test_a_whole_file() -> None:
+    text = (
+        'change = "switch-strategy=CONSISTENT_HASH(virtual_nodes=20)"\ngroups = "order-*"\n'
+        "[budgets]\nmax_read_again = 5\nmax_no_owner_s = 1.5\nmax_double_s = 0\nmin_members = 3\n"
+        'finish_within = "5m"\n[prices]\ncopy = 0.1\npod_hour = 2\n'
+        '[plans]\nsurge = [1, "50%"]\nunavailable = 0\npause = ["0s", "30s"]\ndown = "15s"\n'
+    )
+    assert parse_search(text, "s.toml") == Search(
+        "switch-strategy=CONSISTENT_HASH(virtual_nodes=20)",
+        "order-*",
+        Budgets(5.0, 1.5, 0.0, 300_000, 3),
+        Prices(0.1, 0.0, 2.0),
+        surge=(1, "50%"),
+        unavailable=(0,),
+        pause=(0, 30_000),
+        down=15_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('groups = "g"', "s.toml:1: change is missing"),
+        ('change = "restart"', "s.toml:1: groups is missing"),
+        ('change = "restar"\ngroups = "g"', "did you mean restart?"),
+        ('change = "upgrade="\ngroups = "g"', "s.toml:1: change = 'upgrade='"),
+        ('change = "switch-strategy=AVGG"\ngroups = "g"', "did you mean AVG"),
+        (f'{ASKED}[plans]\npause = "-5s"', "s.toml:4: pause = '-5s'"),
+        (f"{ASKED}[plans]\nsurge = 0\nunavailable = 0", "s.toml:4: surge and unavailable are 0"),
+        (f'{ASKED}[plans]\nsurge = [0, "0%"]\nunavailable = "0%"', "no member would ever"),
+        (f"{ASKED}[budgets]\nmax_readagain = 1", "did you mean max_read_again?"),
+        (f"{ASKED}[budgets]\nmax_no_owner_s = -1", "expected a number from 0 up"),
+        (f"{ASKED}[prices]\ncopy = nan", "expected a number from 0 up"),
+        (f"{ASKED}budgets = 3", "budgets must be a table"),
+        ("change = ", "s.toml: not TOML"),
+    ],
+)
+def test_mistakes_are_told_with_their_lines(text: str, expected: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_search(text, "s.toml")
+    assert expected in str(error.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match=r"none\.toml"):
+        read_search("none.toml")
+
+
+def test_plans_that_do_the_same_are_one() -> None:
+    search = Search("restart", "g", surge=(0, 1, "25%"), unavailable=(0, 1), pause=(0, 5_000))
+    ids = [plan.plan_id for plan in search.plans([4])]
+    assert ids[0] == "surge 25%, unavailable 25%, pause 0s, random"
+    # 25 % of 4 is 1, as surge and as unavailable: of each pace the first is kept
+    assert ids[1:] == [
+        "surge 0, unavailable 1, pause 0s, random", "surge 0, unavailable 1, pause 5s, random",
+        "surge 1, unavailable 0, pause 0s, random", "surge 1, unavailable 0, pause 5s, random",
+        "surge 1, unavailable 1, pause 5s, random",
+    ]  # fmt: skip
+    assert len(search.plans([4, 8])) == 1 + 10
+
+
+def test_without_a_second_step_no_pause_and_no_order_matter() -> None:
+    search = Search("restart", "g", surge=(4,), unavailable=(0,), order=("random", "last_first"))
+    assert len(search.plans([4])) == 2  # and the default
+
+
+@pytest.mark.parametrize("change", ["restart", "upgrade=5.4.0", "switch-strategy=AVG_BY_CIRCLE"])
+def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) -> None:
+    plan = RolloutPlan("25%", 1, 2_500, "last_first", 15_000, 1_000, False, "kept")
+    mistakes: list[str] = []
+    read = parse_scenario(plan.as_toml(change, "order-*"), "rollout.toml", mistakes)
+    assert mistakes == []
+    assert read.edits == plan.scenario(change, "order-*").edits
+    assert tomllib.loads(plan.as_toml(change, "order-*"))["name"] == "rollout"
+
+
+def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
+    assert RolloutPlan("25%", 0, ready_ms=4_100).as_strategy() == (
+        "minReadySeconds: 5\nstrategy:\n  type: RollingUpdate\n  rollingUpdate:\n"
+        "    maxSurge: 25%\n    maxUnavailable: 0\n"
+    )
+    paused = RolloutPlan(1, 0, pause_ms=5_000, order="first_first").as_strategy()
+    assert [line for line in paused.splitlines() if line.startswith("#")] == [
+        "# minReadySeconds holds ready_after and the pause of 5s",
+        "# so old pods stop after the pause; simulated: before it",
+        "# Kubernetes chooses which pods go; simulated: first_first",
+    ]
