@@ -195,12 +195,26 @@ def unlogged(case: GroupCase) -> Gap | None:
     back = sorted(group_brokers(case) & case.run.returned.keys())
     if back:
         return Gap(NOT_COVERED, back[0], case.run.returned[back[0]], None, kind=RETURNED)
+    again = _answered_in_outage(case)
+    if again is not None:
+        return again
     rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
         return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
     odd = contradicted(case) or listed_once(case)
     return Gap(NOT_COVERED, "", None, None) if odd else None
+
+
+def _answered_in_outage(case: GroupCase) -> Gap | None:
+    """A broker that lists members while its master is gone by the events: it was back before."""
+    for row in broker_answers(case):
+        broker, at_ms = row["asked_broker"], row["observed_ms"]
+        for outage in case.run.masters.get(broker, ()) if row["client_id"] else ():
+            gone_ms = outage.down_ms + MINUTE_MS
+            if gone_ms < at_ms < (outage.up_ms or at_ms + 1):
+                return Gap(NOT_COVERED, broker, outage.down_ms, None, kind=RETURNED)
+    return None
 
 
 def listed_once(case: GroupCase) -> bool:

@@ -731,7 +731,9 @@ class CollectOptions(JobOptions):
 
     init: bool = flag("write a commented collection.toml into --output and end; default: collect")
     sources: str | None = option(
-        "FILE", "machines and folders, one a line (docs/ingest.md); required without --init"
+        "FILE",
+        "machines and folders to copy from (docs/collect-kubernetes.md); default: none, the "
+        "cluster is only asked",
     )
     cluster: str = option(
         "NAME", "the RocketMQ cluster; default DefaultCluster", default="DefaultCluster"
@@ -756,5 +758,5 @@ class CollectOptions(JobOptions):
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Say what collecting needs."""
-        if not values["init"] and values["sources"] is None:
-            mistakes.append("--sources FILE is missing, or --init for a first collection.toml")
+        if not values["init"] and values["sources"] is None and values["no_admin"]:
+            mistakes.append("--no-admin needs --sources FILE: else there is nothing to do")

@@ -56,6 +56,7 @@ from rebalance_core.model.times import (
 )
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
+from rebalance_core.replay.shared_topics import ProcessKey
 
 # Arrays of times, and the periods of the timers of a client.
 
@@ -314,11 +315,22 @@ class ClientTimes(EventTimes):
 
     def _shared(self, life: Life) -> Iterator[tuple[Ticks, Life]]:
         """By group that shares it: the first life in the instance of a life."""
-        for mate in self.mates:
-            its = (each for each in mate.script.lives if _meet(life, each))
-            first = next(its, None)
-            if first is not None:
+        for mate, lives in zip(self.mates, self._mate_lives, strict=True):
+            its = lives.get((life.client_id, life.channel_id), ())
+            first = next((each for each in its if _meet(life, each)), None)
+            if first is not None and not life.ghost:
                 yield mate, first
+
+    @cached_property
+    def _mate_lives(self) -> list[dict[ProcessKey, list[Life]]]:
+        """By mate: its lives by process."""
+        found: list[dict[ProcessKey, list[Life]]] = []
+        for mate in self.script.mates:
+            found.append({})
+            for life in mate.lives:
+                if not life.ghost:
+                    found[-1].setdefault((life.client_id, life.channel_id), []).append(life)
+        return found
 
     @cached_property
     def created(self) -> Times:
@@ -366,10 +378,10 @@ class ClientTimes(EventTimes):
             shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
             if shared and not life.observed:  # whose own are not known either
                 mate, first = min(shared, key=lambda one: one[1].joined.event_us)
-                before = mate.timers_start[first.index]
+                before, period = mate.timers_start[first.index], self.periods.poll[life.index]
                 late = np.maximum(self.created[life.index] - before, 0)
-                # none ticks for the group before; polls and heartbeats are as far apart
-                started[life.index] = before - (-late // POLL_US) * POLL_US
+                # in step with those of the instance; none ticks before the group is there
+                started[life.index] = before - (-late // period) * period
         return started
 
     @cached_property
@@ -433,14 +445,10 @@ class ClientTimes(EventTimes):
 
 
 def _meet(one: Life, other: Life) -> bool:
-    """Both are there at some time, in one instance."""
-    return (
-        (one.client_id, one.channel_id) == (other.client_id, other.channel_id)
-        and not (one.ghost or other.ghost)
-        and all(
-            a.ending is None or a.ending.moment.event_us > b.joined.event_us
-            for a, b in ((one, other), (other, one))
-        )
+    """Both are there at some time."""
+    return all(
+        a.ending is None or a.ending.moment.event_us > b.joined.event_us
+        for a, b in ((one, other), (other, one))
     )
 
 

@@ -66,7 +66,7 @@ def test_the_order_in_one_group_is_no_worse_than_chance_makes_it(
         return
     seen = rank_correlation(by_plan(its).values())
     assert seen >= 0.75
-    assert seen >= np.quantile(own_correlations(its), 0.05)
+    assert seen >= np.quantile(own_correlations(its), 0.05) - 1e-9  # ranks: often the same
 
 
 @pytest.mark.parametrize("given", Given)

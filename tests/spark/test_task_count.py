@@ -7,11 +7,11 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.spark import sources
-from rebalance_core.spark.checks import check_and_count
+from rebalance_core.spark import checks, sources
 from rebalance_core.spark.read_tables import read_table
-from rebalance_core.spark.sources import ROWS_PER_TASK, GivenTables, cores_of, task_count
+from rebalance_core.spark.sources import ROWS_PER_TASK, cores_of, task_count
 
 
 class WithoutContext:
@@ -33,6 +33,12 @@ def test_many_rows_get_more_tasks_than_cores(spark: SparkSession) -> None:
     assert task_count(cores * ROWS_PER_TASK + 1, spark) == cores + 1
 
 
+def tasks_of(source: sources.Source) -> int:
+    """In how many tasks rows are checked by their keys; none is read."""
+    chunks = checks._checked_chunks({source.table.name: source}, MAX_QUEUE_NUMS, ())
+    return int(chunks.rdd.getNumPartitions())
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_rows_are_checked_in_tasks_by_the_size_of_their_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
@@ -44,19 +50,16 @@ def test_rows_are_checked_in_tasks_by_the_size_of_their_files(
     path.write_bytes(text)
     source = read_table(spark, INPUT_TABLES["cluster_events"], f"file://{path}")
     assert source.about_rows == 100
-    checked = check_and_count(GivenTables({"cluster_events": source}))
-    assert checked.chunks.rdd.getNumPartitions() == 10
+    assert tasks_of(source) == 10
 
 
 def test_a_frame_of_unknown_size_has_the_tasks_of_a_shuffle(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = INPUT_TABLES["cluster_events"]
-    given = GivenTables(
-        {table.name: sources.source_of(table, spark.createDataFrame([], table.plain_ddl))}
-    )
+    source = sources.source_of(table, spark.createDataFrame([], table.plain_ddl))
     spark.conf.set("spark.sql.shuffle.partitions", "5")
     try:
-        assert check_and_count(given).chunks.rdd.getNumPartitions() == 5
+        assert tasks_of(source) == 5
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")

@@ -12,7 +12,8 @@ usage() {
   cat <<'TEXT'
 usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
 
-  --sources FILE          machines and folders, one a line (README.md):
+  --sources FILE          machines and folders, one a line (README.md); without it the cluster is
+                          asked and nothing is copied:
                           broker|namesrv NAME LOGS [STORE]   client NAME LOGS [OFFSETS [ZONE]]
                           proxy NAME LOGS [HOST:PORT]        (of its remoting port)
   --cluster NAME          the RocketMQ cluster
@@ -64,9 +65,10 @@ parse_options() {
 }
 
 check_options() {
-  [ -n "$SOURCES" ] && [ -n "$CLUSTER" ] && [ -n "$OUTPUT" ] ||
-    refuse "--sources, --cluster and --output are needed; collect.sh --help says what they are"
-  [ -r "$SOURCES" ] || refuse "--sources $SOURCES cannot be read"
+  [ -n "$CLUSTER" ] && [ -n "$OUTPUT" ] ||
+    refuse "--cluster and --output are needed; collect.sh --help says what they are"
+  [ -n "$SOURCES" ] || [ "$ADMIN" = yes ] || refuse "--no-admin needs --sources: else there is nothing to do"
+  [ -z "$SOURCES" ] || [ -r "$SOURCES" ] || refuse "--sources $SOURCES cannot be read"
   plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is no name of a cluster"
   [[ $THREADS =~ ^[1-9][0-9]?$ ]] || refuse "--threads '$THREADS' is not a number from 1 to 99"
   [[ $DAYS =~ ^[0-9]*$ ]] || refuse "--days '$DAYS' is not a number of days"
@@ -100,6 +102,7 @@ zone_here() {
 
 read_sources() { # lines to the array PLACES; every mistake is named before anything is copied
   PLACES=()
+  [ -n "$SOURCES" ] || return 0
   local line=0 kind name logs store zone extra mistakes=() seen=" "
   while read -r kind name logs store zone extra || [ -n "$kind" ]; do
     line=$((line + 1))

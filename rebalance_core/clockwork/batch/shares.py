@@ -133,11 +133,16 @@ class Shares:
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out."""
         self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
-        self._of_places: dict[tuple[tuple[str, str], int, int], list[int]] = {}
+        self._of_places: dict[tuple[tuple[str, str], int, int], NDArray[np.int32]] = {}
         self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
             names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
             names.setdefault(life.client_id, []).append(number)
+        self._life_of: dict[str, int] = {}
+        """By client id, where no two lives have one and all divide alike; else empty."""
+        ids = [life.client_id for life in self._script.lives]
+        if len(self._alike) == 1 and len(set(ids)) == len(ids):
+            self._life_of = {client_id: number for number, client_id in enumerate(ids)}
         self._all = [sets.number(each.queues) for each in self._versions]
 
     def everything(self, versions: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -231,6 +236,11 @@ class Shares:
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key[0], version=key[1])
         try:
+            of_places = self._by_place(key, version, members)
+            if self._life_of and of_places is not None:
+                self.table[row, [self._life_of[member] for member in members]] = of_places
+                if self.table[row, life] != _NOT_YET:
+                    return
             shares = self._shares(key, version, members)
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, self._queues[version], members)
@@ -247,20 +257,33 @@ class Shares:
         self, key: tuple[str, str], version: int, members: tuple[str, ...]
     ) -> dict[str, int]:
         """Sets by client id, of all members; none where a strategy throws for one of them."""
-        strategy, queues = self._strategies[key], self._queues[version]
         try:
-            if not strategy.by_place or "" in members:
-                found = strategy.allocate_all(queues, members)
-                return {client_id: self._number(share) for client_id, share in found.items()}
-            of_places = self._of_places.get((key, version, len(members)))
+            of_places = self._by_place(key, version, members)
             if of_places is None:
-                found = strategy.allocate_all(queues, [str(n) for n in range(len(members))])
-                of_places = [self._number(share) for share in found.values()]
-                self._of_places[key, version, len(members)] = of_places
+                found = self._strategies[key].allocate_all(self._queues[version], members)
+                return {client_id: self._number(share) for client_id, share in found.items()}
         except AllocationError:
             return {}
         # a client id that comes twice has its first place
-        return dict(zip(reversed(members), reversed(of_places), strict=True))
+        return dict(zip(reversed(members), reversed(of_places.tolist()), strict=True))
+
+    def _by_place(
+        self, key: tuple[str, str], version: int, members: tuple[str, ...]
+    ) -> NDArray[np.int32] | None:
+        """Sets by place in the list of members; None where names count, or somebody's throws."""
+        strategy = self._strategies[key]
+        if not strategy.by_place or "" in members:
+            return None
+        found = self._of_places.get((key, version, len(members)))
+        if found is None:
+            names = [str(n) for n in range(len(members))]
+            try:
+                shares = strategy.allocate_all(self._queues[version], names)
+            except AllocationError:
+                return None
+            found = np.array([self._number(share) for share in shares.values()], np.int32)
+            self._of_places[key, version, len(members)] = found
+        return found
 
     def _number(self, queues: list[MessageQueue]) -> int:
         return self._sets.number(map(self._numbers.__getitem__, queues))

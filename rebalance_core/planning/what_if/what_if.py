@@ -274,7 +274,7 @@ def what_if(
     >>> result = what_if(["10.0.0.1@1#1", "10.0.0.2@1#1"], {"orders": {"broker-a": 8}},
     ...                  "CONSISTENT_HASH", {"add_consumers": 1, "language": "GO"})
     >>> len(result.after.orphaned), len(result.after.shared)
-    (0, 0)
+    (1, 2)
     """
     mistakes: list[str] = []
     group = read_group(

@@ -10,6 +10,7 @@ from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.evidence import RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
+from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.cases import case_of, commit, fact, join, leave, listed_at, ms, topic
 
 A, B = "10.0.0.1@1", "10.0.0.2@2"
@@ -158,3 +159,14 @@ def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told()
     result, settled = shown(case)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert settled.startswith("Dump topicRoute -t T")
+
+
+@pytest.mark.parametrize(("up", "verdict"), [(None, "UNKNOWN"), (850, "DIFFERS")])
+def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
+    up: float | None, verdict: str
+) -> None:
+    case = dumped(*["10.0.0.9"] * 4)
+    case = replace(case, tables={**case.tables, "observed_members": listed_at("a", 880, A)})
+    outage = MasterOutage(ms(500), None if up is None else ms(up), None)
+    case = replace(case, run=replace(case.run, masters={"a": (outage,)}))
+    assert compare(covered(case, (0, 1000), begins=True)).verdict == verdict

@@ -24,6 +24,7 @@ from tests.unit.clockwork.test_batch_equals_loop import (
     awake,
     compare,
     quietly,
+    with_own_timers,
 )
 from tests.unit.kernels.random_groups import groups
 from tests.unit.replay.histories import history, topic
@@ -39,7 +40,9 @@ def sharing(one: GroupHistory, *others: GroupHistory) -> GroupHistory:
     return replace(one, mates=tuple(mates))
 
 
-def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int) -> None:
+@pytest.mark.parametrize("own_timers", [False, True])
+def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_timers: bool) -> None:
+    """Also where clients have other intervals, and brokers or groups tell nobody."""
     tally, woken = Tally(), Counter[str]()
 
     def check(
@@ -50,12 +53,15 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int) -> None:
             awake(other, after_ms, version, version, mixed=False),
             awake(one, after_ms + 1_234, version, version, mixed=False),  # all of its clients
         ]
+        if own_timers:
+            its, *others = (with_own_timers(each, after_ms) for each in (its, *others))
         shared = sharing(its, *others)
         compare(shared, options, tally)
         ticks = Ticks(script_of(shared, options), np.arange(1), options)
         woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
 
-    quietly(check, 40, seed, groups(), groups(), OPTIONS, CALM_VERSIONS, AFTER_MS)
+    any_groups = groups(traits=("timers",)) if own_timers else groups()
+    quietly(check, 40, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
     assert tally.reasons[REGULAR] > 10
     assert tally.rows > 40
     assert woken["wakes"] > 60

@@ -23,7 +23,9 @@ def test_help_says_what_the_options_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--cluster", "C"], "--sources, --cluster and --output are needed"),
+        ([], "--cluster and --output are needed"),
+        (["--cluster", "C"], "--namesrv or NAMESRV_ADDR is needed"),
+        (["--cluster", "C", "--no-admin"], "--no-admin needs --sources"),
         (["--source", "x"], "unknown option --source"),
         (["--cluster"], "--cluster needs a value"),
         (["--sources", "/no/such", "--cluster", "C"], "--sources /no/such cannot be read"),

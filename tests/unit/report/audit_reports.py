@@ -99,7 +99,7 @@ def busy_report() -> AuditReport:
             (orphaned,),
             (flapping,),
             (),
-            {"new": 1, "gone": 1, "still": 7, "not_looked_at": 0},
+            {"new": 1, "reopened": 0, "gone": 1, "still": 7, "not_looked_at": 0},
         ),
         timelines=(
             GroupTimeline(
@@ -153,7 +153,7 @@ def hostile_report() -> AuditReport:
             found[:4],
             found[4:6],
             found[6:],
-            {"new": 4, "gone": 2, "still": 7, "not_looked_at": 90},
+            {"new": 4, "reopened": 0, "gone": 2, "still": 7, "not_looked_at": 90},
         ),
         timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
         balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),

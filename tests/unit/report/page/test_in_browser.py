@@ -1,7 +1,6 @@
 """The page in a headless Chromium: filter, sort, anchors, dark, narrow, large."""
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,13 +152,25 @@ def test_nothing_is_wider_than_a_narrow_window(tab: Browser, tmp_path: Path) -> 
 def test_two_thousand_groups_are_small_and_open_soon(tab: Browser, tmp_path: Path) -> None:
     path = opened(tab, tmp_path, large_report())
     assert path.stat().st_size < 1_000_000
-    times = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        tab.open(path.as_uri())
-        times.append(time.perf_counter() - begun)
-    assert min(times) < 2, times
+    tab.call("Performance.enable", timeDomain="threadTicks")
+    seconds = [opening_seconds(tab, path) for _ in range(3)]
+    assert max(seconds) < 2, seconds
     assert len(tab.run(SHOWN)) == LARGE
+
+
+def opening_seconds(tab: Browser, path: Path) -> float:
+    """What the page's thread computes until all is there; a busy machine does not count."""
+    before = metrics(tab)
+    tab.open(path.as_uri())
+    tab.run("document.body.scrollHeight")
+    after = metrics(tab)
+    spent = after["TaskDuration"] - before["TaskDuration"]
+    return spent if spent > 0 else after["TaskDuration"]  # counted anew where the process is
+
+
+def metrics(tab: Browser) -> dict[str, float]:
+    """Chromium's metrics of the page by name, durations in seconds of processor time."""
+    return {one["name"]: one["value"] for one in tab.call("Performance.getMetrics")["metrics"]}
 
 
 def large_report() -> AuditReport:

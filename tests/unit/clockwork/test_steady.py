@@ -1,0 +1,57 @@
+"""Passes that change nothing are counted, not played; the log is that of the loop."""
+
+import numpy as np
+import pytest
+
+from rebalance_core.clockwork.batch import play_seeds
+from rebalance_core.clockwork.batch.passes import Passes
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
+from rebalance_core.clockwork.script import Script
+from tests.unit.clockwork.futures import EXACT, happens, joins, rows_of, story
+from tests.unit.replay.histories import event, topic
+
+pytestmark = pytest.mark.unit
+
+SEEDS = range(6)
+
+
+def played(script: Script, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many passes the batch plays; its log is the loop's."""
+    count, run = 0, Passes.run
+
+    def counted(self: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+        nonlocal count
+        count += len(who)
+        return run(self, who, begin)
+
+    monkeypatch.setattr(Passes, "run", counted)
+    found = rows_of(play_seeds(script, SEEDS, EXACT))
+    assert found == rows_of(play_seeds_one_by_one(script, SEEDS, EXACT))
+    assert found
+    return count
+
+
+def test_members_without_a_queue_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty members of six queues: who comes last by name changes nobody's share."""
+    script = story(
+        *(topic(0, 3, "T", name) for name in "ab"),
+        *(joins(100 * n, f"c{n:02}") for n in range(30)),
+        *(joins(400_000 + 900 * n, f"d{n:02}") for n in range(20)),
+        *(happens(700_000 + 900 * n, "CONSUMER_LEAVE", f"d{n:02}") for n in range(20)),
+        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    passes = sum(len(play_with_passes(script, seed, EXACT).passes) for seed in SEEDS)
+    assert played(script, monkeypatch) < passes / 3
+
+
+def test_who_came_long_ago_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only member, and a route that loses queues a good while after it came."""
+    script = story(
+        *(topic(0, 5, "T", name) for name in "ab"),
+        joins(0, "c1"),
+        event(400_000, "TOPIC_DELETED", topic="T", broker_name="b"),
+        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    assert played(script, monkeypatch) > 0
+    given_up = [row for row in rows_of(play_seeds(script, SEEDS, EXACT)) if row[4] < 0]
+    assert len(given_up) == 5 * len(SEEDS)
