@@ -107,7 +107,7 @@ def _read(
 def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
     return PlanConfig(
         include_retry_topics=settings.include_retry_topics,
-        group=options.group,
+        group=options.group if options.searched is None else options.searched.groups,
         ownership_groups=settings.plan.ownership_groups,
         futures=settings.plan.futures,
         handler_ms=options.handler_time,

@@ -226,6 +226,7 @@ def dry_run_facts(
         "job": "plan",
         "dry_run": True,
         **rows.facts(),
+        "search": None if options.searched is None else options.search,
         "variants": len(variants),
         "histories": [
             {"scenario": history.name, "seed": history.seed} for history in variants.histories
@@ -247,6 +248,9 @@ def render_dry_run(facts: Mapping[str, Any], rows: RowReport) -> str:
     lines += [*rows.input_lines(paths), ""]
     counted = terminal.counted
     product = f"{counted(len(histories), 'history')} x {counted(len(strategies), 'strategy')}"
+    if facts["search"] is not None:
+        lines += [f"search  {facts['search']}: from 20 to 1,000 futures of every plan"]
+        return terminal.joined([*lines, "", f"output  {facts['output']}", *rows.lines()])
     lines += [f"{facts['variants']:,} variants: {product}", "", "histories"]
     lines += [f"  {history['scenario']}, seed {history['seed']}" for history in histories]
     lines += ["", "strategies", *(f"  {_name(row, None)}" for row in strategies)]

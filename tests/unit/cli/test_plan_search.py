@@ -89,3 +89,13 @@ def test_a_change_that_names_no_member_is_refused(
     search = search_file(tmp_path, groups="nobody")
     assert main(None, words("--output", str(tmp_path / "o"), "--search", search)) == 4
     assert "nobody matches no group" in capsys.readouterr().err
+
+
+def test_a_dry_run_ends_as_the_search_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ("--output", str(tmp_path / "o"), "--dry-run")
+    assert main(None, words(*output, "--search", search_file(tmp_path))) == 0
+    assert "search.toml: from 20 to 1,000 futures" in capsys.readouterr().out
+    assert main(None, words(*output, "--search", search_file(tmp_path, groups="nobody"))) == 4
+    assert not (tmp_path / "o").exists()
