@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.contracts.table import batch_of_columns, batch_of_rows
+from rebalance_core.model.group_settings import INTERVALS
 from rebalance_core.synthetic import offsets
 from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.days import group_events
@@ -50,7 +51,11 @@ def group_row(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
     group = group_of(plan, number)
     if group.has_row:
         place = {"cluster": group.cluster.name, "consumer_group": group.name}
-        yield [place | asdict(group.settings)]
+        stated = asdict(group.settings)
+        usual = dict.fromkeys(
+            ("notified", *INTERVALS)
+        )  # null: as RocketMQ's brokers and clients do
+        yield [place | stated | usual]
 
 
 PARTS: dict[str, tuple[Part, ...]] = {

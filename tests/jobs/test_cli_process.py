@@ -49,12 +49,13 @@ from rebalance_core.cli.run.run_record import OutputRun
 # a test run in the background of a script hands an ignored SIGINT down
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-def run(options):
-    with OutputRun(folder_here(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
-        print("held", flush=True)
-        time.sleep(60)
+class Hold(Job):
+    def run(self, options):
+        with OutputRun(folder_here(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
+            print("held", flush=True)
+            time.sleep(60)
 
-jobs.JOBS["hold"] = Job("hold", "", JobOptions, (), run)
+jobs.JOBS["hold"] = Hold("hold", JobOptions, "", ())
 sys.exit(main("hold", []))
 """
 

@@ -62,7 +62,7 @@ def test_the_order_in_one_group_is_no_worse_than_chance_makes_it(
     """Six plans, half of them run once: futures themselves come in no better order."""
     its = of(given, figure, group)
     if figure == "double_queue_seconds" and group == "orders-ordered":
-        assert {one.seen for one in its} == {0}
+        assert max(one.seen for one in its) < 0.01  # as good as none
         return
     seen = rank_correlation(by_plan(its).values())
     assert seen >= 0.75

@@ -83,7 +83,7 @@ def kernels_on(point: Point, enough: float) -> Kernels:
     seconds, _ = fastest(lambda: _entries(prepared), enough)
     pass_seconds, ledger = fastest(lambda: rebalance_core.simulate(tables, NO_RETRY), enough)
     assert ledger.rejected.num_rows == 0
-    rows = sum(table.num_rows for table in ledger.tables().values())
+    rows = sum(table.num_rows for table in ledger.values())
     before, after = _states(prepared)
     answer = _summed_up(point, before, after, seconds)
     changed = ledger.diffs.filter(pc.equal(ledger.diffs["action"], "ADD"))

@@ -108,7 +108,7 @@ def hold_replayed(events: pa.Table, output: Path, group: int) -> None:
     options = SimulationOptions(engine=REFERENCE)
     ledger = rebalance_core.simulate({"cluster_events": events.filter(mine)}, options)
     for table in SIMULATED_TABLES:
-        expected = in_order(ledger.tables()[table].to_pylist())
+        expected = in_order(ledger[table].to_pylist())
         assert rows_of_group(output, table, name) == expected, f"{name} differs in {table}"
 
 
