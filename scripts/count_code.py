@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rebalance_core"
 # that needs more says so here.
 MOST_FILES = 400
 MOST_FOLDERS = 36
-MOST_CODE = 59_350
-MOST_IMPORTS = 0.105
+MOST_CODE = 64_300
+MOST_IMPORTS = 0.096
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

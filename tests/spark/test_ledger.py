@@ -15,7 +15,7 @@ from tests.spark.frames import assert_same_rows, frame_of
 NAME = "memberships"
 ROW = (
     *("c", "g", "1@1", None, ["a", "b"], "AVG", "5.3", "CLUSTERING", False, "CLIENT"),
-    *(0, None, 1, None),
+    *(0, None, 1, None, "JAVA"),
 )
 
 
