@@ -19,7 +19,7 @@ from rebalance_core.contracts.history import FINDING_STATES, GONE
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
 from rebalance_core.history.owners import Owner, read_owners
-from rebalance_core.history.runs import Runs, choose_runs
+from rebalance_core.history.runs import Runs, choose_runs, lacks_clusters, with_cluster
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.report.history_page import render_history
 from rebalance_core.storage.place import reason_of
@@ -50,7 +50,7 @@ def run(options: HistoryOptions) -> JobReport:
         rows = {name: rows_of_arrow(table) for name, table in tables.items()}
         page = render_history(rows, owners, runs.left_out)
         (output.folder / PAGE).write_text(page)
-        (output.folder / METRICS).write_text(_metrics(rows))
+        (output.folder / METRICS).write_text(_metrics(rows, owners))
         record = output.finish(
             Outcome(
                 outputs=written,
@@ -101,6 +101,11 @@ def _records(
         record = None
         with suppress(OSError):  # a record that cannot be read is no result
             record = find_run(folder)
+        if record is not None and lacks_clusters(record):
+            read = carrier.reader(carrier.location(folder.url))
+            with suppress(OSError):  # half a run has no verdicts
+                clusters = set(read("group_verdicts", None)["cluster"].to_pylist())
+                record = dict(with_cluster(record, clusters))
         if record is not None or folder.names():
             yield folder.url, record
 
@@ -115,11 +120,11 @@ def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
     )
 
 
-def _metrics(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+def _metrics(rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Sequence[Owner]) -> str:
     last = {row["cluster"]: row for row in rows["nights"]}
     ends = {(name, row["end_ms"]) for name, row in last.items()}
     groups = [row for row in rows["group_nights"] if (row["cluster"], row["end_ms"]) in ends]
-    return render_metrics(list(last.values()), groups, rows["open_findings"])
+    return render_metrics(list(last.values()), groups, rows["open_findings"], owners)
 
 
 # The summary, for a person and for a program.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rebalance_core.contracts.history import GONE
+from rebalance_core.history.owners import Owner
 
 Row = Mapping[str, Any]
 Sample = tuple[Mapping[str, str], float]
@@ -24,14 +25,21 @@ _BY_GROUP = {
 }
 
 
-def render_metrics(nights: Sequence[Row], groups: Sequence[Row], findings: Sequence[Row]) -> str:
+def render_metrics(
+    nights: Sequence[Row],
+    groups: Sequence[Row],
+    findings: Sequence[Row],
+    owners: Iterable[Owner] = (),
+) -> str:
     """Return the file's text; ends with a newline, lines in a fixed order.
 
     Args:
         nights: the last night of each cluster, rows of ``nights``.
         groups: rows of ``group_nights`` of these nights.
         findings: all rows of ``open_findings``.
+        owners: entries of `owners.toml`, for the channel of each team.
     """
+    channels = {one.team: one.channel for one in reversed(tuple(owners))}
     lines: list[str] = []
 
     def metric(name: str, text: str, samples: Iterable[Sample]) -> None:
@@ -44,7 +52,7 @@ def render_metrics(nights: Sequence[Row], groups: Sequence[Row], findings: Seque
     metric(
         "open_causes",
         "Findings above INFO that follow from no other one, by state and severity.",
-        _causes(findings),
+        _causes(findings, channels),
     )
     metric(
         "complete", "1 if nothing was missing of the last night.", _of_nights(nights, "complete")
@@ -56,14 +64,17 @@ def render_metrics(nights: Sequence[Row], groups: Sequence[Row], findings: Seque
     return "\n".join(lines) + "\n"
 
 
-def _causes(findings: Iterable[Row]) -> list[Sample]:
+def _causes(findings: Iterable[Row], channels: Mapping[str, str]) -> list[Sample]:
     counted = Counter(
         (row["cluster"], row["state"], row["severity"], row["owner"] or "")
         for row in findings
         if row["caused_by"] is None and row["state"] != GONE
     )
-    names = ("cluster", "state", "severity", "owner")
-    return [(dict(zip(names, key, strict=True)), n) for key, n in sorted(counted.items())]
+    names = ("cluster", "state", "severity", "owner", "channel")
+    return [
+        (dict(zip(names, (*key, channels.get(key[-1], "")), strict=True)), n)
+        for key, n in sorted(counted.items())
+    ]
 
 
 def _of_nights(nights: Iterable[Row], column: str) -> list[Sample]:

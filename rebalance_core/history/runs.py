@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,21 @@ class Run:
         """Of an audit, the end of what it audited by cluster, epoch ms UTC."""
         clusters = self.record["audit"].get("clusters") or {}
         return {name: one["end_ms"] for name, one in clusters.items()}
+
+
+def lacks_clusters(record: Record | None) -> bool:
+    """True for an audit of contract 2, whose record does not name the clusters."""
+    audit = {} if record is None else record.get("audit") or {}
+    return bool(audit) and "clusters" not in audit
+
+
+def with_cluster(record: Record, clusters: Collection[str]) -> Record:
+    """The record of such an audit with the cluster that its verdicts name.
+
+    If they name several, its counts are of all together: it audited none that can be told apart.
+    """
+    told = dict.fromkeys(clusters, record["audit"]) if len(clusters) == 1 else {}
+    return {**record, "audit": {**record["audit"], "clusters": told}}
 
 
 @dataclass(frozen=True)
@@ -75,7 +90,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> Runs:
     rivals: dict[tuple[int, str], list[Run]] = {}
     for run in audits:
         if not run.ends:
-            left_out.append(f"{run.folder}: it audited no cluster")
+            left_out.append(f"{run.folder}: it audited no cluster, or several by one verdict")
         for cluster, end_ms in run.ends.items():
             rivals.setdefault((end_ms, cluster), []).append(run)
     nights = []

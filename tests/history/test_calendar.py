@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_core.cli.main import main
+from tests.browser import CHROMIUM, browser
 from tests.history import made_nights
 from tests.history.made_nights import DEPLOYED, FLAPPING, FLAPPING_HOST, QUIET, RECORDED, TOGGLED
 
 NIGHTS, SEED = int(os.environ.get("NIGHTS", "6")), 7
 """`make calendar` makes 30."""
+BEFORE = Path(__file__).resolve().parents[1] / "unit/cli/contract_2"
 
 
-def fold(runs: Path, output: Path) -> dict[str, list[dict[str, Any]]]:
-    assert main("history", ["--runs", str(runs), "--output", str(output)]) == 0
+def fold(runs: Path, output: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
+    assert main("history", ["--runs", str(runs), "--output", str(output), *words]) == 0
     return {p.name: pq.read_table(p).to_pylist() for p in output.iterdir() if p.is_dir()}
 
 
@@ -83,3 +86,45 @@ def test_order_of_folders_and_repeats(calendar: Any, tmp_path: Path) -> None:
     (tmp_path / "runs" / "half" / "findings").mkdir(parents=True)
     (tmp_path / "runs" / "notes.txt").write_text("not a run")
     assert fold(tmp_path / "runs", tmp_path / "history") == tables
+
+
+def test_runs_of_the_contract_before_and_of_propagate(tmp_path: Path) -> None:
+    """An audit of contract 2, and how long the changes of its night take to spread."""
+    runs = tmp_path / "runs"
+    shutil.copytree(BEFORE, runs / "night")
+    words = ["--input", str(BEFORE / "ingested"), "--output", str(runs / "spread"), "--seeds", "5"]
+    assert main("propagate", words) == 0
+    owners = tmp_path / "owners.toml"
+    owners.write_text('[[owner]]\npattern = "crm"\nteam = "sales"\nchannel = "#crm"\n')
+    tables = fold(runs, tmp_path / "history", "--owners", str(owners))
+    (night,) = tables["nights"]
+    assert len(night["run_id"]) == 32
+    groups = {row["consumer_group"]: row for row in tables["group_nights"]}
+    spread = pq.read_table(runs / "spread" / "propagation").to_pylist()
+    slowest = max(r["convergence_ms_p99"] for r in spread if r["consumer_group"] == "crm")
+    assert groups["crm"]["settle_p99_ms"] == slowest
+    assert groups["report-old"]["verdict"] == "OFFLINE"
+    teams = {row["consumer_group"]: row["owner"] for row in tables["open_findings"]}
+    assert (teams["crm"], teams["search"]) == ("sales", None)
+    metrics = (tmp_path / "history" / "metrics.prom").read_text()
+    assert 'owner="sales",channel="#crm"}' in metrics
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: nobody looked at the page")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_asks_for_nothing_and_fits(calendar: Any, tmp_path: Path, scheme: str) -> None:
+    _, folder, _ = calendar
+    page = folder / "history" / "history.html"
+    assert page.stat().st_size < 2_000_000
+    with browser(tmp_path) as tab:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        tab.call("Emulation.setEmulatedMedia", features=features)
+        narrow = {"width": 500, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        tab.call("Emulation.setDeviceMetricsOverride", **narrow)
+        tab.open(page.as_uri())
+        assert tab.requests() == [page.as_uri()]
+        assert tab.complaints() == []
+        assert tab.run("document.documentElement.scrollWidth") <= 500
+        ink, paper = tab.run("(s => [s.color, s.backgroundColor])(getComputedStyle(document.body))")
+        dark = [sum(map(int, re.findall(r"[0-9]+", one)[:3])) < 384 for one in (ink, paper)]
+        assert dark == [scheme == "light", scheme == "dark"]
