@@ -15,7 +15,7 @@ from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Origin, Outcome, find_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.contracts.history import FINDING_STATES, GONE
+from rebalance_core.contracts.history import FINDING_STATES, GONE, GROUP_NIGHTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
 from rebalance_core.history.owners import Owner, read_owners
@@ -26,6 +26,11 @@ from rebalance_core.storage.place import reason_of
 
 PAGE, METRICS = "history.html", "metrics.prom"
 WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
+SHOWN_OF_GROUPS = (
+    "cluster", "consumer_group", "end_ms", "verdict", "epochs", "moved", "minimum_moves",
+    "orphan_ms", "shared_ms",
+)  # fmt: skip
+"""Columns of ``group_nights`` that page, metrics and summary read."""
 TOP_FINDINGS = 12
 LEFT_OUT_SHOWN = 5
 
@@ -47,7 +52,8 @@ def run(options: HistoryOptions) -> JobReport:
         tables = carrier.call(services.fold_history, runs, owners, of="nights")
         output.clear()
         written = carrier.call(services.write_history, tables, carrier.output())
-        rows = {name: rows_of_arrow(table) for name, table in tables.items()}
+        shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
+        rows = {name: rows_of_arrow(table) for name, table in shown.items()}
         page = render_history(rows, owners, runs.left_out)
         (output.folder / PAGE).write_text(page)
         (output.folder / METRICS).write_text(_metrics(rows, owners))
