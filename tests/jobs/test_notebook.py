@@ -56,7 +56,7 @@ def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
     drawn = {path.stem for path in folder.glob("*.png")}
     assert drawn == {
         "moves", "load", "ownership", "bands", "league", "what-if", "producers", "convergence",
-        "worst-future",
+        "worst-future", "rollouts",
     }  # fmt: skip
     assert "Switch it on, with clients of 5.1.4 or newer" in printed
     assert "DEPLOY: under AVG as many at once as the rest can carry" in printed

@@ -12,7 +12,6 @@ from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.process import ingest as process
-from rebalance_core.spark import collection_evidence
 from rebalance_core.spark.ingest import ingest_and_write, ingested_tables
 from rebalance_core.storage.place import place_of
 from tests.recordings.rewritten import files_of, written
@@ -205,8 +204,7 @@ def test_a_long_line_is_refused_in_splits_as_in_a_process(
     with log.open("ab") as opened:
         opened.write(bytes(300_000))  # the tail that a crash leaves
     monkeypatch.setattr(log_lines, "_CHUNK", 10_000)
-    for module in (log_lines, collection_evidence):
-        monkeypatch.setattr(module, "LINE_LIMIT", 100_000)
+    monkeypatch.setattr(log_lines, "LINE_LIMIT", 100_000)
     expected = ingest_collection(folder).tables
     rejected = [(row["source"], row["issues"][0]["code"]) for row in expected["rejected"]]
     assert rejected == [("brokers/broker-a/broker.log", "TOO_LARGE")]
