@@ -363,23 +363,10 @@ def read_accepted(
     Raises:
         UsageError: names every mistake with its line.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where}: not TOML: {error}") from error
-    mistakes = [
-        f"{where}: unknown key {name}{did_you_mean(name, ['accepted'])} (valid: [[accepted]])"
-        for name in document
-        if name != "accepted"
-    ]
-    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[[accepted]]"]
-    entries = document.get("accepted", [])
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise UsageError(f"{where}: write each acceptance as a [[accepted]] table")
+    entries, mistakes = toml_entries(text, where, "accepted", "acceptance")
     known, unacceptable = set(rule_ids), set(never)
     acceptances = []
-    for index, entry in enumerate(entries):
-        line = f"{where}:{lines[index]}" if index < len(lines) else f"{where}, entry {index + 1}"
+    for line, entry in entries:
         wrong = list(_accepted_mistakes(entry, known, unacceptable))
         mistakes += [f"{line}: {mistake}" for mistake in wrong]
         if not wrong:
@@ -394,6 +381,38 @@ def read_accepted(
         raise UsageError("\n".join(mistakes))
     holding = tuple(one for one in acceptances if one.expires >= today)
     return holding, tuple(one for one in acceptances if one.expires < today)
+
+
+def toml_entries(
+    text: str, where: str, name: str, kind: str
+) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+    """The tables ``[[name]]`` of a file, each with its place, and mistakes beside them.
+
+    Args:
+        text: the file.
+        where: its name, for messages.
+        name: of the only key that the file may have.
+        kind: what a table stands for, for messages.
+
+    Raises:
+        UsageError: the text is no TOML, or the key is no list of tables.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where}: not TOML: {error}") from error
+    mistakes = [
+        f"{where}: unknown key {key}{did_you_mean(key, [name])} (valid: [[{name}]])"
+        for key in document
+        if key != name
+    ]
+    entries = document.get(name, [])
+    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        raise UsageError(f"{where}: write each {kind} as a table [[{name}]]")
+    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == f"[[{name}]]"]
+    places = [f"{where}:{line}" for line in lines]
+    places += [f"{where}, entry {number}" for number in range(len(lines) + 1, len(entries) + 1)]
+    return list(zip(places, entries, strict=False)), mistakes
 
 
 def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.contracts.history import GROUP_NIGHTS, OF_GROUP, OF_HOST
 from rebalance_core.contracts.ledger import FINDINGS
 from rebalance_core.contracts.table import rows_of_arrow
-from rebalance_core.history.churn import churn_of, comings_and_goings, hosts_of
+from rebalance_core.history.flaps import churn_of, comings_and_goings, hosts_of
 from rebalance_core.history.runs import Run
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
@@ -57,7 +57,7 @@ class Night:
     Attributes:
         row: of ``nights``.
         groups: rows of ``group_nights``, without ``settle_p99_ms``.
-        churn: see `churn.churn_of`.
+        churn: see `flaps.churn_of`.
         names: the groups and hosts that were there, by kind of subject.
         findings: all rows that were kept.
         looked: what it looked at.

@@ -1,11 +1,11 @@
 """Who is told of which groups: `owners.toml`."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from rebalance_core.audit.known_issues import toml_entries
 from rebalance_core.model.errors import UsageError, did_you_mean
 
 KEYS = ("pattern", "cluster", "team", "channel")
@@ -60,27 +60,13 @@ def read_owners(text: str, where: str) -> tuple[Owner, ...]:
     Raises:
         UsageError: names every mistake with its line.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where}: not TOML: {error}") from error
-    mistakes = [
-        f"{where}: unknown key {name}{did_you_mean(name, ['owner'])} (valid: [[owner]])"
-        for name in document
-        if name != "owner"
-    ]
-    entries = document.get("owner", [])
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise UsageError(f"{where}: write each owner as an [[owner]] table")
-    lines = [n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[[owner]]"]
-    for index, entry in enumerate(entries):
-        line = f"{where}:{lines[index]}" if index < len(lines) else f"{where}, entry {index + 1}"
-        mistakes += [f"{line}: {mistake}" for mistake in _mistakes(entry)]
+    entries, mistakes = toml_entries(text, where, "owner", "owner")
+    mistakes += [f"{line}: {mistake}" for line, entry in entries for mistake in _mistakes(entry)]
     if mistakes:
         raise UsageError("\n".join(mistakes))
     if not entries:
         raise UsageError(f"{where}: no [[owner]] table, so no group has an owner")
-    return tuple(Owner(**{"cluster": "*", **entry}) for entry in entries)
+    return tuple(Owner(**{"cluster": "*", **entry}) for _, entry in entries)
 
 
 def _mistakes(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -102,7 +102,7 @@ def test_without_a_night_it_refuses(
         ("[[owner]]\npattern = 'a'", "owners.toml:1: team is missing"),
         ("[[owner]]\npatern = 'a'\nteam = 't'", "unknown key patern, did you mean pattern"),
         ("[[owner]]\npattern = 1\nteam = 't'", "pattern = 1 is not a text"),
-        ("[owner]\npattern = 'a'", "write each owner as an [[owner]] table"),
+        ("[owner]\npattern = 'a'", "write each owner as a table [[owner]]"),
         ("owner = [", "not TOML"),
         ("", "no [[owner]] table"),
     ],
