@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, UP, FileStats
+from rebalance_core.ingest.file_reader import CHANGED, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -40,6 +40,8 @@ CLEARLY = 4
 """Another difference is the clocks' only if so many times more moments agree at it than at none."""
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is there."""
+FIRST_MS = 30_000
+"""A client that starts says so, and is a member so soon after the first line of its log."""
 MOST_TRIED = 5
 """Differences that may be the clocks', the most frequent ones."""
 
@@ -56,11 +58,13 @@ class ClockShifts:
         heads: to those of the lines.
         beats: to those that a broker prints in them of its own clock.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
+        late: by broker's folder how much later than its clock the lines of its log are.
     """
 
     heads: Mapping[str, int] = field(default_factory=dict)
     beats: Mapping[str, int] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
@@ -89,6 +93,7 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     """
     counted = {one.name: one for one in stats}
     marks = _marks(collection.files, counted)
+    late = _late(collection.files, counted)
     offsets = _offsets(marks) | _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
@@ -99,9 +104,28 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
         behind = offsets.get(host, 0)
         left = file.kind != NAMESRV_LOG and is_zone(behind)
         behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
+        head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
+        if head:
+            heads[file.name] = head
         if behind:
-            heads[file.name] = beats[file.name] = behind
-    return ClockShifts(heads, beats, offsets)
+            beats[file.name] = behind
+    return ClockShifts(heads, beats, offsets, late)
+
+
+def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
+    """By folder how much later than the epoch times in them the lines of a broker's log are.
+
+    Those that nearly all agree: not the lines of a moment at which the broker was frozen.
+    """
+    found: dict[str, list[int]] = {}
+    for file in files:
+        if file.kind == BROKER_LOG:
+            one = counted[file.name]
+            found.setdefault(file.place, []).extend(
+                ms + one.shift_ms + SECOND_MS // 2 for ms in one.marks.get(LATE, ())
+            )
+    late = {place: _of_most(sorted(of)) for place, of in found.items()}
+    return {place: ms for place, ms in late.items() if ms and abs(ms) > LEAST_OFFSET_MS}
 
 
 def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
@@ -159,6 +183,8 @@ def _marks(
         if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             own = marks.setdefault((file.kind, file.place), {})
             for name, times in counted[file.name].marks.items():
+                if name == LATE:
+                    continue
                 of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
                 shift = 0 if of_epoch else counted[file.name].shift_ms
                 own.setdefault(name, []).extend(ms + shift for ms in times)
@@ -172,7 +198,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    shared = broker.keys() & client.keys() - {CHANGED}
+    began = _begun(client)
+    shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
     if named is not None:
@@ -182,12 +209,33 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
         like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
         behind = like[len(like) // 2]
-        found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
+        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
         often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
         if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
+
+
+def _begun(client: Marks) -> dict[str, list[int]]:
+    """The marks without the heartbeats of a client that was there when its log begins.
+
+    They are none that a broker wrote of: it did when the client came.
+    """
+    first = min((ms for times in client.values() for ms in times), default=0)
+    return {
+        name: times
+        for name, times in client.items()
+        if not name.startswith(SEEN)
+        and (name == CHANGED or _is_first(client, name, first))
+    }
+
+
+def _is_first(client: Marks, name: str, log_ms: int) -> bool:
+    """True if the heartbeats that are named so begin with the log, or with the client in it."""
+    begin = client[name][0]
+    seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
+    return seen[0] >= begin - SLOW_MS and begin - log_ms <= FIRST_MS
 
 
 def _of_most(differences: list[int]) -> int | None:
