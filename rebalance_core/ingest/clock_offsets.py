@@ -226,8 +226,7 @@ def _begun(client: Marks) -> dict[str, list[int]]:
     return {
         name: times
         for name, times in client.items()
-        if not name.startswith(SEEN)
-        and (name == CHANGED or _is_first(client, name, first))
+        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
     }
 
 
