@@ -322,6 +322,11 @@ class ClientTimes(EventTimes):
                 yield mate, first
 
     @cached_property
+    def shared(self) -> NDArray[np.bool_]:
+        """(lives,): other groups are in its instance at some time."""
+        return np.array([any(True for _ in self._shared(life)) for life in self.script.lives], bool)
+
+    @cached_property
     def _mate_lives(self) -> list[dict[ProcessKey, list[Life]]]:
         """By mate: its lives by process."""
         found: list[dict[ProcessKey, list[Life]]] = []

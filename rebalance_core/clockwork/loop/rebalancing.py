@@ -88,7 +88,8 @@ def act(
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
     number = math.inf if client.life.observed else one.number
-    delay = draws.COLD_DROP_AFTER if number < SLOW_PASSES else draws.DROP_AFTER
+    slow = number < SLOW_PASSES or world.future.ticks.shared[index]
+    delay = draws.COLD_DROP_AFTER if slow else draws.DROP_AFTER
     last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
     if new or record.locks:
         delay = draws.COLD_ADD_AFTER if number < COLD_PASSES else draws.ADD_AFTER
