@@ -206,7 +206,8 @@ def delay_ms(*knots: tuple[float, float]) -> Delay:
 
 
 # Quantiles of the half of the recordings' changes that tests/recordings/timings/changes.py names,
-# widened at both ends; docs/fidelity.md has the counts. One set for all versions unless it says so.
+# widened at both ends; tests/recordings/timings/calibration.py prints the samples. One set for all
+# versions unless it says so.
 
 START_UP: Final = delay_ms(
     (0, 15), (0.05, 50), (0.25, 185), (0.5, 365), (0.75, 675), (0.9, 1_120), (0.94, 1_400),
