@@ -247,6 +247,8 @@ def _share(
     if member.profile.order == BYTES:
         queues = sorted(queues)
     try:
-        return strategy.allocate(member.client_id, queues, client_ids)
+        share = strategy.allocate(member.client_id, queues, client_ids)
+        # the pass of another topic drops what it does not name itself
+        return share if strategy.keeps_to_topic else [q for q in share if q.topic == topic]
     except AllocationError as error:
         return without if error.java_class == EMPTY_ARGUMENT else None

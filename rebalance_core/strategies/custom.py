@@ -5,12 +5,12 @@ kept under a name, checked when it is named, and asked as a client asks.
 """
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rebalance_core.model.errors import AllocationError, UsageError, did_you_mean
@@ -29,6 +29,7 @@ _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     ROOM_RESOLVERS: {"broker_room": ("queue",), "client_room": ("client_id",)},
 }
 _NOT_IN_NAMES = frozenset("(),=|% \t\n")
+WRONG_TYPE = "TypeError"
 LONG = range(-(2**63), 2**63)
 """Java's long, which a hash function returns."""
 
@@ -58,7 +59,7 @@ class Piece:
 
     def wrong(self, answer: Any, valid: str) -> AllocationError:
         """The error for an answer of another type."""
-        return AllocationError("TypeError", f"{self.name} returned {answer!r:.80}, no {valid}")
+        return AllocationError(WRONG_TYPE, f"{self.name} returned {answer!r:.80}, no {valid}")
 
 
 _PIECES: dict[tuple[str, str], Piece] = {}
@@ -133,8 +134,9 @@ def _imported(what: str, text: str) -> Any:
     module, colon, attribute = text.partition(":")
     if not (module and colon and attribute):
         raise UsageError(f"{what} = {text!r}: expected module:attribute, e.g. acme.rebalance:Grey")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
     try:
         found: Any = import_module(module)
     except Exception as error:
@@ -184,21 +186,23 @@ _QUEUES = tuple(MessageQueue("T", broker, i) for broker in ("broker-a", "broker-
 
 def _two_answers(what: str, ask: Callable[[], Any], between: Callable[[], Any]) -> None:
     """Raise `UsageError` if an answer changes, or is of a wrong type; what raises says nothing."""
-    try:
-        first = ask()
-    except AllocationError as error:
-        if error.java_class == "TypeError" and error.__cause__ is None:
-            raise UsageError(f"{what}: {error.java_message}") from None
-        return
-    try:
-        between()
-    except AllocationError:
-        pass  # other names may have no answer
-    if ask() != first:
+    first = _answer_or_error(what, ask)
+    _answer_or_error(what, between)
+    if _answer_or_error(what, ask) != first:
         raise UsageError(
             f"{what} gives two answers to one question; an answer may depend on the arguments "
             "alone, not on chance, on time or on earlier questions"
         )
+
+
+def _answer_or_error(what: str, ask: Callable[[], Any]) -> Any:
+    """The answer, or the text of what the user's code raises: it may want other names."""
+    try:
+        return ask()
+    except AllocationError as error:
+        if error.java_class == WRONG_TYPE and error.__cause__ is None:
+            raise UsageError(f"{what}: {error.java_message}") from None
+        return str(error)
 
 
 def _probe_strategy(what: str, piece: Piece) -> None:

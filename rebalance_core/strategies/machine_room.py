@@ -129,6 +129,15 @@ class RoomResolver:
         """``consumerDeployIn``; None if the id has no room."""
         return self._room(client_id, self.client_rooms)
 
+    def known_room(self, place: MessageQueue | str) -> str | None:
+        """The room of a queue's broker or of a client id; None, too, where a resolver throws."""
+        try:
+            if isinstance(place, MessageQueue):
+                return self.broker_room(place)
+            return self.client_room(place)
+        except AllocationError:
+            return None
+
     def _room(self, name: str, prefixes: Prefixes) -> str | None:
         matches = [pair for pair in prefixes if name.startswith(pair[0])]
         if matches:
