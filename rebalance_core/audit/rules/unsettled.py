@@ -17,12 +17,14 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room import MachineRoomNearby
 
 # FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
@@ -83,11 +85,24 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
             rooms = strategy.rooms
             brokers = sorted({broker for broker, _ in dumps.readable_queues(case, topic)})
             for broker in brokers:
-                if not rooms.broker_room(MessageQueue(topic, broker, 0)):
+                if not rooms.known_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
             for client_id in sorted({row["client_id"] for row in case.members}):
-                if not rooms.client_room(client_id):
+                if not rooms.known_room(client_id):
                     yield f"machine room is null for {client_id}"
+        elif isinstance(strategy, CustomStrategy):
+            yield from _thrown(case, topic, strategy)
+
+
+def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
+    """What an own strategy raises for this topic's queues and the members at the end."""
+    queues = [MessageQueue(topic, *queue) for queue in dumps.readable_queues(case, topic)]
+    try:
+        strategy.allocate_all(
+            sort_queues(queues), sort_client_ids(row["client_id"] for row in case.members)
+        )
+    except AllocationError as error:
+        yield f"{strategy} throws {error}"
 
 
 def _asks_broker(case: GroupCase, member: Row) -> bool:

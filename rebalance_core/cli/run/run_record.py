@@ -303,7 +303,10 @@ BESIDE_TABLES = {
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
 
 
-DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
+DECIDING_SETTINGS = (
+    "include_retry_topics", "generate", "assume", "audit", "plan",
+    "strategies", "hash_functions", "room_resolvers",
+)  # fmt: skip
 """Keys and sections that decide which rows come of the same input."""
 
 

@@ -15,7 +15,7 @@ from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
 from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
-from rebalance_core.clockwork.batch.shares import QueueSets, Shares, added
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares, UnlistedQueueError, added
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import (
@@ -252,7 +252,8 @@ def play_seeds(
 ) -> OwnershipLog:
     """`loop.play_seeds_one_by_one`, for many seeds in little time.
 
-    Scripts that `reason_of` does not find regular go through the plain loop. Cost: linear in seeds,
+    Scripts that `reason_of` does not find regular go through the plain loop, and those in which an
+    own strategy gives queues that it was not asked for. Cost: linear in seeds,
     and in what happens; memory: about `BYTES_OF_A_SLICE`, and the log.
 
     Args:
@@ -269,7 +270,10 @@ def play_seeds(
     step = seeds_of_a_slice(script)
     logs = []
     for first in range(0, len(wanted), step):
-        log = _play_slice(script, wanted[first : first + step], options)
+        try:
+            log = _play_slice(script, wanted[first : first + step], options)
+        except UnlistedQueueError:
+            return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
     return in_succession(logs)
 

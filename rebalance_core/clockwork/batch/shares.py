@@ -107,6 +107,10 @@ class QueueSets:
         return found
 
 
+class UnlistedQueueError(Exception):
+    """An own strategy gives a queue that is in no route: the plain loop plays what comes of it."""
+
+
 class Shares:
     """The shares of one topic.
 
@@ -124,7 +128,10 @@ class Shares:
             [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
         )
         self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
-        self._numbers = {queue: i for i, queue in enumerate(futures.script.queues)}
+        name = futures.script.topics[topic]
+        self._numbers = {
+            queue: i for i, queue in enumerate(futures.script.queues) if queue.topic == name
+        }
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, tuple[str, ...]]] = []
@@ -284,4 +291,6 @@ class Shares:
         return found
 
     def _number(self, queues: list[MessageQueue]) -> int:
+        if not self._numbers.keys() >= set(queues):
+            raise UnlistedQueueError
         return self._sets.number(map(self._numbers.__getitem__, queues))
