@@ -242,9 +242,12 @@ BROKER_LOG = (
         ),
     ),
     LogFact(
-        "offset_reset", BROKER, COMMIT, "group",
+        "offset_reset", BROKER, GROUP, "group",
         "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
         "(useServerSideResetOffset, 5.2+)",
+        rows=(FactKind("OFFSET_RESET", "an administrator's reset that the broker took: offset",
+                       MOMENTS),),
+        details=("offset",),
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT, "group",

@@ -226,8 +226,7 @@ def _begun(client: Marks) -> dict[str, list[int]]:
     return {
         name: times
         for name, times in client.items()
-        if not name.startswith(SEEN)
-        and (name == CHANGED or _is_first(client, name, first))
+        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
     }
 
 
@@ -305,7 +304,17 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
-    """One finding for each host that is off."""
+    """One finding for each host that is off, and for each whose lines differ from its clock."""
+    for place, late_ms in sorted(shifts.late.items()):
+        how = "later" if late_ms > 0 else "earlier"
+        yield finding(
+            "INGEST_CLOCK_OFFSET",
+            f"The lines of brokers/{place} are {abs(late_ms) / SECOND_MS:.1f} s {how} than the "
+            "epoch times in them. Their times are read as corrected.",
+            "Let the broker's log have the time of its clock.",
+            WARNING,
+            evidence={"folder": f"brokers/{place}", "behind_ms": -late_ms},
+        )
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) <= LEAST_OFFSET_MS:
             continue

@@ -113,3 +113,28 @@ def test_a_whole_zone_is_said_and_not_applied(tmp_path: Path) -> None:
     tables = skewed("join-leave", "brokers/broker-a", 8 * 3600, tmp_path / "c")
     (text,) = named(tables)
     assert "whole time zone, and not corrected" in text
+
+
+def test_heartbeats_at_the_end_of_a_log_are_not_the_joins_of_its_clients(tmp_path: Path) -> None:
+    # two consumers of one process: 0.1 s apart when they start, and when they end
+    shutil.copytree(DATA / "no-notices" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "clients" / "c2" / "rocketmq_client.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if line[:19] > b"2026-11-26 07:08:06"))
+    tables = ingest_collection(tmp_path / "c").tables
+    assert (named(tables), offsets(tables)) == ([], {})
+
+
+def test_lines_of_a_broker_later_than_the_epoch_times_in_them(tmp_path: Path) -> None:
+    """Its clock is right, as the stamps are, and the times of its lines are not."""
+    whole = ingest_collection(DATA / "timing" / "collection").tables
+    shutil.copytree(DATA / "timing" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "brokers" / "broker-a" / "broker.log.gz"
+    late = HEAD.sub(lambda m: _later(m[1], 60), gzip.decompress(path.read_bytes()))
+    path.write_bytes(gzip.compress(late, 1))
+    tables = ingest_collection(tmp_path / "c").tables
+    (text,) = named(tables)
+    assert text.startswith("The lines of brokers/broker-a are 60.")
+    for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
+        assert row["event_type"] == same["event_type"], row
+        assert abs(row["event_ms"] - same["event_ms"]) < 2_000, row
