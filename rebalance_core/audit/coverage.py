@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_core.contracts.observed import FROM_START, STEADY
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import OFFSETS
 from rebalance_core.model.times import MINUTE_MS
@@ -146,9 +146,7 @@ class Coverage:
         return None if gap is None else replace(gap, kind="log")
 
 
-def _first_gap(
-    host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int
-) -> Gap | None:
+def _first_gap(host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int) -> Gap | None:
     """The first time between these before or among the stretches that nothing tells of."""
     if from_ms < stretches[0].from_ms and not stretches[0].from_start:
         return Gap(LOG_BEGINS, host, None, stretches[0].from_ms)
@@ -213,6 +211,8 @@ _CLOCKS = ("broker_log", "client_log")
 def _clock(row: Row) -> str:
     """How right the times of a log are, after what ingest corrected."""
     behind = row["clock_offset_ms"]
+    if CLOCK_UNSURE in (row["note"] or ""):
+        return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
     return OFF if is_zone(behind) else RIGHT
@@ -221,9 +221,7 @@ def _clock(row: Row) -> str:
 def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
     """As `Coverage.name_servers`: a cluster's name servers start before its brokers."""
     rows = list(rows)
-    stretches = list(
-        _joined((one for of in _logs(rows, "namesrv_log").values() for one in of), 0)
-    )
+    stretches = list(_joined((one for of in _logs(rows, "namesrv_log").values() for one in of), 0))
     begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
     if stretches and stretches[0].from_ms <= min(begins, default=FAR_MS) + LOG_SILENT_MS:
         stretches[0] = replace(stretches[0], from_start=True)

@@ -178,8 +178,9 @@ def find_not_kept(case: GroupCase) -> Iterator[Finding]:
         may = "" if sure else ", unless they were read again meanwhile"
         yield Finding(
             f"The offsets of {plural(len(resets), 'queue')} of {topic} ({names}) were reset at "
-            f"{utc(first.at_ms)} and the group went on from where it was: most from {first.before}, "
-            f"set to {first.asked}, committed {first.after} at {utc(first.seen_ms)}{may}.",
+            f"{utc(first.at_ms)} and the group went on from where it was: most from "
+            f"{first.before}, set to {first.asked}, committed {first.after} at "
+            f"{utc(first.seen_ms)}{may}.",
             {"queues": names, "before": first.before, "set_to": first.asked, "after": first.after},
             severity=WARNING if sure else INFO,
             topic=topic,

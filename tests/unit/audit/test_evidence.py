@@ -222,9 +222,9 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     happened = topic(read=8), join(A), join(B), paused, join("10.0.0.3@3", at=400)
     case = case_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
     case = covered(case, (0, 1000), begins=True)
-    for row in case.rows("cluster_events"):
-        if row["event_type"] == CONSUMER_SUSPEND:
-            row["source"] = "clients/c1/rocketmq_client.log:7"
+    where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
+    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
+    case = replace(case, tables={**case.tables, "cluster_events": told})
     of_log = tuple(Stretch(ms(one), ms(other), False) for one, other in stretches)
     coverage = replace(case.run.coverage, clients={"c1": of_log})
     case = replace(case, run=replace(case.run, coverage=coverage))

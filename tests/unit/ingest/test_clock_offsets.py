@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 
@@ -138,3 +139,40 @@ def test_lines_of_a_broker_later_than_the_epoch_times_in_them(tmp_path: Path) ->
     for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
         assert row["event_type"] == same["event_type"], row
         assert abs(row["event_ms"] - same["event_ms"]) < 2_000, row
+
+
+def test_brokers_are_compared_by_the_clients_that_came_to_both(tmp_path: Path) -> None:
+    """Without a log of any client: three against one tell, one against one do not."""
+    for recording, told in (("rocksdb", {"broker-a": -60}), ("join-leave", {})):
+        folder = tmp_path / recording / "c"
+        skewed(recording, "brokers/broker-a", 60, folder)
+        shutil.rmtree(folder / "clients", ignore_errors=True)
+        tables = ingest_collection(folder).tables
+        assert {host: round(ms / 1000) for host, ms in offsets(tables).items()} == told
+        (text,) = named(tables)
+        assert "broker-a" in text
+        assert ("nothing tells which is right" in text) is not told
+        notes = {row["host"] for row in tables["coverage"] if CLOCK_UNSURE in (row["note"] or "")}
+        assert notes == (set() if told else {"broker-a", "broker-b"})
+
+
+def test_clients_that_come_back_together_are_no_difference_of_clocks(tmp_path: Path) -> None:
+    """Of one broker the log begins with a later start of it: all clients came back then."""
+    line = (
+        "2026-11-21 11:{:02}:{:02} INFO t - new consumer connected, group: g CONSUME_PASSIVELY "
+        "CLUSTERING channel: ClientChannelInfo [channel=[id: 0x1, L:/1.1.1.1:1 - R:/2.2.2.2:2], "
+        "clientId={}, language=JAVA, version=479, lastUpdateTimestamp={}]\n"
+    )
+    begin_ms = 1_795_230_000_000  # 11:00:00
+
+    def log(minute: int) -> str:
+        beats = [(second, f"10.0.0.{second}@1") for second in range(5)]
+        at_ms = begin_ms + 60_000 * minute
+        return "".join(line.format(minute, s, name, at_ms + 1000 * s) for s, name in beats)
+
+    for name, minute in (("a", 1), ("b", 20)):
+        path = tmp_path / "brokers" / name / "broker.log"
+        path.parent.mkdir(parents=True)
+        path.write_text(log(minute))
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    assert named(ingest_collection(tmp_path).tables) == []
