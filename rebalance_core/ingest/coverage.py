@@ -81,7 +81,7 @@ def coverage_rows(
             found = _of_documents(host, files, counted, collection, assumed)
         clock = host[2], files[0].place
         for row in found:
-            told = {"clock_offset_ms": clocks.offsets.get(clock)}
+            told: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
             if clock in clocks.unsure:
                 told["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | told)
