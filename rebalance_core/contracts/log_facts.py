@@ -496,6 +496,23 @@ CLIENT_LOG = (
         details=(LOG_FOLDER,),
     ),
     LogFact(
+        "nothing_committed", CLIENT, GROUP, "group",
+        "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
+        "committed nothing on the queue (code 22)",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NOTHING_COMMITTED",
+                "a broker answered that the group has committed nothing on the queue: log; times "
+                "are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
         "pull_refused", CLIENT, CLUSTER, "",
         "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
         thinning=ONE_A_MINUTE,
