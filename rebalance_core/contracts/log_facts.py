@@ -25,7 +25,7 @@ from rebalance_core.contracts.fact_declaration import (
     LogFact,
     log_facts,
 )
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
 
 # Facts that a broker's broker.log and lock.log state.
 
@@ -277,6 +277,7 @@ LOCK_LOG = (
                 "LOCK_REFUSED",
                 "client_id asked for an order lock that another client has: owner",
                 EPISODES,
+                apart_ms=BROKER_LOCK_LIFE_MS,  # it asks in every pass, or more often
             ),
         ),
         details=("owner",),
