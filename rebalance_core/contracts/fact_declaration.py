@@ -17,7 +17,7 @@ LOG_FOLDER, PROCESS_ID = "log", "pid"
 """Details that a row has of a client's line: the folder of its log, and its process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one thing further apart are two rows, unless the kind says else."""
+"""Refusals, drops or failures of one thing further apart are two rows; a kind may say else."""
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
 """What becomes of a statement that is repeated: the same row, whenever it is repeated; a row for
