@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_core.contracts.observed import FROM_START, STEADY
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import OFFSETS
 from rebalance_core.model.times import MINUTE_MS
@@ -211,6 +211,8 @@ _CLOCKS = ("broker_log", "client_log")
 def _clock(row: Row) -> str:
     """How right the times of a log are, after what ingest corrected."""
     behind = row["clock_offset_ms"]
+    if CLOCK_UNSURE in (row["note"] or ""):
+        return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
     return OFF if is_zone(behind) else RIGHT

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import pairwise
 
-from rebalance_core.contracts.observed import FROM_START, STEADY
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
+from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -33,7 +34,8 @@ START_MS = 10_000
 # Pauses: times in which a process wrote nothing, where else it writes all the time.
 #
 # A broker that runs registers at its name servers every 30 s, and says so; a client commits every
-# 5 s; a name server looks for dead brokers every 5 s (5.x). A log of which some templates were left out has pauses everywhere: there one shows nothing.
+# 5 s; a name server looks for dead brokers every 5 s (5.x). A log of which some templates were left
+# out has pauses everywhere: there one shows nothing.
 
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 70 * SECOND_MS
@@ -55,7 +57,7 @@ def coverage_rows(
     stats: Iterable[FileStats],
     assumed: Assumptions,
     context: ClusterContext,
-    offsets: Mapping[tuple[str, str], int],
+    clocks: ClockShifts,
 ) -> list[Row]:
     """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
 
@@ -64,7 +66,7 @@ def coverage_rows(
         stats: how each was understood, its times corrected.
         assumed: the zone of files that ``collection.toml`` names none for.
         context: of the cluster.
-        offsets: by kind of log and folder how far the host's clock is behind.
+        clocks: how far each host's clock is behind.
     """
     counted = {one.name: one for one in stats}
     by_host: dict[tuple[str, str, str], list[CollectedFile]] = {}
@@ -77,8 +79,12 @@ def coverage_rows(
             found = _of_log(host, files, counted, collection, assumed, context)
         else:
             found = _of_documents(host, files, counted, collection, assumed)
+        clock = host[2], files[0].place
         for row in found:
-            _merge(rows, row | {"clock_offset_ms": offsets.get((host[2], files[0].place))})
+            told: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            if clock in clocks.unsure:
+                told["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
+            _merge(rows, row | told)
     for piece in collection.refused:
         refused = identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:

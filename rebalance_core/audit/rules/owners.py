@@ -294,6 +294,8 @@ def find_duplicates(case: GroupCase) -> Iterator[Finding]:
         if duplicate is None:
             if listing is not None and client_id not in crowded:
                 yield _seen_only(case, listing)
+        elif listing is None and client_id in crowded:
+            continue  # one broker lists everybody many times: the log lacks what the others did
         elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
             yield _duplicate(case, duplicate, listing)
 

@@ -38,6 +38,11 @@ _CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
 NO_BROKER = "no broker found for mq "
 """Of a Go client: its routes have no address of the queue's broker, so it does not pull it."""
 
+NO_OFFSET = "no committed offset, Group: "
+"""Of a Go client: the broker answered QUERY_NOT_FOUND, the group has committed nothing there."""
+_FETCH_FAILED = "fetch offset of mq from broker error"
+_NOT_FOUND = "broker response code: 22,"
+
 
 class Translated(NamedTuple):
     """A line in the words of the Java client.
@@ -91,6 +96,9 @@ class Translator:
         if said == "remove unnecessary mq because unsubscribed" and queue:
             what = "truncateMessageQueueNotMyTopic remove unnecessary mq"
             return f"doRebalance, {group}, {what}, {queue}"
+        if said == _FETCH_FAILED and queue and group:
+            why = str(fields.get("underlayError") or "")
+            return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
