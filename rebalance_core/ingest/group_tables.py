@@ -387,9 +387,7 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
     lacking = f"{parameters[name]} no file tells" if name in parameters else ""
-    remedy = (
-        f'Write it in Python and name it in the configuration: [strategies] "{name}" = "module:it"'
-    )
+    remedy = f'Write it in Python and name it in the configuration: [strategies] "{name}" = "module:attribute"'
     if lacking:
         remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(

@@ -55,7 +55,7 @@ class Piece:
         except AllocationError:
             raise
         except Exception as error:
-            raise AllocationError(type(error).__name__, f"{self.name}: {error}") from error
+            raise AllocationError(type(error).__name__, str(error)) from error
 
     def wrong(self, answer: Any, valid: str) -> AllocationError:
         """The error for an answer of another type."""
@@ -73,6 +73,11 @@ def find(kind: str, name: str) -> Piece | None:
 def names(kind: str) -> tuple[str, ...]:
     """The pieces of a kind by the first name of each."""
     return tuple(dict.fromkeys(piece.name for (its, _), piece in _PIECES.items() if its == kind))
+
+
+def known(kind: str) -> tuple[str, ...]:
+    """All names of a kind."""
+    return tuple(name for its, name in _PIECES if its == kind)
 
 
 def pieces() -> dict[tuple[str, str], Piece]:

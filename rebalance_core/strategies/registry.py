@@ -241,7 +241,7 @@ def known_parameters(name: str) -> tuple[str, ...]:
         meant = _JAVA_CLASSES.get(name.partition("@")[0].rpartition(".")[2])
         nearby = f"{_NEARBY_PREFIX}AVG"
         meant = nearby if meant == NEARBY else meant
-        own = custom.names(custom.STRATEGIES)
+        own = custom.known(custom.STRATEGIES)
         known = (*_STRATEGIES, nearby, *own)
         error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *own), meant)
         # with a dot it is a class of the user's, as dumps show it
@@ -327,7 +327,7 @@ def _piece(kind: str, given: Any) -> custom.Piece:
         return _register(kind, custom.name_of(given), given)
     found = custom.find(kind, given)
     if found is None:
-        known = custom.names(kind)
+        known = custom.known(kind)
         error = unknown_name(kind.removesuffix("s").replace("_", " "), given, known)
         raise UsageError(f"{error}; name it in [{kind}] of the configuration")
     return found
