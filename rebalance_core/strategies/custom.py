@@ -86,7 +86,7 @@ def pieces() -> dict[tuple[str, str], Piece]:
 
 
 def install(given: dict[tuple[str, str], Piece]) -> None:
-    """Have these pieces and no other."""
+    """Have these pieces and no other; see `registry.install_pieces`."""
     _PIECES.clear()
     _PIECES.update(given)
 
@@ -174,7 +174,8 @@ def _made(what: str, given: Any) -> Any:
 def _check_methods(what: str, piece: Piece) -> None:
     for name, arguments in _METHODS[piece.kind].items():
         shown = f"{name}({', '.join(arguments)})".removeprefix("__call__")
-        method = getattr(piece.made, name, None)
+        its_type = getattr(type(piece.made), name, None)
+        method = piece.made if name == "__call__" and its_type else getattr(piece.made, name, None)
         if not callable(method):
             raise UsageError(f"{what}: {piece.made!r:.80} has no {shown}")
         try:

@@ -312,6 +312,12 @@ def register_pieces(given: Iterable[tuple[str, str, Any]]) -> None:
         raise UsageError("\n".join(mistakes))
 
 
+def install_pieces(given: dict[tuple[str, str], custom.Piece]) -> None:
+    """Have these own pieces (`custom.pieces`) and no other, as in the process that they are of."""
+    custom.install(given)
+    _parsed.cache_clear()
+
+
 def _register(kind: str, name: str, given: Any) -> custom.Piece:
     taken = name in (*_STRATEGIES, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
