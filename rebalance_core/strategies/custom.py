@@ -174,8 +174,7 @@ def _made(what: str, given: Any) -> Any:
 def _check_methods(what: str, piece: Piece) -> None:
     for name, arguments in _METHODS[piece.kind].items():
         shown = f"{name}({', '.join(arguments)})".removeprefix("__call__")
-        its_type = getattr(type(piece.made), name, None)
-        method = piece.made if name == "__call__" and its_type else getattr(piece.made, name, None)
+        method = piece.made if name == "__call__" else getattr(piece.made, name, None)
         if not callable(method):
             raise UsageError(f"{what}: {piece.made!r:.80} has no {shown}")
         try:

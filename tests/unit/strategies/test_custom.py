@@ -31,6 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_pieces")
 
 QUEUES = [MessageQueue("T", broker, n) for broker in ("r1-a", "r2-b") for n in range(5)]
 IDS = ["r1-x", "r2-y", "r3-z"]
+TURN = count()
 GREY = "com.acme.GreyStrategy"
 
 
@@ -179,7 +180,7 @@ def test_a_wrong_strategy_is_told_when_it_is_named(given: Any, said: str) -> Non
         (lambda key: key, "no whole number within Java's long"),
         (lambda key: 2**63, "no whole number within Java's long"),
         (lambda: 3, "it is called as (key)"),
-        (lambda key, turn=count(): next(turn), "gives two answers to one question"),
+        (lambda key: next(TURN), "gives two answers to one question"),
         (7, "7 has no (key)"),
     ],
 )
