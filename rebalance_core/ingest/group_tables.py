@@ -387,9 +387,8 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
     lacking = f"{parameters[name]} no file tells" if name in parameters else ""
-    remedy = (
-        f'Write it in Python and name it in the configuration: [strategies] "{name}" = "module:it"'
-    )
+    named = f'[strategies] "{name}" = "module:attribute"'
+    remedy = f"Write it in Python and name it in the configuration: {named}"
     if lacking:
         remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(

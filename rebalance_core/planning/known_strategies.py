@@ -202,7 +202,7 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     if name in registry.KNOWN_NAMES or name.startswith(NEARBY) or own is not None:
         return OfRocketMq(parse_strategy(text, version=version))
     if name not in _HYPOTHETICAL:
-        listed = (*PLANNING_NAMES, *custom.names(custom.STRATEGIES))
+        listed = (*PLANNING_NAMES, *custom.known(custom.STRATEGIES))
         raise registry.unknown_name("strategy", name, (*listed, f"{NEARBY}-AVG"), listed)
     if parenthesis and not rest.endswith(")"):
         raise UsageError(f"strategy {text!r} does not end with ')'")

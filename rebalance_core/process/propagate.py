@@ -53,6 +53,7 @@ from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_pieces
 
 # The groups of checked tables, each with its history.
 
@@ -123,7 +124,7 @@ def end_with_parent() -> None:
 
 def _begin_worker(pieces: dict[tuple[str, str], custom.Piece]) -> None:
     end_with_parent()
-    custom.install(pieces)
+    install_pieces(pieces)
 
 
 def _follow(parent: int) -> None:

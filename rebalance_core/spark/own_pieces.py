@@ -11,6 +11,7 @@ from pyspark import cloudpickle
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_pieces
 
 _PACKAGE = __name__.partition(".")[0]
 _Body = TypeVar("_Body", bound=Callable[..., Any])
@@ -46,7 +47,7 @@ class _WithPieces:
 
     def __setstate__(self, state: bytes) -> None:
         self._pieces, self._body = cloudpickle.loads(state)
-        custom.install(self._pieces)
+        install_pieces(self._pieces)
 
 
 def in_tasks(body: _Body) -> _Body:

@@ -55,7 +55,7 @@ class Piece:
         except AllocationError:
             raise
         except Exception as error:
-            raise AllocationError(type(error).__name__, f"{self.name}: {error}") from error
+            raise AllocationError(type(error).__name__, str(error)) from error
 
     def wrong(self, answer: Any, valid: str) -> AllocationError:
         """The error for an answer of another type."""
@@ -75,13 +75,18 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece.name for (its, _), piece in _PIECES.items() if its == kind))
 
 
+def known(kind: str) -> tuple[str, ...]:
+    """All names of a kind."""
+    return tuple(name for its, name in _PIECES if its == kind)
+
+
 def pieces() -> dict[tuple[str, str], Piece]:
     """All pieces by kind and name, to be installed where a part of the work is done."""
     return dict(_PIECES)
 
 
 def install(given: dict[tuple[str, str], Piece]) -> None:
-    """Have these pieces and no other."""
+    """Have these pieces and no other; see `registry.install_pieces`."""
     _PIECES.clear()
     _PIECES.update(given)
 
@@ -169,7 +174,7 @@ def _made(what: str, given: Any) -> Any:
 def _check_methods(what: str, piece: Piece) -> None:
     for name, arguments in _METHODS[piece.kind].items():
         shown = f"{name}({', '.join(arguments)})".removeprefix("__call__")
-        method = getattr(piece.made, name, None)
+        method = piece.made if name == "__call__" else getattr(piece.made, name, None)
         if not callable(method):
             raise UsageError(f"{what}: {piece.made!r:.80} has no {shown}")
         try:

@@ -241,7 +241,7 @@ def known_parameters(name: str) -> tuple[str, ...]:
         meant = _JAVA_CLASSES.get(name.partition("@")[0].rpartition(".")[2])
         nearby = f"{_NEARBY_PREFIX}AVG"
         meant = nearby if meant == NEARBY else meant
-        own = custom.names(custom.STRATEGIES)
+        own = custom.known(custom.STRATEGIES)
         known = (*_STRATEGIES, nearby, *own)
         error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *own), meant)
         # with a dot it is a class of the user's, as dumps show it
@@ -312,6 +312,12 @@ def register_pieces(given: Iterable[tuple[str, str, Any]]) -> None:
         raise UsageError("\n".join(mistakes))
 
 
+def install_pieces(given: dict[tuple[str, str], custom.Piece]) -> None:
+    """Have these own pieces (`custom.pieces`) and no other, as in the process that they are of."""
+    custom.install(given)
+    _parsed.cache_clear()
+
+
 def _register(kind: str, name: str, given: Any) -> custom.Piece:
     taken = name in (*_STRATEGIES, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
@@ -327,7 +333,7 @@ def _piece(kind: str, given: Any) -> custom.Piece:
         return _register(kind, custom.name_of(given), given)
     found = custom.find(kind, given)
     if found is None:
-        known = custom.names(kind)
+        known = custom.known(kind)
         error = unknown_name(kind.removesuffix("s").replace("_", " "), given, known)
         raise UsageError(f"{error}; name it in [{kind}] of the configuration")
     return found
