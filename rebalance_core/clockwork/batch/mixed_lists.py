@@ -340,7 +340,7 @@ class OpenLists(MemberLists):
 
     def _last_beat(self, at_us: int) -> Times:
         """(lives, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
-        first = self._futures.ticks.timers_start[self._lives] + FIRST_HEARTBEAT_US
+        first = self._futures.ticks.beats_start[self._lives] + FIRST_HEARTBEAT_US
         period = self._futures.ticks.periods.beat[self._lives]
         number = (at_us - first) // period
         return np.where(number < 0, BEFORE_ALL, first + number * period)

@@ -18,6 +18,7 @@ from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares, UnlistedQueueError, added
 from rebalance_core.clockwork.loop import play as loop
+from rebalance_core.clockwork.mates import wakes_by_passes
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import (
     GIVEN_UP,
@@ -136,7 +137,7 @@ CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
 SHARED_CLIENTS = "SHARED_CLIENTS"
-"""Members subscribe differently, and share their clients with other groups."""
+"""Members share clients with groups whose passes wake these, or subscribe differently."""
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
@@ -172,7 +173,7 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
-    if is_mixed(script) and script.mates:
+    if script.mates and (is_mixed(script) or any(map(wakes_by_passes, script.mates))):
         return SHARED_CLIENTS
     if any(
         (a.strategy, a.version, a.message_model, a.profile)
