@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.languages import DROP
+from rebalance_core.protocol.languages import BYTES, DROP
+from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
@@ -107,6 +109,25 @@ class QueueSets:
         return found
 
 
+class Rules(NamedTuple):
+    """What decides over a member's share of given queues and members.
+
+    Attributes:
+        strategy: its text.
+        version: whose rules it follows.
+        by_bytes: it sorts by bytes, not as Java.
+    """
+
+    strategy: str
+    version: str
+    by_bytes: bool
+
+
+def rules_of(member: Member) -> Rules:
+    """The rules of a member."""
+    return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
+
+
 class Shares:
     """The shares of one topic.
 
@@ -124,17 +145,18 @@ class Shares:
             [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
         )
         self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
+        self._queues_by_bytes = [sorted(each) for each in self._queues]
         self._numbers = {queue: i for i, queue in enumerate(futures.script.queues)}
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, tuple[str, ...]]] = []
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out."""
-        self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
-        self._of_places: dict[tuple[tuple[str, str], int, int], NDArray[np.int32]] = {}
-        self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
+        self._strategies: dict[Rules, AllocationStrategy] = {}
+        self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
+        self._alike: dict[Rules, dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
+            names = self._alike.setdefault(rules_of(trait.member), {})
             names.setdefault(life.client_id, []).append(number)
         self._life_of: dict[str, int] = {}
         """By client id, where no two lives have one and all divide alike; else empty."""
@@ -230,9 +252,10 @@ class Shares:
         if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.rules_version
+        key = rules_of(trait.member)
         if key not in self._strategies:
-            self._strategies[key] = parse_strategy(key[0], version=key[1])
+            self._strategies[key] = parse_strategy(key.strategy, version=key.version)
+        queues, members = self._lists(key, version, members)
         try:
             of_places = self._by_place(key, version, members)
             if self._life_of and of_places is not None:
@@ -241,7 +264,7 @@ class Shares:
                     return
             shares = self._shares(key, version, members)
             if client_id not in shares:
-                share = self._strategies[key].allocate(client_id, self._queues[version], members)
+                share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(share)}
         except AllocationError as error:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
@@ -251,14 +274,24 @@ class Shares:
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
-    def _shares(
-        self, key: tuple[str, str], version: int, members: tuple[str, ...]
-    ) -> dict[str, int]:
-        """Sets by client id, of all members; none where a strategy throws for one of them."""
+    def _lists(
+        self, key: Rules, version: int, members: tuple[str, ...]
+    ) -> tuple[list[MessageQueue], tuple[str, ...]]:
+        """MqAll and cidAll as clients with these rules sort them."""
+        if key.by_bytes:
+            return self._queues_by_bytes[version], tuple(sorted(members))
+        return self._queues[version], members
+
+    def _shares(self, key: Rules, version: int, members: tuple[str, ...]) -> dict[str, int]:
+        """Sets by client id, of all members; none where a strategy throws for one of them.
+
+        ``members`` are in the order of `_lists`.
+        """
         try:
             of_places = self._by_place(key, version, members)
             if of_places is None:
-                found = self._strategies[key].allocate_all(self._queues[version], members)
+                queues = self._lists(key, version, members)[0]
+                found = self._strategies[key].allocate_all(queues, members)
                 return {client_id: self._number(share) for client_id, share in found.items()}
         except AllocationError:
             return {}
@@ -266,7 +299,7 @@ class Shares:
         return dict(zip(reversed(members), reversed(of_places.tolist()), strict=True))
 
     def _by_place(
-        self, key: tuple[str, str], version: int, members: tuple[str, ...]
+        self, key: Rules, version: int, members: tuple[str, ...]
     ) -> NDArray[np.int32] | None:
         """Sets by place in the list of members; None where names count, or somebody's throws."""
         strategy = self._strategies[key]
@@ -276,7 +309,7 @@ class Shares:
         if found is None:
             names = [str(n) for n in range(len(members))]
             try:
-                shares = strategy.allocate_all(self._queues[version], names)
+                shares = strategy.allocate_all(self._lists(key, version, ())[0], names)
             except AllocationError:
                 return None
             found = np.array([self._number(share) for share in shares.values()], np.int32)
