@@ -146,6 +146,11 @@ class MixedGroup:
     def _readers(self, topic: str) -> list[Divider]:
         return [one for one, its in self.members.items() if its is None or topic in its]
 
+    @property
+    def keeping(self) -> bool:
+        """Somebody's client throws: it keeps what it holds, whatever that is."""
+        return any(share is None for shares in self._shares.values() for share in shares.values())
+
     @cached_property
     def owners(self) -> Owners:
         """Who takes each queue, of those of whom it is known."""
