@@ -146,8 +146,7 @@ def _doubtful(members: Iterable[Row], unreadable: Iterable[str]) -> bool:
     """
     topics = {*unreadable}
     return any(
-        not topics.isdisjoint(row["subscriptions"] or ())
-        and "no_queue" in profile_of_row(row).read
+        not topics.isdisjoint(row["subscriptions"] or ()) and "no_queue" in profile_of_row(row).read
         for row in members
     )
 

@@ -469,7 +469,9 @@ def _group_view(
             client_id=row["client_id"],
             channel_id=key[1],
             subscriptions=frozenset(
-                one for one in (topic, *ending) if subscribes(row, one)
+                one
+                for one in (topic, *ending)
+                if subscribes(row, one)
                 if one == topic or profile_of_row(row).ends_pass
             ),
             strategy=row["strategy"],

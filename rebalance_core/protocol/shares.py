@@ -47,10 +47,13 @@ class Divider(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """False if nobody ran a client of the language with the strategy, or its share hangs on
-        its host.
-        """
-        return is_modelled(self.language) and self.profile.share_known(self.text)
+        """`share_known`, and not because it is taken as Java for want of anything better."""
+        return is_modelled(self.language) and self.share_known
+
+    @property
+    def share_known(self) -> bool:
+        """False if nobody ran its client with the strategy, or its share hangs on its host."""
+        return self.profile.share_known(self.text)
 
     @property
     def profile(self) -> ClientProfile:

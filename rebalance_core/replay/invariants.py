@@ -62,9 +62,7 @@ class Instant:
     @property
     def doubted(self) -> set[str]:
         """Clients whose queues may depend on rules that were only read."""
-        return {
-            row["client_id"] for row in self.members if profile_of_row(row).may_be_doubtful
-        }
+        return {row["client_id"] for row in self.members if profile_of_row(row).may_be_doubtful}
 
     @property
     def processes(self) -> Counter[str]:

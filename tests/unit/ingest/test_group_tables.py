@@ -107,9 +107,7 @@ CPP_LOG = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "language"), [(GO_LOG, "GO"), (CPP_LOG, "CPP"), ("", "OTHER")]
-)
+@pytest.mark.parametrize(("text", "language"), [(GO_LOG, "GO"), (CPP_LOG, "CPP"), ("", "OTHER")])
 def test_the_language_of_a_client_by_its_own_log(
     text: str, language: str | None, tmp_path: Path
 ) -> None:
