@@ -122,7 +122,7 @@ class MixedGroup:
 
     @cached_property
     def unsure(self) -> list[Divider]:
-        """Those of which it is not known which queues they take."""
+        """Return the members of which it is not known which queues they take."""
         ordered = sorted(self.queues), sorted(self.client_ids)
         alike = ordered == (sort_queues(self.queues), sort_client_ids(self.client_ids))
         return [

@@ -187,8 +187,8 @@ def _pass(
     frozen: set[str],
     doubts: Doubts,
 ) -> Taken:
-    """What one member's pass surely leaves it with; topics without an answer are added to
-    ``frozen``, what it may have beside to ``doubts``.
+    """Return what one member's pass surely leaves it with; adds topics without an answer to
+    ``frozen``, and what it may have beside to ``doubts``.
     """
     pulled: set[MessageQueue] = set()
     popped: set[MessageQueue] = set()
@@ -258,7 +258,7 @@ def _popped(
     client_ids: list[str],
     strategy: AllocationStrategy,
 ) -> Sequence[MessageQueue] | None:
-    """Which queues one member pops of a topic; None when it gets no answer."""
+    """Return the queues one member pops of a topic; None when it gets no answer."""
     if not shared.queues:
         return None
     if member.rebalance_mode == PROXY_REBALANCE:
