@@ -376,6 +376,11 @@ CLIENT_LOG = (
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
+        "client_language", CLIENT, GROUP, "group",
+        "group, client_id, language: of a Go or C++ client, by the form of its log",
+        thinning=ONE_A_PLACE,
+    ),
+    LogFact(
         "committed", CLIENT, COMMIT, "group", "group, client_id, topic, broker, queue_id, offset",
     ),
     LogFact("suspended", CLIENT, GROUP, "group", "group", with_pid=True),

@@ -237,8 +237,9 @@ _OWN_LOG = ("heartbeat", "allocated", "broker_allocated")
 def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
     """The language of each client that some file tells, by client id.
 
-    Brokers print it, where ali-ons passes for Java. Else the form of PROP_CLIENT_VERSION tells Go,
-    that of the client id an old C++ client, and its own log a Java client. What clients behind
+    Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
+    log tells a Go or C++ client by its form, and a Java client by what only that logs; the form of
+    PROP_CLIENT_VERSION tells Go, that of the client id an old C++ client. What clients behind
     proxies send is no classic client's.
     """
     told: dict[str, str] = {}
@@ -254,11 +255,14 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
                 told[client_id] = language
         elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
             by_itself[client_id] = GO
+        elif piece.kind == "client_language":
+            by_itself[client_id] = v["language"]
         elif piece.kind in _OWN_LOG:
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
-    return by_itself | told
+    nameless = {client_id for client_id, its in told.items() if its == OTHER_LANGUAGE}
+    return told | {one: its for one, its in by_itself.items() if one not in told.keys() - nameless}
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")

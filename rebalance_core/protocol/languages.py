@@ -33,6 +33,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.protocol.start_offset import LAST_OFFSET
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.go import go_strategy
+from rebalance_core.strategies.machine_room import MachineRoom
 
 
 def parse_language(text: str) -> str:
@@ -377,5 +378,7 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     if profile.strategies == JAVA_FAMILY:
         return text
     strategy = parse_strategy(text)
+    if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
+        return str(parse_strategy(f"GO_{text.strip()}"))
     own = go_strategy(strategy)
     return text if own is strategy else str(own)

@@ -47,10 +47,13 @@ class Divider(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """False if nobody ran a client of the language with the strategy, or its share hangs on
-        its host.
-        """
-        return is_modelled(self.language) and self.profile.share_known(self.text)
+        """`share_known`, and not because it is taken as Java for want of anything better."""
+        return is_modelled(self.language) and self.share_known
+
+    @property
+    def share_known(self) -> bool:
+        """False if nobody ran its client with the strategy, or its share hangs on its host."""
+        return self.profile.share_known(self.text)
 
     @property
     def profile(self) -> ClientProfile:
@@ -141,6 +144,11 @@ class MixedGroup:
 
     def _readers(self, topic: str) -> list[Divider]:
         return [one for one, its in self.members.items() if its is None or topic in its]
+
+    @property
+    def keeping(self) -> bool:
+        """Somebody's client throws: it keeps what it holds, whatever that is."""
+        return any(share is None for shares in self._shares.values() for share in shares.values())
 
     @cached_property
     def owners(self) -> Owners:

@@ -151,6 +151,8 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 
 LOCKS_KEPT = "LOCKS_KEPT"
 """A member keeps the order locks of what it gives up."""
+ENDS_PASS = "ENDS_PASS"
+"""A topic without an answer ends the pass of a member that has several."""
 LETS_GO = "LETS_GO"
 """A broker that comes back knows nobody, and some member then lets go of what it holds."""
 
@@ -163,6 +165,9 @@ def _reason_of_languages(script: Script) -> str:
         return LETS_GO
     if takes_locks(script) and any(profile.locks == KEPT for profile in profiles):
         return LOCKS_KEPT
+    states = (member for life in script.lives for _, member in life.states)
+    if any(member.profile.ends_pass and len(member.subscriptions) > 1 for member in states):
+        return ENDS_PASS
     return REGULAR
 
 

@@ -341,6 +341,8 @@ def test_the_release_decides(language: str | None, version: str, profile: Client
         (GO, "CONSISTENT_HASH", "GO_CONSISTENT_HASH(virtual_nodes=10)"),
         (GO, "GO_CONSISTENT_HASH(virtual_nodes=3)", "GO_CONSISTENT_HASH(virtual_nodes=3)"),
         (GO, "MACHINE_ROOM(consumer_idcs=b|a)", "GO_MACHINE_ROOM(consumer_idcs=b|a)"),
+        (GO, "MACHINE_ROOM(consumer_idcs=a|a)", "GO_MACHINE_ROOM(consumer_idcs=a|a)"),
+        (GO, "MACHINE_ROOM", "GO_MACHINE_ROOM"),
         (GO, "MACHINE_ROOM_NEARBY-AVG", "AVG"),
         (RUST, "CONSISTENT_HASH(virtual_nodes=7)", "CONSISTENT_HASH(virtual_nodes=7)"),
         (CPP, "CONSISTENT_HASH(virtual_nodes=7)", "AVG"),

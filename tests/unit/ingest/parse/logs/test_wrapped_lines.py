@@ -200,9 +200,11 @@ def test_what_a_go_client_says_of_itself() -> None:
     commit = (
         f'{begin}"update offset to broker success" MessageQueue="{queue}" consumerGroup=g offset=8'
     )
+    balanced = f'{begin}"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=g topic=T'
     found = inside(
         commit,
-        f'{begin}"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=g topic=T',
+        balanced,
+        balanced,
         commit,
         f'{begin}"do balance in group failed, get consumer id list failed" consumerGroup=g topic=T',
         f'{begin}"[BUG] ConsumerId not in cidAll" cidAll="[a b]" consumerGroup=g consumerId=c',
@@ -214,6 +216,7 @@ def test_what_a_go_client_says_of_itself() -> None:
     )
     assert [line.partition(" - ")[2] for line in found] == [
         f"[persistAll] Group: g ClientId:  updateConsumeOffsetToBroker {queue} 8",
+        "language of a client: GO, clientId=1.1.1.1@7, group=g",
         "MessageQueue do balance done",
         f"[persistAll] Group: g ClientId: 1.1.1.1@7 updateConsumeOffsetToBroker {queue} 8",
         "doRebalance, g, T, get consumer id list failed",
@@ -250,8 +253,9 @@ def test_what_a_cpp_client_says_of_itself() -> None:
         f"{begin}[ERROR] Get empty consumer IDs. Consumer Group: g, Topic: T",
     ]
     assert wrapping_of(lines, client=True).head == OF_CPP
-    *_, commit, empty = inside(*lines)
+    *_, told, commit, empty = inside(*lines)
     at = "2026-11-21 11:28:54,663 INFO wrapped - "
+    assert told == f"{at}language of a client: CPP, clientId=c@1, group=g"
     assert (
         commit == f"{at}[persistAll] Group: g ClientId: c@1 updateConsumeOffsetToBroker {queue} 8"
     )
