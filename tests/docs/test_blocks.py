@@ -94,7 +94,12 @@ def test_a_wrong_block_is_found(
 
 
 @pytest.mark.parametrize(
-    "text", ["<!-- not run: -->\n```\nmake\n```\n", "<!-- not run: why -->\nText.\n", "<!-- runs -->\n```\nls\n```\n"]
+    "text",
+    [
+        "<!-- not run: -->\n```\nmake\n```\n",
+        "<!-- not run: why -->\nText.\n",
+        "<!-- runs -->\n```\nls\n```\n",
+    ],
 )
 def test_a_mark_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="mark"):
@@ -104,6 +109,9 @@ def test_a_mark_that_is_none_is_refused(text: str) -> None:
 def test_commands_and_what_they_print() -> None:
     text = "```\n$ rebalance explain \\\n    --at 1\none\n$ rebalance --version\n```\n"
     (block,) = blocks_of(PAGE, text)
-    assert list(block.calls()) == [("rebalance explain --at 1", ["one"]), ("rebalance --version", [])]
+    assert list(block.calls()) == [
+        ("rebalance explain --at 1", ["one"]),
+        ("rebalance --version", []),
+    ]
     assert missing(["a", "…", "c … e"], "a\nb\nc d e\n") is None
     assert missing(["c", "a"], "a\nb\nc\n") == "a"
