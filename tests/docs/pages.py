@@ -3,7 +3,8 @@
 A block runs if it is labelled `python` or `sh`, or has no label and a line that begins with a
 command. `$ ` before a command: what follows up to the next one is what it prints; so is a block
 without a label right behind one that runs. Lines shown are looked for in their order; `…` stands
-for anything, and columns at the right may be left out. `toml` and `json` are parsed. Comments of HTML right before a block say otherwise:
+for anything, and columns at the right may be left out. `toml` and `json` are parsed. Comments of
+HTML right before a block say otherwise:
 
     <!-- not run: REASON -->
     <!-- on Spark -->                       tests/spark runs it, with a session `spark`

@@ -44,5 +44,5 @@ def test_parts_are_equal_and_pages_linked(chinese: Path, english: Path) -> None:
     assert f"]({english.name})" in texts[0]
     assert f"]({chinese.name})" in texts[1]
     # links of either lead to the same places
-    links = [{link for link in re.findall(r"\]\((?!http)([^)]+)", text)} for text in texts]
+    links = [set(re.findall(r"\]\((?!http)([^)]+)", text)) for text in texts]
     assert links[0] == links[1] or links[0] ^ links[1] == {chinese.name, english.name}
