@@ -39,7 +39,7 @@ def test_every_row_says_what_is_so_since_when_and_is_shown(name: str) -> None:
     assert list(rows) == list(range(1, ROWS + 1))
     for said, so, since in rows.values():
         assert said
-        assert re.search(r"rocketmq\.md §\d", so)
+        assert re.search(r"rocketmq\.md \u00a7\d", so)
         assert re.search(r"all|所有版本|\d\.\d\.\d", since)
     assert shown_in(blocks_of(page)) == set(rows)
 
@@ -47,7 +47,7 @@ def test_every_row_says_what_is_so_since_when_and_is_shown(name: str) -> None:
 def test_rules_and_versions_are_the_same_in_chinese() -> None:
     def figures(name: str) -> dict[int, tuple[list[str], list[str]]]:
         return {
-            number: (re.findall(r"§[\d.]*\d", so), re.findall(r"\d\.\d\.\d", since))
+            number: (re.findall(r"\u00a7[\d.]*\d", so), re.findall(r"\d\.\d\.\d", since))
             for number, (_, so, since) in rows_of(PAGE.with_name(name)).items()
         }
 
