@@ -8,7 +8,6 @@ from rebalance_core.contracts import (
     CONTRACT_VERSION,
     COVERAGE_TABLES,
     FINDING_TABLES,
-    GROUP_VERDICTS,
     HISTORY_TABLES,
     INPUT_TABLES,
     LEDGER_TABLES,
@@ -20,6 +19,7 @@ from rebalance_core.contracts import (
     PROPAGATION_TABLES,
     Table,
 )
+from rebalance_core.contracts.ledger import GROUP_VERDICTS
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
 from rebalance_core.contracts.planning import ROLLOUT_PLANS
