@@ -45,9 +45,10 @@ def _runs(results: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, 
 def _machines(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     known: dict[str, Any] = {}
     for listed, found in results.items():
-        facts = [f"{name} {value}" for name, value in found["machine"].items()
-                 if known.get(name) != value]  # fmt: skip
-        yield f"`make {_target_of(listed)}` was run on: {'' if not known else 'the same, but '}{', '.join(facts) or 'for nothing'}."
+        facts = {name: one for name, one in found["machine"].items() if known.get(name) != one}
+        told = ", ".join(f"{name} {value}" for name, value in facts.items())
+        same = "the same, but " if known and told else "the same" if known else ""
+        yield f"`make {_target_of(listed)}` was run on: {same}{told}."
         yield ""
         known = found["machine"]
 
