@@ -27,9 +27,8 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
-    "A broker, name server, dump or RocksDB export is missing, stale or states nothing, or a "
-    "broker.log ends long before the dumps or cannot be read. What depends on it is UNKNOWN, and "
-    "the run is not green.",
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, or a broker.log "
+    "ends long before the dumps. What depends on it is UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ",
     "Find out why the file was not copied or the command failed, and collect again.",

@@ -392,9 +392,9 @@ def _queues(rows: Iterable[Row]) -> frozenset[MessageQueue]:
 NOT_READ = Rule(
     "QUEUES_NOT_READ",
     ERROR,
-    "Messages wait in a queue that consumerProgress -s shows without a holder, in the two newest "
-    "dumps or in one while no commit moves. Every listed member answered and no change is under "
-    "way, so it holds whatever the strategy.",
+    "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
+    "while no commit moves. Every listed member answered and no change is under way, so it holds "
+    "whatever the strategy.",
     "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus, epochs, "
     "committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
@@ -403,11 +403,9 @@ NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
     "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
-    "does not answer, so consumerProgress -s shows N/A for queues of others too and proves "
-    "nothing.",
+    "does not answer, so N/A in consumerProgress -s proves nothing.",
     "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
-    "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again, and "
-    "look at a member that never answers.",
+    "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again.",
 )
 
 

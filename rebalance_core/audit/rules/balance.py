@@ -99,8 +99,8 @@ def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
 SKEW = Rule(
     "SURPLUS_SKEW",
     WARNING,
-    "AVG divides each topic by itself and gives the remainder to the first members in the sorted "
-    "list. With many topics that do not divide evenly, the same members always get more.",
+    "AVG gives the remainder of each topic to the first members in the sorted list. With many "
+    "topics that do not divide evenly, the same members always get more.",
     "consumer_load, memberships",
     "Make the queues of each topic a multiple of the members, or use AVG_BY_CIRCLE or "
     "CONSISTENT_HASH, or spread the topics over several groups.",
@@ -171,8 +171,7 @@ def _idle_member_finding(case: GroupCase, idle: list[str], first_ms: int) -> Fin
 IDLE_MEMBER = Rule(
     "IDLE_MEMBER",
     WARNING,
-    "One member at a time pulls a queue, so members beyond the number of queues do nothing. "
-    "Members that pop a shared topic or read queues that the application names are not idle.",
+    "One member at a time pulls a queue, so members beyond the number of queues do nothing.",
     "consumer_load (idle), memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. Accept the finding if they are spares.",
@@ -253,11 +252,11 @@ def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
 UNREACHED_QUEUES = Rule(
     "POP_UNREACHED_QUEUE",
     ERROR,
-    "Members share the queues of a topic, but no member may take messages from some of them, "
-    "which wait. A broker asked by a strategy other than AVG and AVG_BY_CIRCLE answers nothing; a "
-    "member that counts and does not subscribe the topic leaves its part to too few others.",
+    "Members share the queues of a topic, but none may take messages from some of them, which "
+    "wait: the broker was asked by a strategy other than AVG and AVG_BY_CIRCLE, or a member "
+    "counts that does not subscribe the topic.",
     "pop_metrics (unreached), pop_reach, memberships; offsets for the backlog",
-    "Use AVG or AVG_BY_CIRCLE in members that ask the broker, and the same subscription in all; "
-    "or let everybody pop everything (mqadmin setConsumeMode -q 0).",
+    "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
+    "let everybody pop everything (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,
 )

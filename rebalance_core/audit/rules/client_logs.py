@@ -45,9 +45,9 @@ def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
 GAVE_UP_ASKING = Rule(
     "GAVE_UP_ASKING",
     WARNING,
-    "A client up to 5.3.1 with clientRebalance = false that gets no answer to its first questions "
-    "on a topic divides it itself until restarted: at once when the broker refuses, after 6 s "
-    "when none answers. The other members go on asking.",
+    "A client up to 5.3.1 with clientRebalance = false got no answer to its first questions on a "
+    "topic and divides it itself until restarted: at once when the broker refuses, after 6 s when "
+    "none answers.",
     "GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find_gave_up_asking,
@@ -85,7 +85,7 @@ RESTLESS_PASSES = Rule(
     "RESTLESS_PASSES",
     INFO,
     "With CONFIG a client from 5.2 on never sees its allocation as balanced and runs a pass every "
-    "second instead of every 20, asking a broker for the member list of each topic.",
+    "second instead of every 20.",
     "memberships (strategy, version)",
     "Nothing while brokers can bear one request per second, member and topic. Else use AVG, or "
     "raise rocketmq.client.rebalance.minInterval in the members.",
@@ -99,8 +99,8 @@ NO_BROKER_ADDRESS = Rule(
     "NO_BROKER_ADDRESS",
     WARNING,
     "A Go client holds queues of a broker whose address its routes lack, as while it has no "
-    "master. It does not pull them (no broker found for mq), so messages wait though the queues "
-    "have a holder. INFO where it lasted no longer than a poll of the routes.",
+    "master, and does not pull them (no broker found for mq). INFO where it lasted no longer than "
+    "a poll of the routes.",
     "NO_BROKER_ADDRESS (client log)",
     "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
     "(BID 0). If it has one, restart the client named.",
@@ -149,9 +149,8 @@ STARVED_TIMERS = Rule(
     "STARVED_TIMERS",
     WARNING,
     "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
-    "thread that polls routes, sends heartbeats and commits offsets. All of these are late: the "
-    "client learns of the route change minutes later, commits fall behind, and living brokers may "
-    "expire it.",
+    "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
+    "living brokers may expire the client.",
     "HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
     "Restart the clients named if they do not recover. Take brokers off the routes "
     "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",

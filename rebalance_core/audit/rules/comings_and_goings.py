@@ -104,9 +104,9 @@ def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]
 FLAPPING_MEMBERS = Rule(
     "MEMBER_FLAPS",
     WARNING,
-    "Processes of one host join and leave within minutes, again and again: a container in a crash "
-    "loop, or a connection that keeps breaking. Each change moves queues of the whole group, and "
-    "uncommitted messages are read again.",
+    "Processes of one host join and leave within minutes, again and again: a crash loop, or a "
+    "connection that keeps breaking. Each change moves queues of the whole group, and uncommitted "
+    "messages are read again.",
     "memberships",
     "Find out in the log of the host named why the process ends or its connection breaks; keep it "
     "stopped until that is fixed.",
@@ -192,10 +192,10 @@ EXPIRED_ALIVE = Rule(
     "EXPIRED_WHILE_ALIVE",
     WARNING,
     "A broker heard nothing of a member for two minutes and dropped it, and the same process came "
-    "back. Meanwhile others read its queues, perhaps beside it. INFO if it happened once.",
+    "back. Meanwhile others read its queues. INFO if it happened once.",
     "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, HEARTBEAT_INTERVAL",
     "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
-    "broker, and STARVED_TIMERS: one thread sends all heartbeats.",
+    "broker, and STARVED_TIMERS.",
     find_expired_alive,
 )
 
@@ -266,11 +266,10 @@ def _listed(together: list[Row], behind: bool) -> set[str]:
 MEMBERS_APART = Rule(
     "MEMBERS_APART",
     ERROR,
-    "Some members connect to brokers, others to proxies in CLUSTER mode. Each side has its own "
-    "member list and divides all queues, so messages are consumed twice.",
+    "Some members connect to brokers, others to proxies in CLUSTER mode. Each side divides all "
+    "queues among its own members, so messages are consumed twice.",
     "observed_members, GROUP_AT_BROKER, GROUP_AT_PROXY, CONNECTION, memberships",
-    "Connect all members the same way, to the name servers or to the proxies, or give those "
-    "behind proxies a group of their own.",
+    "Connect all members the same way, or give those behind proxies a group of their own.",
     find_members_apart,
     files=("consumerConnection",),
 )
@@ -352,8 +351,8 @@ UNSEEN_MEMBERS = Rule(
     "PROXY_GROUP_UNSEEN",
     WARNING,
     "Somebody reads for the group, and nothing that was collected names a member. Brokers never "
-    "see the clients of proxies (CODE 206, not online), so members and reach are unknown. INFO "
-    "where offsets moved once only, as in an administrator's reset.",
+    "see the clients of proxies (CODE 206, not online). INFO where offsets moved once only, as in "
+    "an administrator's reset.",
     "committed_offsets, QUEUE_PROGRESS, GROUP_AT_BROKER, NOT_ONLINE; no memberships",
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
     "Nothing is wrong if the offsets were reset by hand.",
@@ -363,8 +362,8 @@ UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
     WARNING,
     "A client of the group runs and is no member: brokers lost it, but it commits or logs on, or "
-    "pulls are refused because no member is registered (CODE 24). It gets nothing, or reads "
-    "queues that others have. ERROR where nobody else reads and messages wait.",
+    "pulls are refused because no member is registered (CODE 24). ERROR where nobody else reads "
+    "and messages wait.",
     "CONSUMER_LOST of cluster_events, later committed_offsets and log lines of that client, "
     "GROUP_NOT_KNOWN (broker.log)",
     "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "

@@ -191,6 +191,6 @@ EXPIRED = Rule(
     "got lost. It gave the queue up and took it anew; until then nobody read it.",
     "PULL_EXPIRED (client log)",
     "Find out in the client's log what hung in a pull callback or hook two minutes before. A "
-    "rocketmq.client.pull.pullMaxIdleTime below a long poll (15 s) does this to every idle queue.",
+    "pullMaxIdleTime below a long poll (15 s) does this to every idle queue.",
     find_expired,
 )

@@ -263,8 +263,8 @@ LEFTOVER = Rule(
     "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
     "again starts from them and skips or replays messages.",
     "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
-    "If the group or topic will not come back, clean up: deleteSubGroup -r true removes a group's "
-    "offsets. Before re-using a name, reset its offsets (resetOffsetByTime).",
+    "If the group or topic will not come back, remove its offsets (deleteSubGroup -r true). "
+    "Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
 )

@@ -306,9 +306,9 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
 DIFFER = Rule(
     "MEMBER_LISTS_DIFFER",
     ERROR,
-    "Brokers list different members of the group. Members ask any broker, so they divide the "
-    "queues by different lists: some queues are read twice, some not at all. A list is short if "
-    "it lacks a member, stale if it keeps one that left at another broker.",
+    "Brokers list different members of the group. Members ask any broker, so some queues are read "
+    "twice, some not at all. A list is short if it lacks a member, stale if it keeps one that "
+    "left at another broker.",
     "observed_members, GROUP_AT_BROKER, CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED, CONSUMER_LEAVE "
     "of cluster_events",
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
@@ -324,7 +324,7 @@ NOT_LISTED = Rule(
     "back at a later pass.",
     "NOT_IN_MEMBER_LIST (client log)",
     "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
-    "reach some broker: check the network and consumerConnection of each broker.",
+    "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
     files=("client_log",),
 )
@@ -334,8 +334,8 @@ NO_LIST = Rule(
     "A client got no member list: the broker asked is down or does not know the group. The pass "
     "leaves the topic as it is.",
     "NO_MEMBER_LIST (client log)",
-    "If it lasts, check that the brokers of the topic run, and that the group is configured on "
-    "them (subscriptionGroup.json) where automatic creation is off.",
+    "If it lasts, check that the topic's brokers run, and that the group is configured on them "
+    "where automatic creation is off.",
     find_no_list,
     files=("client_log",),
 )

@@ -143,8 +143,7 @@ MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
     ERROR,
     "A group has CLUSTERING and BROADCASTING members. Broadcasting members read every queue and "
-    "still count in the others' division, so part of the queues has no owner among the rest; the "
-    "broker keeps the model of the last heartbeat.",
+    "still count in the others' division, so part of the queues has no owner among the rest.",
     "memberships (message_model)",
     "Put the broadcasting members into a group of their own.",
     find_models,
@@ -322,9 +321,9 @@ def _readers(several: Owners) -> str:
 LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
-    "Members are clients of different languages, and each divides by the rules of its own client. "
-    "ERROR where queues are left out or read twice (WARNING once over), INFO where the shares at "
-    "hand agree, WARNING where a share is not known.",
+    "Members are clients of different languages, which divide by different rules. ERROR where "
+    "queues are left out or read twice (WARNING once over), INFO where the shares at hand agree, "
+    "WARNING where a share is not known.",
     "observed_members (language, version), memberships (strategy, language), ownership",
     "Use clients of one language in a group, or a strategy by which all of them divide alike.",
     find_languages,

@@ -258,12 +258,11 @@ REBALANCE_STORM = Rule(
     "REBALANCE_STORM",
     WARNING,
     "Brokers tell members to rebalance far more often than members come or go. Each time all "
-    "members ask for the member list, topic by topic, and pulls are refused while the broker's "
-    "table lacks a topic. Members that subscribe different topics cause this with every heartbeat.",
+    "members ask for the member list, topic by topic. Members that subscribe different topics "
+    "cause this with every heartbeat.",
     "NOTIFIED (client log) and TOPIC_DROPPED (broker.log) against cluster_events, memberships",
-    "Give all members the same topics (see INCONSISTENT_SUBSCRIPTION, UNSUBSCRIBED_SHARE). If no "
-    "subscription differs, check the connections between the members and the broker named: each "
-    "new channel causes a CHANGE.",
+    "Give all members the same topics. If no subscription differs, check the connections between "
+    "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
     files=("client_log", "broker_log"),
 )
@@ -316,11 +315,11 @@ def _lasted(fact: Row) -> bool:
 SUBSCRIPTION_NOT_LATEST = Rule(
     "SUBSCRIPTION_NOT_LATEST",
     INFO,
-    "A member raises the version of its subscription with each change of its queues. A broker "
-    "with an older one refuses its pulls until the next heartbeat, up to heartbeatBrokerInterval "
-    "(30 s) later, so the first messages after a change are late.",
+    "A change of its queues raises the version of a member's subscription. A broker with an older "
+    "one refuses its pulls until the next heartbeat (heartbeatBrokerInterval, 30 s), so the first "
+    "messages after a change are late.",
     "SUBSCRIPTION_NOT_LATEST (broker.log)",
-    "Nothing if it ends. If it comes with every change and lasts, check whether heartbeats reach "
-    "the broker named; shorten heartbeatBrokerInterval if the delay matters.",
+    "Nothing if it ends. If it lasts, check whether heartbeats reach the broker named; shorten "
+    "heartbeatBrokerInterval if the delay matters.",
     find_subscription_not_latest,
 )

@@ -137,6 +137,6 @@ RULE = Rule(
     "rebalance or with duplicate client ids, which explain it.",
     "OFFSET_WENT_BACK (broker.log), committed_offsets",
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
-    "the hosts named: two processes that commit the same queue, or one restarted from an old copy.",
+    "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
 )

@@ -289,13 +289,12 @@ def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Block]) ->
 BLOCKED_ORDER = Rule(
     "POP_ORDER_BLOCKED",
     WARNING,
-    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. When a "
-    "gRPC client dies, its proxy keeps it as a member for 120 to 130 s and renews the invisible "
-    "time until then, so the queue stands still. INFO where nobody was lost and only one snapshot "
-    "shows it, as a slow listener would.",
+    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
+    "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
+    "then. INFO where nobody was lost and only one snapshot shows it: a slow listener.",
     "ORDER_BLOCK (consumerOrderInfo.json), cluster_events (CONSUMER_LOST), memberships",
-    "Shut clients down gracefully (close the consumer); find out what killed the client named. If "
-    "nobody died, take a thread dump of the group's clients: a listener hangs.",
+    "Shut clients down gracefully; find out what killed the client named. If nobody died, take a "
+    "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,
     files=("consumer_order_info_json",),
 )

@@ -132,7 +132,7 @@ ORPHAN_QUEUES = Rule(
     "ORPHAN_QUEUES",
     ERROR,
     "The group is online, but queues of its topics have no owner: their messages wait. Queues "
-    "that CONFIG and MACHINE_ROOM leave out by design have rules of their own.",
+    "that CONFIG and MACHINE_ROOM leave out have rules of their own.",
     "ownership (no client at the end), memberships; offsets for the backlog",
     "Remove the reason named (see the group's other findings). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
@@ -428,9 +428,9 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
 DUPLICATE = Rule(
     "DUPLICATE_CLIENT_ID",
     ERROR,
-    "Two live processes use one client id. Both take the share of the first of the two in the "
-    "member list: with AVG both read the same slice and nobody reads the second. Orderly "
-    "consumption loses its order, because locks are kept per client id.",
+    "Two live processes use one client id. Both take the same share, so with AVG one slice is "
+    "read twice and another by nobody; orderly consumption loses its order, because locks are "
+    "kept per client id.",
     "memberships (overlapping channels of one id), consumerConnection (addresses of one id)",
     "Give each process its own id: unset instanceName and rocketmq.client.name, or make them "
     "unique to the container or host; then restart both.",
@@ -439,8 +439,8 @@ DUPLICATE = Rule(
 HALF_OPEN = Rule(
     "HALF_OPEN_DUPLICATE",
     INFO,
-    "One process was in the member list twice, because it reconnected before the broker noticed "
-    "that its old channel was dead. It resolves within 130 s.",
+    "One process was listed twice, because it reconnected before the broker noticed that its old "
+    "channel was dead. It resolves within 130 s.",
     "memberships (overlapping channels of one id, the older one went)",
     "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
     find_half_open,
@@ -448,8 +448,8 @@ HALF_OPEN = Rule(
 MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
     WARNING,
-    "A broker lists members several times, as after a freeze while connections queued up. Shares "
-    "are divided by the list, so queues have no owner until the extra entries expire.",
+    "A broker lists members several times, as after a freeze while connections queued up. Queues "
+    "have no owner until the extra entries expire.",
     "consumerConnection (addresses of one id at one broker)",
     "Dump consumerConnection again after two minutes. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",

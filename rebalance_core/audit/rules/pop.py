@@ -173,8 +173,8 @@ POPPED_AND_PULLED = Rule(
     "POP_MIXED_WITH_PULL",
     ERROR,
     "Some members pop a topic (request mode POP, or behind a proxy) while others pull a share of "
-    "its queues. Both commit to the same offsets, so messages are consumed twice. clientRebalance "
-    "= true, the default, ignores the mode silently.",
+    "its queues: messages are consumed twice. clientRebalance = true, the default, ignores the "
+    "mode silently.",
     "pop_reach, memberships (rebalance_mode), cluster_events (REQUEST_MODE)",
     "Set clientRebalance = false in all members and restart those that gave up asking "
     "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
@@ -319,10 +319,10 @@ INVISIBLE_TIME = Rule(
     "INVISIBLE_TIME_TOO_SHORT",
     WARNING,
     "A client pops messages faster than its listener consumes them. Their invisible time ends "
-    "while they wait, and they are dropped and delivered again and again: the group falls behind.",
+    "while they wait, and they are dropped and delivered again and again.",
     "POP_TIMED_OUT (client log), POP_QUEUE, POP_SETTINGS and CONSUME_RATE (consumerStatus)",
-    "Raise popInvisibleTime above the time that a full batch takes in the listener (popBatchNums "
-    "x listener time / threads), lower popBatchNums, or add threads or members.",
+    "Raise popInvisibleTime above the time that a full batch takes (popBatchNums x listener time "
+    "/ threads), lower popBatchNums, or add threads or members.",
     find_invisible_time,
     files=("client_log", "consumerStatus"),
 )
@@ -379,8 +379,7 @@ MISSING_POP_RETRY_TOPIC = Rule(
     "MISSING_POP_RETRY_TOPIC",
     WARNING,
     "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
-    "topic. While that is missing its pass fails and is repeated every second (from 5.2 on), with "
-    "a request to a broker per topic.",
+    "topic. While that is missing its pass fails and is repeated every second (from 5.2 on).",
     "MISSING_ROUTE (client log), memberships",
     "Create the topic named (mqadmin updateTopic, one queue per broker), set the mode to POP, or "
     "set clientRebalance = true in clients that do not pop.",

@@ -250,8 +250,8 @@ SKIPPED = Rule(
     "START_SKIPPED",
     WARNING,
     "A member began to read queues behind messages that the group never read. On new queues of a "
-    "topic that the group reads this is a loss; for a group new to the topic it is what "
-    "CONSUME_FROM_LAST_OFFSET or a timestamp asks for (INFO).",
+    "topic that the group reads this is a loss; for a group new to the topic it is what its "
+    "ConsumeFromWhere asks for (INFO).",
     _SEEN_BY,
     "If the messages are wanted, reset the group's offsets of the topic by time "
     "(resetOffsetByTime). For new queues, commit before producers use them, or use "

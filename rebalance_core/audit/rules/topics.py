@@ -90,12 +90,11 @@ def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
 TOPIC_GONE = Rule(
     "TOPIC_GONE",
     WARNING,
-    "A topic that the group subscribes was deleted. Members keep its queues and pull them in "
-    "vain; nothing else of it is delivered.",
+    "A topic that the group subscribes was deleted. Members keep its queues and pull them in vain.",
     "topics and epochs (TOPIC_DELETED), memberships",
     "If it was a mistake, create the topic again with as many queues. If some brokers or a name "
-    "server still have it, delete it there too (deleteTopic). Else take the subscription out of "
-    "the consumers and delete the group's offsets.",
+    "server still have it, delete it there too (deleteTopic). Else remove the subscription from "
+    "the consumers and the group's offsets.",
     find_topic_gone,
 )
 
@@ -216,10 +215,10 @@ READ_ONLY = Rule(
     "READ_ONLY_BROKER_COUNTED",
     INFO,
     "Queues on a broker that cannot be written still count in the division. Their holders have "
-    "less to do than their number of queues says.",
+    "less to do.",
     "topics (perm), ownership",
     "Normal while a broker is drained. When it is empty, take its read permission too "
-    "(updateTopicPerm), so that members share what is left.",
+    "(updateTopicPerm).",
     find_read_only,
     by_owners=True,
 )

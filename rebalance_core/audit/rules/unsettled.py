@@ -134,8 +134,7 @@ FROZEN_GROUP = Rule(
     "clients give up a topic without a readable queue.",
     "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members (language)",
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
-    "each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
-    "minute.",
+    "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
 )
 
