@@ -39,8 +39,9 @@ UNSTABLE: Final = "UNSTABLE"
 OFFLINE: Final = "OFFLINE"
 VERDICTS = {
     EQUAL: "every observation of the last round of dumps shows the predicted owners",
-    SHARED: "as predicted, and members share the queues of some topics: each pops what it may, as "
-    "far as dumps show it; of gRPC clients, a proxy lists the predicted members",
+    SHARED: "as predicted, and members share the queues of some topics: what each pops, as far as "
+    "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump shows, the "
+    "members that a proxy lists are the predicted ones",
     DIFFERS: "an observation outside every window shows others",
     UNSTABLE: "the group changed while it was dumped, or had not settled; nothing else differs",
     UNKNOWN: "nothing can be compared; the reason says why",
@@ -62,9 +63,9 @@ SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
-    NOT_TOLD: "the group's clients cannot tell which queues they hold (lite pull before 5.1.1, "
-    "DefaultMQPullConsumer), or did not answer",
-    ASSIGNED: "no member subscribes anything: applications name the queues that they read "
+    NOT_TOLD: "the group's clients tell nobody which queues they hold (lite pull before 5.1.1, "
+    "DefaultMQPullConsumer), or did not answer when it was dumped",
+    ASSIGNED: "no member subscribes anything: the applications name the queues that each reads "
     "(assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
@@ -72,9 +73,10 @@ REASONS = {
     LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
     NOT_COVERED: "what was collected does not tell of all members or all owners",
     STRATEGY: "the group's strategy or its parameters are not known",
-    STATIC_TOPIC: "the group reads a static topic, whose logical queues are not modelled",
-    SUBSCRIPTION: "no file tells what some member subscribes",
-    LANGUAGE: "some member's client takes queues that depend on its host",
+    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
+    "brokers, which is not modelled",
+    SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
+    LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host does",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }
