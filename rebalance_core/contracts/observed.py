@@ -150,7 +150,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_CONFIGS",
-        "it could be read: groups, rejected (entries)",
+        "what was read of that file: groups, rejected (entries)",
     ),
     FactKind(
         "GROUP_AT_BROKER",
