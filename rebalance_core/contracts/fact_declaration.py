@@ -137,13 +137,12 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
 
 CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",
-    "a client's own subscription, as it or a broker that it told says: expression; retry topics "
-    "are left out",
+    "a client's own subscription, retry topics apart: expression",
 )
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",
-    "a strategy threw: strategy, message, log, pid; a client's line names no group or client, a "
-    "broker's (QueryAssignment) group and topic; times are minutes",
+    "a strategy threw: strategy, message, log, pid; no group or client from a client's line, "
+    "group and topic from a broker's (QueryAssignment); times are minutes",
     EPISODES,
     MINUTE_MS,
 )

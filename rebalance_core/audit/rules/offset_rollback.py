@@ -133,11 +133,11 @@ def _finding(falls: list[Fall], explanation: str | None) -> Finding:
 RULE = Rule(
     "OFFSET_ROLLBACK",
     WARNING,
-    "An offset was committed below one that was committed before: messages are read again. After a "
-    "rebalance or with duplicate client ids it has a cause and is for information.",
-    "facts OFFSET_WENT_BACK (broker.log), committed_offsets",
+    "An offset was committed below an earlier one: messages are read again. INFO after a "
+    "rebalance or with duplicate client ids, which explain it.",
+    "OFFSET_WENT_BACK (broker.log), committed_offsets",
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
-    "the hosts named: two processes that commit the same queue, or one restarted from an old copy.",
+    "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
 )
 

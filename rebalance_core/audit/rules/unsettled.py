@@ -170,13 +170,12 @@ def _logged(case: GroupCase) -> dict[str, str]:
 FROZEN_GROUP = Rule(
     "FROZEN_GROUP",
     ERROR,
-    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
-    "the queues it held, members that join get none, and nobody takes those of members that go. Go "
-    "clients give up the queues of a topic that has no readable queue.",
-    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED; observed_members (language)",
-    "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
-    "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
-    "minute.",
+    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Members "
+    "keep the queues they held, new ones get none, and nobody takes those of members that go. Go "
+    "clients give up a topic without a readable queue.",
+    "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members (language)",
+    "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
+    "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
 )
 
@@ -245,11 +244,10 @@ def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
 SUSPENDED = Rule(
     "MEMBER_SUSPENDED",
     WARNING,
-    "A member called suspend(). It reads nothing, keeps the queues it holds and stays in everybody "
-    "else's computation, so its share waits until resume().",
+    "A member called suspend(). It reads nothing and keeps its share, which waits until resume().",
     "memberships (suspended), ownership",
-    "Call resume() in the client named, or stop it so that the others take its queues. If it was "
-    "suspended on purpose, accept this finding.",
+    "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
+    "finding if it was suspended on purpose.",
     find_suspended,
 )
 
@@ -313,10 +311,10 @@ def _short(case: GroupCase, row: Row) -> int:
 TRANSIENT_OWNERSHIP = Rule(
     "TRANSIENT_OWNERSHIP",
     INFO,
-    "While a join, a loss or a change of topics was being settled, queues had no owner or were "
-    "held twice. That is how rebalancing works; nothing is lost.",
+    "Queues had no owner or two while a join, a loss or a change of topics settled. That is how "
+    "rebalancing works; nothing is lost.",
     "ownership, epochs, diffs",
-    "Nothing. If it happens often, look at what makes members come and go.",
+    "Nothing. If it happens often, find out what makes members come and go.",
     find_transient_ownership,
     by_owners=True,
 )
