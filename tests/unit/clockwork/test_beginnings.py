@@ -133,7 +133,7 @@ def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     from rebalance_core.clockwork.batch import play
 
     played: list[object] = []
-    play_segment = play.play_segment
+    play_segment = play.play_segment  # type: ignore[attr-defined]
 
     def counted(*given: object) -> None:
         played.append(given[1])
