@@ -43,6 +43,7 @@ from rebalance_core.audit.subscriptions import (
     all_known,
     assigned_members,
     is_proxied,
+    is_shared,
     reach,
     reads_static_topic,
     shares_known,
@@ -225,6 +226,11 @@ def _covered(
         )
     if gap is not None:
         return _unknown(result, gap.reason, evidence.gap_text(gap), settled_by(gap))
+    untold = _mode_untold(case, result.differences)
+    if untold:
+        what = f"no file tells whether {untold} pops or pulls, and it holds a queue that is popped"
+        how = f"Dump consumerStatus -g {case.consumer_group}, which tells clientRebalance."
+        return _unknown(result, verdicts.NOT_COVERED, what, how)
     stray = prediction.unknown((d.queue, d.at_ms) for d in result.differences if d.live)
     if stray:
         queue = min(stray)
@@ -241,6 +247,22 @@ def _covered(
         how = f"Dump consumerProgress -s true -g {case.consumer_group}, and keep all of its output."
         return _unknown(result, verdicts.NOT_COVERED, what, how)
     return result
+
+
+def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
+    """Who holds a queue that should be popped, and did not tell its mode: the group's may be not
+    its own; empty: nobody.
+    """
+    told = {row["client_id"] for row in case.facts("DUMP") if row["client_id"]}
+    members = {row["client_id"] for row in case.rows("memberships")}
+    untold = members - told
+    untold |= {address_of(one) for one in untold} - {address_of(one) for one in told}
+    holders = (
+        one.live
+        for one in differences
+        if one.live and not one.predicted and is_shared(case, one.queue.topic, one.at_ms)
+    )
+    return min((live for live in holders if live in untold), default="")
 
 
 def _unknown(

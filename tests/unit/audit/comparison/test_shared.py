@@ -14,6 +14,7 @@ from rebalance_core.model.verdicts import (
     DIFFERS,
     EQUAL,
     NO_DUMP,
+    NOT_COVERED,
     SHARED,
     STALE_DUMP,
     SYSTEM,
@@ -94,6 +95,19 @@ def test_progress_alone_shows_that_nobody_pulls_and_not_who_pops() -> None:
     assert compare(popping()).reason == NO_DUMP
     rows[1]["details"]["client_ip"] = "10.9.9.9"
     assert compare(popping(*rows, *status("x", 801, ALL, retry="a"))).verdict == DIFFERS
+
+
+def test_a_member_that_did_not_tell_its_mode_may_pull() -> None:
+    """The mode of the group is that of those who told it."""
+    rows = [
+        fact("DUMP", 800, command="consumerProgress"),
+        *(fact("QUEUE_PROGRESS", 800, topic="T", broker_name=b, queue_id=n, with_clients=True,
+               client_ip="y" if b == "a" else "") for b in "ab" for n in range(4)),
+    ]  # fmt: skip
+    result = compare(popping(*rows, *X_POPS))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "whether y pops or pulls" in result.lacking
+    assert compare(popping(*rows, *X_POPS, *Y_POPS)).verdict == DIFFERS
 
 
 def test_one_who_pulls_beside_the_others_holds_its_share_over_all() -> None:
