@@ -27,7 +27,7 @@ from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.shares import Divider, MixedGroup
-from rebalance_core.strategies import allocate_group, parse_strategy
+from rebalance_core.strategies import allocate_group, custom, parse_strategy
 from rebalance_core.strategies.registry import DEFAULT_VERSION
 
 # How late a live difference is, against the simulated futures of the change before it.
@@ -109,7 +109,7 @@ def _seconds(span_ms: int) -> str:
 # What else explains observed ownership: duplicate ids, other member lists, another strategy.
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies without parameters that a foreign member may use."""
+"""Strategies without parameters that a foreign member may use, beside own ones."""
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""
 NEAR_MS = ORDER_LOCK_MS
@@ -260,7 +260,7 @@ class Explanations:
         held = {queue: holder for queue, holder in live.items() if holder}
         if any(self._allocates(name, topic, held) for name in used):
             return ""  # who holds a queue holds it by the group's own strategy
-        for name in CANDIDATES:
+        for name in (*CANDIDATES, *custom.names(custom.STRATEGIES)):
             if name in used:
                 continue
             if self._allocates(name, topic, live):

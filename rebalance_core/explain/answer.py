@@ -40,6 +40,7 @@ from rebalance_core.protocol.start_offset import (
 )
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
+from rebalance_core.strategies.registry import NAME_IT
 
 # Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula.
 
@@ -122,7 +123,8 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
         "keeps what it held",
         BROKER_MODE: f"FROZEN: the brokers allocate and do not know {member['strategy']}, so the "
         "member keeps what it held",
-        OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again",
+        OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again;"
+        f" {NAME_IT}",
     }
     if outcome in texts:
         return outcome, texts[outcome], None

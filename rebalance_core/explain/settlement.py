@@ -10,7 +10,7 @@ anything.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
@@ -65,7 +65,6 @@ _ASKING = GroupSettings(consumer_type=PUSH, ordered=False)
 _NEITHER = GroupSettings(consumer_type=LITE_PULL, ordered=False)
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str, version: str) -> AllocationStrategy | None:
     try:
         return parse_strategy(text, version=version)
@@ -74,7 +73,7 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
 
 
 def strategy_of(member: Row) -> AllocationStrategy | None:
-    """The strategy of a process; None if its text is none of RocketMQ's."""
+    """The strategy of a process; None if its text is none of RocketMQ's, nor an own one's."""
     version = rules_version(member.get("language"), member["version"])
     return _parsed(member["strategy"], version)
 
@@ -94,6 +93,11 @@ class _Shares(AllocationStrategy):
     def name(self) -> str:
         """Return the strategy's name; the text, if it is none of RocketMQ's."""
         return self._text if self._strategy is None else self._strategy.name
+
+    @property
+    def keeps_to_topic(self) -> bool:
+        """As of the strategy."""
+        return self._strategy is None or self._strategy.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

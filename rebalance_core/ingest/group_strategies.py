@@ -25,8 +25,9 @@ from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.members import tells_queues
 from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
-from rebalance_core.strategies import make_strategy, parse_strategy
+from rebalance_core.strategies import custom, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
+from rebalance_core.strategies.registry import known_parameters
 
 # Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 #
@@ -175,9 +176,9 @@ def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]
     strategy = parse_strategy(text)
     if not isinstance(strategy, MachineRoomNearby):
         return set()
-    brokers = {MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues}
-    found = {queue.broker_name for queue in brokers if not strategy.rooms.broker_room(queue)}
-    return found if strategy.rooms.client_room(client_id) else found | {client_id}
+    held = {MessageQueue(str(t), str(b), int(str(q))) for t, b, q in queues}
+    found = {queue.broker_name for queue in held if not strategy.rooms.known_room(queue)}
+    return found if strategy.rooms.known_room(client_id) else found | {client_id}
 
 
 def _text(
@@ -205,7 +206,7 @@ def _text(
         text = str(make_strategy(name, _ONE_ROOM if name.startswith(NEARBY) else None))
     except UsageError:
         return None
-    if name not in ("AVG", "AVG_BY_CIRCLE"):
+    if known_parameters(name):
         assumed[f"parameters of {name}"] = text
     return text
 
@@ -257,9 +258,9 @@ def fit_strategy(
         languages: by client id; of those that it lacks not known.
 
     Returns:
-        The first of the assumed one and `CANDIDATES` that explains all dumps, else the only one of
-        `GO_RINGS` that does in a group with Go members, else the first that explains every holder
-        in them; None where no dump shows one, or none explains them.
+        The first of the assumed one, `CANDIDATES` and the own ones that explains all dumps, else
+        the only one of `GO_RINGS` that does in a group with Go members, else the first that
+        explains every holder in them; None where no dump shows one, or none explains them.
     """
     whole = [*_dumps(pieces, presence, context)]
     dumps = [
@@ -274,7 +275,7 @@ def fit_strategy(
     if not dumps:
         return None, [_nothing_held(group, assumed)] if whole else []
     holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
-    texts = [*dict.fromkeys((assumed, *CANDIDATES))]
+    texts = [*_tried(assumed)]
     for text in texts:
         if all(_explains(text, clients, owners, languages) for clients, owners in dumps):
             return text, [_inferred(group, text)]
@@ -458,6 +459,11 @@ def _explains(
     )
 
 
+def _tried(assumed: str) -> dict[str, None]:
+    """Texts that may explain a group of which no file names the strategy, own ones last."""
+    return dict.fromkeys((assumed, *CANDIDATES, *custom.names(custom.STRATEGIES)))
+
+
 def _inferred(group: str, text: str) -> Row:
     return finding(
         "INGEST_STRATEGY_INFERRED",
@@ -488,5 +494,5 @@ def _unknown(group: str, assumed: str) -> Row:
         "Name the strategy in the collection's consumer_groups.jsonl.",
         WARNING,
         consumer_group=group,
-        evidence={"tried": ", ".join(dict.fromkeys((assumed, *CANDIDATES)))},
+        evidence={"tried": ", ".join(_tried(assumed))},
     )

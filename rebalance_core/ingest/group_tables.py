@@ -391,12 +391,15 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
     lacking = f"{parameters[name]} no file tells" if name in parameters else ""
+    named = f'[strategies] "{name}" = "module:attribute"'
+    remedy = f"Write it in Python and name it in the configuration: {named}"
+    if lacking:
+        remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"{client_id} allocates by {name}, {lacking or 'which is no strategy of RocketMQ'}: its "
         "ownership is UNKNOWN and not to be compared.",
-        "Name it with its parameters, or one that allocates alike, in the collection's "
-        "consumer_groups.jsonl.",
+        f"{remedy}.",
         WARNING,
         consumer_group=group,
         client_id=client_id,

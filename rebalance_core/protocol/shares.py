@@ -5,7 +5,7 @@ Upstream: ``RebalanceImpl.rebalanceByTopic`` of every language.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 from rebalance_core.model.errors import AllocationError
@@ -18,7 +18,7 @@ from rebalance_core.protocol.languages import (
     profile_of,
     rules_version,
 )
-from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.registry import DEFAULT_VERSION
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
@@ -87,8 +87,9 @@ def shares_of(
     shares: dict[Divider, list[MessageQueue] | None] = {}
     for member in members:
         profile = member.profile
-        strategy = _strategy(
-            own_strategy(profile, member.text), rules_version(member.language, member.version)
+        strategy = parse_strategy(
+            own_strategy(profile, member.text),
+            version=rules_version(member.language, member.version),
         )
         given = by_bytes if profile.order == BYTES else as_java
         try:
@@ -96,11 +97,6 @@ def shares_of(
         except AllocationError:
             shares[member] = None
     return shares
-
-
-@cache
-def _strategy(text: str, version: str) -> AllocationStrategy:
-    return parse_strategy(text, version=version)
 
 
 # What each member takes, and what it would take if all were clients of one language.

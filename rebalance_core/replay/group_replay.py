@@ -50,14 +50,14 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     for change in changes:
         if change.action == ADD:
             added.setdefault(change.queue.topic, []).append(change)
-    settled = epoch.all_known and not epoch.doubtful_before
+    comparable = epoch.all_known and not epoch.doubtful_before
     rows = []
     for topic, scope, minimum in scopes:
         was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
         rows.append(
             {"epoch": epoch.number, "topic": topic}
             | _moves([change for t in scope for change in added.get(t, ())], minimum)
-            | {"stickiness": _stickiness(was, now) if settled else None}
+            | {"stickiness": _stickiness(was, now) if comparable else None}
             | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows

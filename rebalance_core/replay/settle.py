@@ -123,7 +123,7 @@ def settle(
 
 @dataclass(slots=True)
 class Doubts:
-    """What one process may hold or not after a pass, by rules that were only read.
+    """The queues one process may hold or not after a pass, by rules that were only read.
 
     Attributes:
         held: what it surely held before.
@@ -140,7 +140,7 @@ class Doubts:
     def between(
         self, *outcomes: Iterable[MessageQueue], or_as_before: str | None = None
     ) -> list[MessageQueue]:
-        """What it holds by each of the outcomes; what it holds by some only is doubtful.
+        """Return what it holds by each of the outcomes; what it holds by some only is doubtful.
 
         ``or_as_before``: the topic of which it may also keep what it had.
         """
@@ -187,8 +187,9 @@ def _pass(
     frozen: set[str],
     doubts: Doubts,
 ) -> Taken:
-    """Return what one member's pass surely leaves it with; adds topics without an answer to
-    ``frozen``, and what it may have beside to ``doubts``.
+    """Return what one member's pass surely leaves it with.
+
+    Topics without an answer are added to ``frozen``, what it may have beside to ``doubts``.
     """
     pulled: set[MessageQueue] = set()
     popped: set[MessageQueue] = set()
@@ -309,7 +310,8 @@ def _share(
         share = strategy.allocate(member.client_id, *given)
         if "order" in profile.read and given != (list(queues), client_ids[UTF16]):
             as_java = strategy.allocate(member.client_id, queues, client_ids[UTF16])
-            return doubts.between(share, as_java)
+            share = doubts.between(share, as_java)
     except AllocationError as error:
         return without if error.java_class == EMPTY_ARGUMENT else None
-    return share
+    # the pass of another topic drops what it does not name itself
+    return share if strategy.keeps_to_topic else [q for q in share if q.topic == topic]

@@ -18,13 +18,15 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
 from rebalance_core.protocol.languages import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room import MachineRoomNearby
 
 # FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
@@ -109,11 +111,24 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
             rooms = strategy.rooms
             brokers = sorted({broker for broker, _ in dumps.readable_queues(case, topic)})
             for broker in brokers:
-                if not rooms.broker_room(MessageQueue(topic, broker, 0)):
+                if not rooms.known_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
             for client_id in sorted({row["client_id"] for row in case.members}):
-                if not rooms.client_room(client_id):
+                if not rooms.known_room(client_id):
                     yield f"machine room is null for {client_id}"
+        elif isinstance(strategy, CustomStrategy):
+            yield from _thrown(case, topic, strategy)
+
+
+def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
+    """What an own strategy raises for this topic's queues and the members at the end."""
+    queues = [MessageQueue(topic, *queue) for queue in dumps.readable_queues(case, topic)]
+    try:
+        strategy.allocate_all(
+            sort_queues(queues), sort_client_ids(row["client_id"] for row in case.members)
+        )
+    except AllocationError as error:
+        yield f"{strategy} throws {error}"
 
 
 def _asks_broker(case: GroupCase, member: Row) -> bool:
@@ -155,13 +170,12 @@ def _logged(case: GroupCase) -> dict[str, str]:
 FROZEN_GROUP = Rule(
     "FROZEN_GROUP",
     ERROR,
-    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
-    "the queues it held, members that join get none, and nobody takes those of members that go. Go "
-    "clients give up the queues of a topic that has no readable queue.",
-    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED; observed_members (language)",
-    "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
-    "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
-    "minute.",
+    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Members "
+    "keep the queues they held, new ones get none, and nobody takes those of members that go. Go "
+    "clients give up a topic without a readable queue.",
+    "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members (language)",
+    "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
+    "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
 )
 
@@ -230,11 +244,10 @@ def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
 SUSPENDED = Rule(
     "MEMBER_SUSPENDED",
     WARNING,
-    "A member called suspend(). It reads nothing, keeps the queues it holds and stays in everybody "
-    "else's computation, so its share waits until resume().",
+    "A member called suspend(). It reads nothing and keeps its share, which waits until resume().",
     "memberships (suspended), ownership",
-    "Call resume() in the client named, or stop it so that the others take its queues. If it was "
-    "suspended on purpose, accept this finding.",
+    "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
+    "finding if it was suspended on purpose.",
     find_suspended,
 )
 
@@ -298,10 +311,10 @@ def _short(case: GroupCase, row: Row) -> int:
 TRANSIENT_OWNERSHIP = Rule(
     "TRANSIENT_OWNERSHIP",
     INFO,
-    "While a join, a loss or a change of topics was being settled, queues had no owner or were "
-    "held twice. That is how rebalancing works; nothing is lost.",
+    "Queues had no owner or two while a join, a loss or a change of topics settled. That is how "
+    "rebalancing works; nothing is lost.",
     "ownership, epochs, diffs",
-    "Nothing. If it happens often, look at what makes members come and go.",
+    "Nothing. If it happens often, find out what makes members come and go.",
     find_transient_ownership,
     by_owners=True,
 )

@@ -40,6 +40,11 @@ LANGUAGE = "language of a client: "
 NO_BROKER = "no broker found for mq "
 """Of a Go client: its routes have no address of the queue's broker, so it does not pull it."""
 
+NO_OFFSET = "no committed offset, Group: "
+"""Of a Go client: the broker answered QUERY_NOT_FOUND, the group has committed nothing there."""
+_FETCH_FAILED = "fetch offset of mq from broker error"
+_NOT_FOUND = "broker response code: 22,"
+
 
 class Translated(NamedTuple):
     """A line in the words of the Java client.
@@ -94,12 +99,17 @@ class Translator:
         if said == "remove unnecessary mq because unsubscribed" and queue:
             what = "truncateMessageQueueNotMyTopic remove unnecessary mq"
             return f"doRebalance, {group}, {what}, {queue}"
-        if client and group and (client, group) not in self._told:
-            return self._language("GO", client, group)
+        if said == _FETCH_FAILED and queue and group:
+            why = str(fields.get("underlayError") or "")
+            return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
-        return NO_BROKER + queue if said == NO_BROKER.strip() and queue else said
+        if said == NO_BROKER.strip() and queue:
+            return NO_BROKER + queue
+        if client and group and (client, group) not in self._told:
+            return self._language("GO", client, group)
+        return said
 
     def _of_cpp(self, said: str) -> str:
         if found := _EMPTY_LIST.match(said):

@@ -1,10 +1,12 @@
 """What is taken off a log, what head is put in its place, and what stays as it is."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from rebalance_core.ingest.fact import Unreadable
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse.log_lines import Clock, zone_named
 from rebalance_core.ingest.parse.wrapped_lines import (
     DATED,
@@ -207,6 +209,10 @@ def test_what_a_go_client_says_of_itself() -> None:
         f'{begin}"do balance in group failed, get consumer id list failed" consumerGroup=g topic=T',
         f'{begin}"[BUG] ConsumerId not in cidAll" cidAll="[a b]" consumerGroup=g consumerId=c',
         f'{begin}"suspend consumer: g"',
+        f'{begin}"fetch offset of mq from broker error" MessageQueue="{queue}" consumerGroup=g '
+        'underlayError="broker response code: 22, remarks: Not found, V3_0_6_SNAPSHOT"',
+        f'{begin}"fetch offset of mq from broker error" MessageQueue="{queue}" consumerGroup=g '
+        'underlayError="broker: b address not found"',
     )
     assert [line.partition(" - ")[2] for line in found] == [
         f"[persistAll] Group: g ClientId:  updateConsumeOffsetToBroker {queue} 8",
@@ -216,7 +222,25 @@ def test_what_a_go_client_says_of_itself() -> None:
         "doRebalance, g, T, get consumer id list failed",
         "[BUG] ConsumerGroup: g The consumerId: c not in cidAll: [a, b]",
         "suspend this consumer, g",
+        f"no committed offset, Group: g {queue}",
+        "fetch offset of mq from broker error",
     ]
+
+
+def test_that_nothing_was_committed_is_a_fact_of_the_group(tmp_path: Path) -> None:
+    log = tmp_path / "clients" / "go-1" / "rocketmq-go.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        'time="2026-11-21T03:28:54.663Z" level=error msg="fetch offset of mq from broker error" '
+        'MessageQueue="MessageQueue [topic=T, brokerName=b, queueId=0]" consumerGroup=g '
+        'underlayError="broker response code: 22, remarks: Not found"\n' * 3
+    )
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    rows = ingest_collection(tmp_path).tables["observed_facts"]
+    (row,) = [row for row in rows if row["kind"] == "NOTHING_COMMITTED"]
+    assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
+        "g", "T", "b", 0,
+    )  # fmt: skip
 
 
 def test_what_a_cpp_client_says_of_itself() -> None:
