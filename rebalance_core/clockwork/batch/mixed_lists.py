@@ -248,7 +248,7 @@ class TopicTables:
         return found
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
-        """NOTIFY_CONSUMER_IDS_CHANGED to everybody in a list; ``number`` of each event's, rising."""
+        """NOTIFY_CONSUMER_IDS_CHANGED to everybody in lists, ``number`` of each event's, rising."""
         seed, at = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
