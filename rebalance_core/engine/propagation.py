@@ -117,13 +117,13 @@ class Survey:
 
 def is_unknown(history: GroupHistory) -> bool:
     """True if who gets the queues is not known: no row states what some member subscribes, or
-    nobody knows by which order of the members it divides.
+    nobody knows how it divides.
     """
     its = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
     unstated = its.subscriptions is None and any(join.subscriptions is None for join in joins)
     return unstated or any(
-        not profile_at(its, join).share_known
+        not profile_at(its, join).share_known(join.strategy or its.strategy)
         and (join.message_model or its.message_model) != BROADCASTING
         for join in joins
     )

@@ -359,5 +359,5 @@ class OrderLocks:
             self._owner[at[rows]], self._renewed[at[rows]] = client[rows], last[rows]
 
     def _first_round(self, lives: Ints, at: Ints) -> Times:
-        started = self._futures.ticks.timers_start[lives, at % self._seeds]
+        started = self._futures.ticks.own_start[lives, at % self._seeds]
         return np.asarray(started + FIRST_LOCK_RENEWAL_US, np.int64)

@@ -192,7 +192,7 @@ class MemberLists:
         missing = since >= ticks.NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
-        started = self._futures.ticks.timers_start[self._lives]
+        started = self._futures.ticks.beats_start[self._lives]
         # what the last heartbeat before the segment did counts
         rested = self._segment.after_gap and not self._segment.is_first
         period = self._futures.ticks.periods.beat[self._lives]

@@ -248,7 +248,7 @@ class TopicTables:
         return found
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
-        """NOTIFY_CONSUMER_IDS_CHANGED to everybody in lists, ``number`` of each event's, rising."""
+        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; ``number`` of each event's, rising."""
         seed, at = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
@@ -340,7 +340,7 @@ class OpenLists(MemberLists):
 
     def _last_beat(self, at_us: int) -> Times:
         """(lives, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
-        first = self._futures.ticks.timers_start[self._lives] + FIRST_HEARTBEAT_US
+        first = self._futures.ticks.beats_start[self._lives] + FIRST_HEARTBEAT_US
         period = self._futures.ticks.periods.beat[self._lives]
         number = (at_us - first) // period
         return np.where(number < 0, BEFORE_ALL, first + number * period)

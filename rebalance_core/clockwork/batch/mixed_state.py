@@ -368,7 +368,7 @@ class Agenda:
         self.beat_us, self.beat_of = mixed.beat_us[lives], mixed.beat_of[lives]
         self.channel_us = mixed.channel_us[np.ix_(self._numbers, lives)]
         self._period = futures.ticks.periods.beat[lives]
-        self._first_tick = futures.ticks.timers_start[lives] + FIRST_HEARTBEAT_US
+        self._first_tick = futures.ticks.beats_start[lives] + FIRST_HEARTBEAT_US
         self._states = len(mixed.subscriptions.since)
         # rows are sorted by the time, and then by kind, life and state, all in one number
         self._keys = self._known(lists, futures.ticks.ended[lives])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.languages import DROP
+from rebalance_core.protocol.languages import BYTES, DROP
+from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
@@ -109,6 +111,29 @@ class QueueSets:
         return found
 
 
+class UnlistedQueueError(Exception):
+    """An own strategy gives a queue that is in no route: the plain loop plays what comes of it."""
+
+
+class Rules(NamedTuple):
+    """What decides over a member's share of given queues and members.
+
+    Attributes:
+        strategy: its text.
+        version: whose rules it follows.
+        by_bytes: it sorts by bytes, not as Java.
+    """
+
+    strategy: str
+    version: str
+    by_bytes: bool
+
+
+def rules_of(member: Member) -> Rules:
+    """The rules of a member."""
+    return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
+
+
 class Shares:
     """The shares of one topic.
 
@@ -126,18 +151,22 @@ class Shares:
             [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
         )
         self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
-        self._numbers = {queue: i for i, queue in enumerate(futures.script.queues)}
+        self._queues_by_bytes = [sorted(each) for each in self._queues]
+        name = futures.script.topics[topic]
+        self._numbers = {
+            queue: i for i, queue in enumerate(futures.script.queues) if queue.topic == name
+        }
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, NDArray[np.int64]]] = []
         """By row: version of the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out."""
-        self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
-        self._of_places: dict[tuple[tuple[str, str], int, int], NDArray[np.int32]] = {}
-        self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
+        self._strategies: dict[Rules, AllocationStrategy] = {}
+        self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
+        self._alike: dict[Rules, dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
+            names = self._alike.setdefault(rules_of(trait.member), {})
             names.setdefault(life.client_id, []).append(number)
         self._ids = [life.client_id for life in self._script.lives]
         self._one_each = len(self._alike) == 1 and len(set(self._ids)) == len(self._ids)
@@ -239,9 +268,10 @@ class Shares:
         if not len(lives) or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.rules_version
+        key = rules_of(trait.member)
         if key not in self._strategies:
-            self._strategies[key] = parse_strategy(key[0], version=key[1])
+            self._strategies[key] = parse_strategy(key.strategy, version=key.version)
+        queues, lives = self._lists(key, version, lives)
         try:
             of_places = self._by_place(key, version, lives)
             if self._one_each and of_places is not None:
@@ -251,7 +281,7 @@ class Shares:
             client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
             shares = self._shares(key, version, lives, members)
             if client_id not in shares:
-                share = self._strategies[key].allocate(client_id, self._queues[version], members)
+                share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(share)}
         except AllocationError as error:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
@@ -261,14 +291,27 @@ class Shares:
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
+    def _lists(
+        self, key: Rules, version: int, lives: NDArray[np.int64]
+    ) -> tuple[list[MessageQueue], NDArray[np.int64]]:
+        """MqAll, and the lives of cidAll, as clients with these rules sort them."""
+        if key.by_bytes:
+            in_order = sorted(lives.tolist(), key=self._ids.__getitem__)
+            return self._queues_by_bytes[version], np.array(in_order, np.int64)
+        return self._queues[version], lives
+
     def _shares(
-        self, key: tuple[str, str], version: int, lives: NDArray[np.int64], members: list[str]
+        self, key: Rules, version: int, lives: NDArray[np.int64], members: list[str]
     ) -> dict[str, int]:
-        """Sets by client id, of all members; none where a strategy throws for one of them."""
+        """Sets by client id, of all members; none where a strategy throws for one of them.
+
+        ``lives`` and their ids, ``members``, are in the order of `_lists`.
+        """
         try:
             of_places = self._by_place(key, version, lives)
             if of_places is None:
-                found = self._strategies[key].allocate_all(self._queues[version], members)
+                queues = self._lists(key, version, lives)[0]
+                found = self._strategies[key].allocate_all(queues, members)
                 return {client_id: self._number(share) for client_id, share in found.items()}
         except AllocationError:
             return {}
@@ -276,7 +319,7 @@ class Shares:
         return dict(zip(reversed(members), reversed(of_places.tolist()), strict=True))
 
     def _by_place(
-        self, key: tuple[str, str], version: int, lives: NDArray[np.int64]
+        self, key: Rules, version: int, lives: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
         """Sets by place in the list of members; None where names count, or somebody's throws."""
         strategy = self._strategies[key]
@@ -286,7 +329,7 @@ class Shares:
         if found is None:
             names = [str(n) for n in range(len(lives))]
             try:
-                shares = strategy.allocate_all(self._queues[version], names)
+                shares = strategy.allocate_all(self._lists(key, version, lives)[0], names)
             except AllocationError:
                 return None
             found = np.array([self._number(share) for share in shares.values()], np.int32)
@@ -294,4 +337,6 @@ class Shares:
         return found
 
     def _number(self, queues: list[MessageQueue]) -> int:
+        if not self._numbers.keys() >= set(queues):
+            raise UnlistedQueueError
         return self._sets.number(map(self._numbers.__getitem__, queues))
