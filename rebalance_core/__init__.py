@@ -130,7 +130,7 @@ def plan(
 def what_if(
     members: Any, queues: Any, strategy: Any, change: Mapping[str, Any], **more: Any
 ) -> WhatIf:
-    """What a change would do to a group: owners before and after, what moves, how even it is.
+    """Return a change's effect on a group: owners before and after, what moves, how even it is.
 
     See `rebalance_core.planning.what_if.what_if.what_if`.
 

@@ -174,7 +174,7 @@ class GroupCase:
 
     @cached_property
     def slowest(self) -> Intervals:
-        """Of every timer the longest interval that a client of the group ever had."""
+        """Return, for each timer, the longest interval that a client of the group ever had."""
         stated = [self.settings, *self.rows("cluster_events")]
         usual = {name: self.settings.get(name) or getattr(DEFAULT_INTERVALS, name)
                  for name in INTERVALS}  # fmt: skip

@@ -235,7 +235,7 @@ class Explanations:
         return ""
 
     def _shorter_list(self, topic: str) -> str:
-        """What is left out of the queues or members if the group's own strategy then gives every
+        """Name the queues or members to leave out so that the group's own strategy gives every
         held queue to its holder, and no other one to anybody; empty: nothing explains them so.
 
         Left out is a broker, a member, the queues that no dump lists, or those that were added.
@@ -309,7 +309,9 @@ class Explanations:
         }
 
     def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
-        """What each of the other lists makes of a topic, with words on it."""
+        """Allocate a topic by each of the other lists; yields the allocation and words on
+        the list.
+        """
         strategies = {row["strategy"] for row in self._case.members}
         if len(strategies) != 1:
             return []

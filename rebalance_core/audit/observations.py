@@ -302,7 +302,9 @@ def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
 
 
 def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
-    """What clients answered in the run of ``consumerStatus`` nearest to that time, in its round."""
+    """Return clients' answers in the run of ``consumerStatus`` nearest to that time, in its
+    round.
+    """
     dumps = [
         row
         for row in case.facts("DUMP")
@@ -374,7 +376,7 @@ def _of_round(
 
 
 def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:
-    """What gRPC clients of the group reach at this time, or reached last before it."""
+    """Return what gRPC clients of the group reach at this time, or reached last before it."""
     rows = [row for row in case.rows("pop_reach") if row["from_ms"] <= at_ms]
     now = [row for row in rows if holds(row, at_ms)]
     last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)

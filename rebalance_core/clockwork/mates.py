@@ -32,7 +32,7 @@ CONSUMER_BUCKETS = 16
 
 @dataclass(frozen=True, eq=False)
 class _Sent:
-    """What one broker sends the members of another group after one operation.
+    """The notices that one broker sends the members of another group after one operation.
 
     Attributes:
         broker: number of the broker in that group's script.
@@ -192,7 +192,7 @@ _NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
-    """What brokers send a group's members as others join and go, by broker."""
+    """Return the notices that brokers send a group's members as others join and go, by broker."""
     script, found = ticks.script, list[_Sent]()
     version = parse_version(script.settings.broker_version)
     for broker, name in enumerate(script.brokers):

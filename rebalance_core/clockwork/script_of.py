@@ -244,7 +244,7 @@ class _Builder:
         return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
-        """What any member ever subscribes, without retry topics and what is popped."""
+        """Return the topics any member ever subscribes, without retry topics and what is popped."""
         named = set(self._history.settings.subscriptions or ())
         for event in self._ordered:
             if event.event_type == events.SUBSCRIBE and event.topic is not None:

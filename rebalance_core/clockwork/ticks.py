@@ -130,7 +130,7 @@ class EventTimes:
 
     @cached_property
     def periods(self) -> Periods:
-        """Of the timers of each life."""
+        """Return the periods of the timers of each life."""
         return Periods.of(self.script.lives)
 
     def true_us(self, moment: Moment) -> Times:
@@ -578,7 +578,7 @@ class ListTimes(ClientTimes):
         return times
 
     def _steps(self, life: Life, rank: NDArray[np.int64], tick: int, step: Delay) -> Times:
-        """What a client's requests to ``rank`` brokers take, one after the other."""
+        """Return how long a client's requests to ``rank`` brokers take, one after the other."""
         most = int(rank.max(initial=0))
         draws = uniforms(
             self.seeds, life.entity, Timer.BROKER_STEP, tick + np.arange(most)[:, None]

@@ -104,7 +104,7 @@ def _taken(
 
 
 def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
-    """Of a client whose pass does not take the queue."""
+    """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
         SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "

@@ -188,7 +188,7 @@ def _pass_of(
 
 
 def _answers(start: Row) -> QueueAnswers:
-    """What the broker must have answered for the start that the ledger has."""
+    """Return the broker's answers that lead to the start in the ledger."""
     offset = start["start_offset"]
     if start["status"] == "FAILED":
         return QueueAnswers(None, None, None)

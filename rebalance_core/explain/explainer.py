@@ -298,7 +298,9 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
 
 
 def _of_languages(settled: Settlement) -> Iterator[str]:
-    """That members divide by the rules of different clients, and which sort otherwise than Java."""
+    """Note members that divide by the rules of different clients, and those that sort
+    unlike Java.
+    """
     languages = {row.get("language") or JAVA for row in settled.view.members}
     if len(languages) > 1:
         yield (
@@ -319,7 +321,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
 
 
 def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
-    """What a person should know of a shared topic beside the rule, the gravest first."""
+    """Return notes on a shared topic beside the rule, the gravest first."""
     if not settled.known:
         return (f"why its clients may take from it is {answer.NOT_TOLD}",)
     notes = []

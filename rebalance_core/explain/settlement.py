@@ -433,7 +433,7 @@ class Settlements:
 
 
 def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
-    """What the group's settings can be, as far as they matter, the likeliest first."""
+    """Return the settings that the group may have, as far as they matter, the likeliest first."""
     if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
         return (_ASKING,)
     told = {row.get("ordered") for row in rows.pop_metrics} - {None}
@@ -458,7 +458,7 @@ def _group_view(
     settings: GroupSettings,
     lockless: frozenset[str] = frozenset(),
 ) -> GroupView:
-    """What members see of their group, as far as one topic is concerned."""
+    """Return the group as its members see it, as far as one topic is concerned."""
     members = {
         key: Member(
             client_id=row["client_id"],
@@ -486,7 +486,7 @@ def _group_view(
 
 
 def _as_rows_say(view: View, topic: str) -> Settled:
-    """What each process has of a topic in an epoch, by the ledger's rows."""
+    """Return what each process has of a topic in an epoch, by the ledger's rows."""
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
     for key in view.keys:

@@ -246,7 +246,7 @@ def evidence_of(
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
-    """What a statement on something else says of the broker whose file it is.
+    """Return what a statement on something else says of the broker whose file it is.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (`TopicConfigManager`).
@@ -335,7 +335,7 @@ def of_document(
 
 
 def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
-    """That the groups of a broker could be read."""
+    """State that the groups of a broker could be read."""
     kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
     groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
     count = {"groups": groups, "rejected": len(results) - len(kinds)}

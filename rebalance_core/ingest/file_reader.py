@@ -331,7 +331,7 @@ class FileReader:
     def _read_own(
         self, text: str, raw: str, source: str, position: int
     ) -> Iterator[Evidence | Unread]:
-        """What a line with RocketMQ's head states; `raw`: as it stands in the file."""
+        """Read a line with RocketMQ's head; `raw`: as it stands in the file."""
         if not text or text.isspace():
             return
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
@@ -448,7 +448,7 @@ class FileReader:
         stats.why = stats.why or piece.message
 
     def _note_gap(self, fact: Fact) -> None:
-        """What tells whether the local times of the file are right."""
+        """Note what tells whether the local times of the file are right."""
         values, at_ms = fact.values, fact.at_ms
         known: int | None
         if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
@@ -463,7 +463,7 @@ class FileReader:
             self.stats.count_gap(known - at_ms)
 
     def _note_mark(self, fact: Fact) -> None:
-        """What a broker and a client, or a name server, log of one moment."""
+        """Note a moment that a broker logs and also a client, or a name server."""
         if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             return
         if fact.kind == "notified":

@@ -119,7 +119,7 @@ def group_strategies(
 
 @dataclass
 class _Shown:
-    """What files show of the members' strategies.
+    """The members' strategies as files show them.
 
     Attributes:
         names: by client id.
@@ -172,7 +172,7 @@ def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
 
 
 def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]:
-    """Which of the client and the brokers of its queues have no room; upstream would throw."""
+    """Name the client and brokers of its queues that have no room; upstream would throw."""
     strategy = parse_strategy(text)
     if not isinstance(strategy, MachineRoomNearby):
         return set()

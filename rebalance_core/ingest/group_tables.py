@@ -205,7 +205,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
 def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
-    """What the group's masters state of it as it stands."""
+    """Return what the group's masters state of it as it stands."""
     stated = list(of_masters(evidence, context))
     return {
         "observed_facts": group_facts(group, stated, names, context),
@@ -304,7 +304,7 @@ def client_releases(pieces: Iterable[Evidence], languages: Mapping[str, str]) ->
 
 
 def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str | int]) -> None:
-    """What any file shows of each member: columns of its join by client id."""
+    """Fill columns of each member's join from any file that shows them."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
             for name, by_client in columns.items():

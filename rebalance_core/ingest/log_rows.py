@@ -243,7 +243,7 @@ def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | 
 
 
 def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
-    """Of any member: a job keeps one line a second for all of them."""
+    """Make the row of a notice to any member: a job keeps one line a second for all of them."""
     address = piece.values["address"]
     broker = clients.brokers.get(address) if clients else None
     rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)

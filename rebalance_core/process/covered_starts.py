@@ -127,7 +127,7 @@ def _rows_by_name(starts: pa.RecordBatch) -> tuple[list[tuple[str, ...]], Ints]:
 def _without_bounds(
     starts: pa.RecordBatch, unsure: Bools, reason: npt.NDArray[np.object_]
 ) -> pa.RecordBatch:
-    """Those rows UNKNOWN; an estimate stays what it is."""
+    """Make the rows UNKNOWN; an estimate stays what it is."""
     columns = {name: starts[name] for name in starts.schema.names}
     mask = pa.array(unsure)
     for name in _BOUNDS:

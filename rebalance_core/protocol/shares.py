@@ -111,7 +111,7 @@ class MixedGroup:
 
     @cached_property
     def unsure(self) -> list[Divider]:
-        """Those of which it is not known which queues they take."""
+        """Return the members of which it is not known which queues they take."""
         return [member for member in self.members if not member.is_known]
 
     @cached_property

@@ -140,7 +140,7 @@ class Replay:
 
 @dataclass(slots=True)
 class _Instant:
-    """What the events of one instant did."""
+    """The effects of the events of one instant."""
 
     causing: list[Event] = field(default_factory=list)
     lost: set[ProcessKey] = field(default_factory=set)

@@ -311,7 +311,7 @@ def _metric_errors(instant: Instant) -> Iterator[str]:
 
 
 def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
-    """What holds for the figures of one row, whatever the strategy.
+    """Check the figures of one row that hold whatever the strategy.
 
     ``shared``: members without an own queue may have shared ones. ``all_known``: what each member
     subscribes is.
@@ -437,7 +437,7 @@ def _reach_errors(instant: Instant) -> Iterator[str]:
 
 
 def _pop_metric_errors(instant: Instant) -> Iterator[str]:
-    """What holds for the figures of one topic, whatever is readable."""
+    """Check the figures of one topic that hold whatever is readable."""
     for row in instant.pop_metrics:
         subscribers = {
             m["client_id"] for m in instant.members if row["topic"] in (m["subscriptions"] or ())

@@ -142,7 +142,7 @@ def _pass(
     strategies: Mapping[StrategyKey, AllocationStrategy],
     frozen: set[str],
 ) -> Taken:
-    """What one member's pass leaves it with; topics without an answer are added to ``frozen``."""
+    """Return what one member's pass leaves it with; adds topics without an answer to ``frozen``."""
     pulled: set[MessageQueue] = set()
     popped: set[MessageQueue] = set()
     for topic in state.topics_of(member):
@@ -201,7 +201,7 @@ def _popped(
     client_ids: list[str],
     strategy: AllocationStrategy,
 ) -> Sequence[MessageQueue] | None:
-    """Which queues one member pops of a topic; None when it gets no answer."""
+    """Return the queues one member pops of a topic; None when it gets no answer."""
     if not shared.queues:
         return None
     if member.rebalance_mode == PROXY_REBALANCE:

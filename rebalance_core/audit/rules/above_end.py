@@ -153,7 +153,7 @@ def _finding(
 
 
 def _when(case: GroupCase, place: Place, fall: Fall) -> str:
-    """What happened in between, and when."""
+    """Say what happened in between, and when."""
     made = [
         row["event_ms"]
         for row in case.rows("topics")

@@ -239,7 +239,7 @@ def _unreached_queues_finding(
 
 
 def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
-    """Which queues they are; none where the topic's configuration at the end does not tell."""
+    """Name the queues; nothing where the topic's configuration at the end does not tell."""
     reached = {
         (row["broker_name"], row["queue_id"]) for row in reach(case) if row["topic"] == topic
     }

@@ -95,7 +95,7 @@ def _until(span: Span) -> str:
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:
-    """What brokers said of it: refused pulls, topics dropped out of the table."""
+    """Quote brokers on it: refused pulls, topics dropped out of the table."""
     words = {}
     for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
         facts = case.facts(kind)
@@ -134,7 +134,7 @@ def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
 
 
 def _differing(case: GroupCase) -> dict[str, list[Row]]:
-    """What clients that are still members said last, of topics on which they differ."""
+    """Return the last statements of clients that are still members, on topics where they differ."""
     there = {row["client_id"] for row in case.members}
     last: dict[tuple[str, str], Row] = {}
     for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):

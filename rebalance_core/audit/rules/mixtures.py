@@ -238,7 +238,7 @@ def _judged(
 
 
 def _difference(group: MixedGroup) -> tuple[str, dict[str, str]] | None:
-    """That members do not divide alike, with the queues; None: nobody knows of any queue."""
+    """Find members that do not divide alike, with the queues; None: nobody knows of any queue."""
     nobody, several = group.nobody, group.several
     if not (nobody or several):
         return None

@@ -232,7 +232,7 @@ def _is_storm(one: Notifications) -> bool:
 
 
 def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
-    """What makes heartbeats contradict each other, where the ledger or a log tells it."""
+    """Say why heartbeats contradict each other, where the ledger or a log tells it."""
     stretches = stated_subscriptions(case)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]

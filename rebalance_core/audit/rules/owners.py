@@ -353,7 +353,9 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
 
 
 def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
-    """Which queues the duplicates hold twice, and which nobody holds; epoch None: at the end."""
+    """Name the queues that the duplicates hold twice, and those nobody holds; epoch None:
+    at the end.
+    """
     if is_broadcasting(case):
         return ""
     words = []

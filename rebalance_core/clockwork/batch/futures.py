@@ -163,7 +163,7 @@ class Futures:
 
     @cached_property
     def mate_wakes(self) -> MateWakes:
-        """What wakes its processes beside the group's own brokers."""
+        """Return what wakes its processes beside the group's own brokers."""
         return MateWakes(self.ticks)
 
     @cached_property

@@ -308,7 +308,7 @@ class OrderLocks:
         self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
 
     def _remember_renewals(self, at: Ints, now_us: int) -> None:
-        """What the rounds of lockAll of a gap left: the last of each process counts.
+        """Keep, of a gap's rounds of lockAll, the last one of each process.
 
         As ``loop.order_locks.remember_renewals`` has it.
         """

@@ -219,7 +219,7 @@ class MemberLists:
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """What one operation on a list sends.
+    """The notices that one operation on a list sends.
 
     Attributes:
         life: place of who registers or goes.

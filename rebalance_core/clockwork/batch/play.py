@@ -155,7 +155,7 @@ LETS_GO = "LETS_GO"
 
 
 def _reason_of_languages(script: Script) -> str:
-    """What a member of another language does that only the plain loop plays; else `REGULAR`."""
+    """Return what only the plain loop plays of a member in another language; else `REGULAR`."""
     profiles = {member.profile for life in script.lives for _, member in life.states}
     restarts = any(life.up is not None for life in script.broker_lives)
     if restarts and any(profile.empty_list == DROP for profile in profiles):

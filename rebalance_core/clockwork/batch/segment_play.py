@@ -257,7 +257,9 @@ class _SegmentPlay:
         return self._of_futures(found)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
+        """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
+        by asking.
+        """
         topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]

@@ -25,7 +25,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What one member list may be in a segment: (S, K), in order of time.
+    """The member lists that may be answered in a segment: (S, K), in order of time.
 
     Attributes:
         since: since when each future has each answer.

@@ -114,7 +114,7 @@ def schedule_life(world: World, life: Life) -> None:
 
 
 def _schedule_lists(world: World, life: Life) -> None:
-    """What brokers' lists see of it after its join: one of them alone, or all at its end."""
+    """Schedule when brokers' lists see it after its join: one of them alone, or all at its end."""
     index = life.index
     seen_us = world.future.sightings_us(life)
     for sighting, at_us in zip(life.sightings, seen_us, strict=True):

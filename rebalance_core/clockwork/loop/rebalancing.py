@@ -172,7 +172,9 @@ def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> Non
 
 
 def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
+    """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
+    there or not.
+    """
     if not (client.leaving or world.lives(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)

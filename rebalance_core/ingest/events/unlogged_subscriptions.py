@@ -200,7 +200,7 @@ def _of_group(
     stay: _Stay, stays: Iterable[_Stay], pieces: Iterable[Evidence], seen: Topics,
     context: ClusterContext,
 ) -> tuple[Topics, str] | None:  # fmt: skip
-    """What the group subscribes while the member is there, and a source; None: not one set.
+    """Return the group's one subscription while the member is there, and a source; None: several.
 
     Args:
         stay: the member's.

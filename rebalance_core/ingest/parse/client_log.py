@@ -139,7 +139,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
 
 
 def _no_broker(message: str) -> Fields:
-    """Of a Go client, as `Translator` writes it."""
+    """Read the line of a Go client without a broker, as `Translator` writes it."""
     queues = message_queues(message)
     if len(queues) != 1:
         return None

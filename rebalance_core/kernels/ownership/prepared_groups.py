@@ -239,7 +239,7 @@ def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _turned(events: Events, ordinal: Ints) -> Ints:
-    """Those of a broker's MASTER events after which its locks are given again, or no more."""
+    """Keep the MASTER events after which a broker's locks are given again, or no more."""
     now = _lockless(events, ordinal)
     was = np.roll(now, 1)
     was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
