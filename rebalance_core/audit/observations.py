@@ -394,22 +394,20 @@ def _queues(rows: Iterable[Row]) -> frozenset[MessageQueue]:
 NOT_READ = Rule(
     "QUEUES_NOT_READ",
     ERROR,
-    "consumerProgress -s shows no holder of a queue in which messages wait, in the two newest "
-    "dumps or in one while no commit moves: every listed member answered, and no change of the "
-    "group is under way. It is a fact whatever the strategy, also where that is not known.",
-    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus; epochs for the "
-    "windows of changes; committed_offsets",
+    "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
+    "while no commit moves. Every listed member answered and no change is under way, so it holds "
+    "whatever the strategy.",
+    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus, epochs, "
+    "committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
 )
 NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
-    "Members that brokers list did not tell mqadmin which queues they hold, so nobody knows "
-    "whether they hold those that nobody else does. mqadmin stops at the first member that does "
-    "not answer: consumerProgress -s then shows N/A for queues of others, too, and is no evidence.",
+    "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
+    "does not answer, so N/A in consumerProgress -s proves nothing.",
     "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
-    "Nothing for clients whose language has no such answer (C++ before 1.2.5, ali-ons); else dump "
-    "again, and look at a member that never answers.",
+    "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again.",
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.clockwork.options import MS_US
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_OWNERSHIP, PLAN_STEPS, PLAN_SUMMARY
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
@@ -53,7 +54,11 @@ from rebalance_core.planning.sweep.plan_edits import (
     is_type,
 )
 from rebalance_core.planning.sweep.plan_options import SweepOptions
-from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_table
+from rebalance_core.planning.sweep.transitions import (
+    TRANSITIONS,
+    SharedBeginnings,
+    transition_table,
+)
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants, first_edits
 from rebalance_core.process.plan_summary import (
@@ -107,6 +112,16 @@ class Histories:
 
     def __len__(self) -> int:
         return len(self._edits.shared)
+
+    def shared_beginnings(self, numbers: range) -> SharedBeginnings | None:
+        """What futures of these histories have in common; None for one alone."""
+        if len(numbers) < 2:
+            return None
+        its, cuts = self._edits.edits, dict[str, set[int]]()
+        for number in numbers:
+            for cluster, first_ms in first_edits(its.histories[number], its.ends).items():
+                cuts.setdefault(cluster, set()).add(first_ms * MS_US)
+        return SharedBeginnings({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
         """List what the edits of groups could not do, in all histories."""
@@ -231,6 +246,7 @@ def swept_groups(
     rows_per_chunk: int = ROWS_PER_CHUNK,
     timed_next: Callable[[str], object] | None = None,
     histories: HistoriesWithMates | None = None,
+    shared: SharedBeginnings | None = None,
 ) -> Iterator[SweptGroups]:
     """The rows of all groups under all strategies.
 
@@ -240,6 +256,7 @@ def swept_groups(
         rows_per_chunk: Input rows that are handled at once.
         timed_next: Told which group is simulated over time next.
         histories: Of the groups and their mates; None: nothing is simulated over time.
+        shared: With the other histories of the plan; None: there is none.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
         passes = [STEPS]
@@ -247,7 +264,7 @@ def swept_groups(
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
-        timed = _transitions(grouped, begin, end, sweep, timed_next, histories)
+        timed = _transitions(grouped, begin, end, sweep, timed_next, histories, shared)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             made = _engine_passes(kernels, tables, options, sweep)
@@ -277,6 +294,7 @@ def _transitions(
     sweep: Sweep,
     timed_next: Callable[[str], object] | None,
     histories: HistoriesWithMates | None,
+    shared: SharedBeginnings | None,
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
@@ -285,8 +303,10 @@ def _transitions(
         if histories is not None and sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
-            history = histories.of(pair)
-            for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
+            its = sweep.transitions.rows(
+                histories.of(pair), sweep.strategies, sweep.first_ms, shared
+            )
+            for number, row in its:
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
 
@@ -395,6 +415,7 @@ class PlanPass:
             InputRefused: An edit makes too many events at one instant.
         """
         histories, done, all_done = self.histories(tables), 0, 0
+        shared = histories.shared_beginnings(numbers)
 
         def tell(group: str | None = None) -> None:
             if progress is not None:
@@ -411,7 +432,9 @@ class PlanPass:
                 timed = HistoriesWithMates.of_tables(
                     history.tables, sweep.options, self.group_pattern
                 )
-            for swept in swept_groups(grouped, sweep, timed_next=tell, histories=timed):
+            for swept in swept_groups(
+                grouped, sweep, timed_next=tell, histories=timed, shared=shared
+            ):
                 for table, rows in self._tables(number, history, swept, facts.sound):
                     yield from ((table.name, batch) for batch in rows.to_batches())
                 all_done = done + swept.done

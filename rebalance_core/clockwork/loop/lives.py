@@ -24,7 +24,7 @@ from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
 from rebalance_core.clockwork.ticks import NEVER
 from rebalance_core.model.group_settings import PUSH, GroupSettings
-from rebalance_core.protocol.languages import DROP
+from rebalance_core.protocol.languages import BYTES, DROP
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -142,21 +142,24 @@ def join_instances(worlds: Sequence[World]) -> None:
 def come(world: World, life: Life) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = life.states[0][1], life.index
+    process = start_process(
+        life.client_id,
+        replace(
+            world.script.settings,
+            client_version=member.rules_version,
+            message_model=member.message_model,
+            # Where a queue begins to be read is nothing that this simulates.
+            consume_from_where=DEFAULT.consume_from_where,
+        ),
+        parse_strategy(member.strategy, version=member.rules_version),
+    )
+    its = member.profile
+    process.lets_go, process.by_bytes = its.no_queue == DROP, its.order == BYTES
+    process.ends_pass = its.ends_pass
     client = Client(
         life,
         member,
-        start_process(
-            life.client_id,
-            replace(
-                world.script.settings,
-                client_version=member.rules_version,
-                message_model=member.message_model,
-                # Where a queue begins to be read is nothing that this simulates.
-                consume_from_where=DEFAULT.consume_from_where,
-            ),
-            parse_strategy(member.strategy, version=member.rules_version),
-            lets_go=member.profile.no_queue == DROP,
-        ),
+        process,
         PassClock(
             world.future.first_pass_end[index],
             world.future.min_interval[index],

@@ -68,7 +68,7 @@ def _admin(message: str) -> Fields:
     return None if fields is None else fields | {"by": "admin"}
 
 
-def _updated(message: str) -> Fields:
+def _group_updated(message: str) -> Fields:
     """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the switch before and after."""
     old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
     fields = _group_config(new)
@@ -178,7 +178,7 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),
-    ("group_updated", _UPDATED, _updated),
+    ("group_updated", _UPDATED, _group_updated),
     ("group_deleted", _DELETED, _group_config),
     ("broker_allocation_failed", QUERY, _query),
     *lock_and_pop_logs.BROKER_TEMPLATES,
