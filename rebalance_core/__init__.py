@@ -14,6 +14,11 @@ from rebalance_core.client.one_pass import rebalance_pass
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+from rebalance_core.strategies.registry import (
+    register_hash_function,
+    register_room_resolver,
+    register_strategy,
+)
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -38,6 +43,9 @@ __all__ = [
     "plan",
     "read_tables",
     "rebalance_pass",
+    "register_hash_function",
+    "register_room_resolver",
+    "register_strategy",
     "simulate",
     "sketch",
     "what_if",
@@ -105,7 +113,7 @@ def read_tables(source: Any) -> Tables:
 def sketch(
     topics: Mapping[str, Mapping[str, int]],
     members: int | Sequence[str],
-    strategy: str = "AVG",
+    strategy: Any = "AVG",
     *,
     group: str = "group",
     cluster: str = "cluster",
@@ -117,7 +125,7 @@ def sketch(
     Args:
         topics: topic -> broker -> number of queues.
         members: how many consumers, or their client ids.
-        strategy: its text.
+        strategy: its text, or an own object.
         group: its name.
         cluster: name of its cluster.
     """
@@ -157,7 +165,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 def plan(
     tables: Any,
     scenarios: Sequence[str | Path] = (),
-    strategies: Sequence[str] = (),
+    strategies: Any = (),
     **options: Any,
 ) -> Tables:
     """Plan as `rebalance plan` does; ``plan_summary``, ``plan_steps`` and the other tables.
@@ -165,7 +173,7 @@ def plan(
     Args:
         tables: as of `read_tables`.
         scenarios: files, or names of bundled scenarios (`rebalance plan --list-scenarios`).
-        strategies: texts of strategies for all, or ``league``.
+        strategies: strategies for all, texts or own objects, or ``league``.
         options: those of the job: ``group``, ``seeds`` …
     """
     from rebalance_core.cli.in_python import plan as call
@@ -176,14 +184,14 @@ def plan(
 def what_if(
     members: Any, queues: Any, strategy: Any, change: Mapping[str, Any], **more: Any
 ) -> WhatIf:
-    """What a change would do to a group: owners before and after, what moves, how even it is.
+    """Return a change's effect on a group: owners before and after, what moves, how even it is.
 
     See `rebalance_core.planning.what_if.what_if.what_if`.
 
     Args:
         members: client ids, or client id -> the topics that it subscribes.
         queues: topic -> broker -> number of queues.
-        strategy: its text.
+        strategy: its text, or an own object.
         change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,
             scale_queues, switch_strategy, switch_request_mode …
         more: message_model, request_modes, rebalance_mode, invisible_time_s, ordered.

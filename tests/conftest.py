@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_pieces
 from tests.object_store import make_bucket, running_store
 
 if TYPE_CHECKING:
@@ -117,6 +119,14 @@ def pytest_report_header() -> str:
 def seed() -> int:
     """Seed of this run's random tests; printed at its head."""
     return int(os.environ.get("PYTEST_SEED", "0"))
+
+
+@pytest.fixture
+def own_pieces() -> Iterator[None]:
+    """Own strategies, hash functions and resolvers that a test registers are gone after it."""
+    before = custom.pieces()
+    yield
+    install_pieces(before)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.client_pass import client_pass
@@ -90,7 +91,7 @@ class LedgerFolder:
         return clusters[0]
 
     def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:
-        """What there is about a queue up to the epoch of that instant, and about two epochs before.
+        """Read the rows of a queue up to the epoch of that instant, and of about two epochs before.
 
         Raises:
             UsageError: the instant is outside the group's ledger, or the queue has no row then.
@@ -172,7 +173,7 @@ class LedgerFolder:
     def of_client(
         self, cluster: str, group: str, client_id: str, at_ms: int
     ) -> tuple[GroupRows, list[Row]]:
-        """What there is about a group around the epoch of that instant, and the client's loads."""
+        """Read the rows of a group around the epoch of that instant, and the client's loads."""
         import pyarrow.dataset as ds
 
         here = _of_group(cluster, group)
@@ -198,7 +199,8 @@ class LedgerFolder:
         return rows, self.rows("consumer_load", own)
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
-        """What the findings of an audit say against an explanation; none in a ledger of `simulate`.
+        """Return the findings of an audit that contradict an explanation; none in a ledger
+        of `simulate`.
 
         That no file names the strategy by which the owner is worked out, and that a dump shows the
         queue with nobody.
@@ -228,7 +230,7 @@ class LedgerFolder:
         at_ms: int,
         group: str,
     ) -> str:
-        """What is wrong with a queue that has no row at the time."""
+        """Say why a queue has no row at the time."""
         import pyarrow.dataset as ds
 
         text = "/".join(map(str, queue))
@@ -290,6 +292,8 @@ def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
 
 def run(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    if options.config or options.set:
+        settings_of(options)  # a wrong one is told, as by every job
     if options.run_on == SPARK:
         warn("explain reads the rows of one group; it runs in this process wherever others run")
     ledger = LedgerFolder(options.ledger)

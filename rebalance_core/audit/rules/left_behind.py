@@ -91,11 +91,11 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
 MISSING = Rule(
     "GROUP_NOT_CONFIGURED",
     ERROR,
-    "Clients of the group run, and no broker of its topics has the group configured. Where groups "
-    "are not created automatically, brokers from 5.1.1 on ignore such consumers: they get nothing.",
-    "memberships, facts of clients, facts GROUP_CONFIG, topics",
-    "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct the "
-    "group's name in the client.",
+    "Clients of the group run, and no broker of its topics has it configured. Without automatic "
+    "creation, brokers from 5.1.1 on ignore such consumers: they get nothing.",
+    "memberships, facts of clients, GROUP_CONFIG, topics",
+    "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct its "
+    "name in the client.",
     find_missing,
     files=("subscription_group_json",),
 )
@@ -104,9 +104,9 @@ BACK = Rule(
     WARNING,
     "The group was deleted while clients still asked for its messages, so a broker created it "
     "again with default settings.",
-    "facts GROUP_DELETED, GROUP_CREATED, GROUP_CONFIG",
-    "Stop all consumers of the group, then delete it again; or configure it as it should be "
-    "(updateSubGroup) if it is needed.",
+    "GROUP_DELETED, GROUP_CREATED, GROUP_CONFIG",
+    "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if it "
+    "is needed.",
     find_back,
     files=("subscription_group_json",),
 )
@@ -275,9 +275,9 @@ LEFTOVER = Rule(
     WARNING,
     "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
     "again starts from them and skips or replays messages.",
-    "committed_offsets, facts GROUP_CONFIG and GROUP_DELETED, topics",
-    "If the group or topic will not come back, clean up: deleteSubGroup -r true removes a group's "
-    "offsets; before re-using a name, reset its offsets (resetOffsetByTime).",
+    "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
+    "If the group or topic will not come back, remove its offsets (deleteSubGroup -r true). "
+    "Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
 )

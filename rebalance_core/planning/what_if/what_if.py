@@ -340,7 +340,7 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
 def _of_client(
     strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
 ) -> AllocationStrategy:
-    """What the member's client makes of the group's strategy; RocketMQ lacks the others."""
+    """Return the group's strategy as the member's client has it; RocketMQ lacks the others."""
     text = str(strategy)
     own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
     return allocation if own == text else parse_strategy(own)
