@@ -7,12 +7,18 @@ import which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.client.one_pass import rebalance_pass
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
 from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+from rebalance_core.strategies.registry import (
+    register_hash_function,
+    register_room_resolver,
+    register_strategy,
+)
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -37,10 +43,58 @@ __all__ = [
     "plan",
     "read_tables",
     "rebalance_pass",
+    "register_hash_function",
+    "register_room_resolver",
+    "register_strategy",
     "simulate",
     "sketch",
     "what_if",
 ]
+
+_LATER = {
+    "checks.input_tables": ["read_input_tables"],
+    "planning": ["consumer_counts", "movement", "planning_strategy"],
+    "planning.producer_model": ["read_producer_model=read_model"],
+    "planning.rollout.choice": ["DEFAULT_ROLLOUT=DEFAULT_PLAN"],
+    "planning.rollout.search": ["read_search"],
+    "planning.rollout.words": [
+        "rollout_recommendation=recommendation",
+        "rollout_texts=texts_of",
+    ],
+    "planning.scenario.file": ["read_scenarios"],
+    "planning.sweep.plan_options": ["PlanConfig"],
+    "planning.sweep.transitions": ["simulated_handovers"],
+    "planning.variants": ["plan_variants=variants_of", "read_strategies"],
+    "process.generate": ["generate_and_write"],
+    "process.plan": ["planned_histories", "run_plan"],
+    "process.producers": ["simulate_producers"],
+    "process.rollouts": ["run_search"],
+    "producers.model": ["producer_variants=variants_of"],
+    "report": [
+        "draw_convergence",
+        "draw_league",
+        "draw_load",
+        "draw_moves",
+        "draw_ownership",
+        "draw_producers",
+        "draw_rollouts",
+        "draw_what_if",
+        "draw_worst_future",
+        "save_picture",
+    ],
+    "synthetic.fleet": ["FleetPlan"],
+}
+"""Names for a planner's notebook, by module, with their names there; imported when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        for one in names:
+            here, _, there = one.partition("=")
+            if here == name:
+                return getattr(import_module(f"{__name__}.{module}"), there or here)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # The functions below import what they need when they are called: pyarrow takes a while.
 
@@ -59,7 +113,7 @@ def read_tables(source: Any) -> Tables:
 def sketch(
     topics: Mapping[str, Mapping[str, int]],
     members: int | Sequence[str],
-    strategy: str = "AVG",
+    strategy: Any = "AVG",
     *,
     group: str = "group",
     cluster: str = "cluster",
@@ -71,7 +125,7 @@ def sketch(
     Args:
         topics: topic -> broker -> number of queues.
         members: how many consumers, or their client ids.
-        strategy: its text.
+        strategy: its text, or an own object.
         group: its name.
         cluster: name of its cluster.
     """
@@ -111,7 +165,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 def plan(
     tables: Any,
     scenarios: Sequence[str | Path] = (),
-    strategies: Sequence[str] = (),
+    strategies: Any = (),
     **options: Any,
 ) -> Tables:
     """Plan as `rebalance plan` does; ``plan_summary``, ``plan_steps`` and the other tables.
@@ -119,7 +173,7 @@ def plan(
     Args:
         tables: as of `read_tables`.
         scenarios: files, or names of bundled scenarios (`rebalance plan --list-scenarios`).
-        strategies: texts of strategies for all, or ``league``.
+        strategies: strategies for all, texts or own objects, or ``league``.
         options: those of the job: ``group``, ``seeds`` …
     """
     from rebalance_core.cli.in_python import plan as call
@@ -137,7 +191,7 @@ def what_if(
     Args:
         members: client ids, or client id -> the topics that it subscribes.
         queues: topic -> broker -> number of queues.
-        strategy: its text.
+        strategy: its text, or an own object.
         change: by the names of scenarios' edits: add_consumers, remove_consumers, lose_broker,
             scale_queues, switch_strategy, switch_request_mode …
         more: message_model, request_modes, rebalance_mode, invisible_time_s, ordered.

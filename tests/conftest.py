@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_pieces
 from tests.object_store import make_bucket, running_store
 
 if TYPE_CHECKING:
@@ -34,8 +36,10 @@ LONG = (
     "tests/unit/test_layers.py",
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""
-LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | dict.fromkeys(
-    ("cases", "degraded", "history", "recordings"), "conformance"
+LANE_OF_FOLDER = (
+    dict(zip(LANES, LANES, strict=True))
+    | dict.fromkeys(("cases", "degraded", "history", "recordings"), "conformance")
+    | {"docs": "unit"}
 )
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply, and
@@ -114,6 +118,14 @@ def pytest_report_header() -> str:
 def seed() -> int:
     """Seed of this run's random tests; printed at its head."""
     return int(os.environ.get("PYTEST_SEED", "0"))
+
+
+@pytest.fixture
+def own_pieces() -> Iterator[None]:
+    """Own strategies, hash functions and resolvers that a test registers are gone after it."""
+    before = custom.pieces()
+    yield
+    install_pieces(before)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.output_folder import folder_here
 from rebalance_core.cli.run.run_record import read_run
+from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.client_pass import client_pass
@@ -291,6 +292,8 @@ def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
 
 def run(options: ExplainOptions) -> JobReport:
     """Run the job; the report for stdout. Needs pyarrow and no Spark."""
+    if options.config or options.set:
+        settings_of(options)  # a wrong one is told, as by every job
     if options.run_on == SPARK:
         warn("explain reads the rows of one group; it runs in this process wherever others run")
     ledger = LedgerFolder(options.ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, replace
 from html import escape
@@ -31,6 +31,8 @@ from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.what_if.planned_group import check_queue_numbers
 from rebalance_core.process import simulate as simulation
+from rebalance_core.strategies.custom import name_of
+from rebalance_core.strategies.registry import strategy_text
 
 SHOWN_ROWS = 10
 """Of a table in a notebook."""
@@ -180,7 +182,7 @@ def _arrow(name: str, rows: Any) -> pa.Table:
 def sketch(
     topics: Mapping[str, Mapping[str, int]],
     members: int | Sequence[str],
-    strategy: str = "AVG",
+    strategy: Any = "AVG",
     *,
     group: str = "group",
     cluster: str = "cluster",
@@ -232,7 +234,7 @@ def sketch(
     for number, client_id in enumerate(ids):
         seen("CONSUMER_JOIN", consumer_group=group, client_id=client_id,
              channel_id=str(number), subscriptions=list(numbers))  # fmt: skip
-    settings = {"cluster": cluster, "consumer_group": group, "strategy": strategy}
+    settings = {"cluster": cluster, "consumer_group": group, "strategy": strategy_text(strategy)}
     made = {"cluster_events": rows, "consumer_groups": [settings | {"subscriptions": None}]}
     tables = {
         name: pa.Table.from_pylist(
@@ -316,19 +318,30 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 def plan(
     tables: Any,
     scenarios: Sequence[str | Path] = (),
-    strategies: Sequence[str] = (),
+    strategies: Any = (),
     **options: Any,
 ) -> Tables:
     """Plan scenarios and strategies; see `rebalance_core.plan`."""
     scenarios = [scenarios] if isinstance(scenarios, str | Path) else scenarios
-    strategies = [strategies] if isinstance(strategies, str) else strategies
+    one = isinstance(strategies, str) or not isinstance(strategies, Sequence)
+    texts = _texts([strategies] if one else strategies)
     with _folder_of(tables) as folder, tempfile.TemporaryDirectory() as name:
         out = Path(name) / "plan"
         words = ["plan", "--input", folder, "--output", str(out), "--run-on", "process"]
         words += ["--scenario", *map(str, scenarios)] if scenarios else []
-        words += [word for text in strategies for word in ("--strategy", text)]
+        words += [word for text in texts for word in ("--strategy", text)]
         _run([*words, *_given(options)])
         return Tables(_written(out), "Plan")
+
+
+def _texts(strategies: Iterable[Any]) -> list[str]:
+    """The texts of strategies of a plan; own objects are registered by their names."""
+    own = [one for one in strategies if not isinstance(one, str)]
+    names = [name_of(one) for one in own]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two strategies are called {twice}; give each a name of its own")
+    return [strategy_text(one) for one in strategies]
 
 
 @dataclass(frozen=True)

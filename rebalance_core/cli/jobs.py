@@ -195,6 +195,10 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     job = jobs[arguments.job]
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
+    if arguments.config or arguments.set:
+        from rebalance_core.cli.settings import register_own
+
+        register_own(arguments.config or (), arguments.set or ())  # options may name them
     return job, job.options.read(arguments, tuple(argv))
 
 

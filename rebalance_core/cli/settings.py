@@ -14,6 +14,8 @@ from rebalance_core.cli.options import JobOptions
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.model.versions import parse_version
+from rebalance_core.strategies.custom import KINDS
+from rebalance_core.strategies.registry import register_pieces
 from rebalance_core.synthetic.fleet import RANGES
 
 if TYPE_CHECKING:
@@ -135,6 +137,10 @@ class Settings:
     audit: AuditSettings
     plan: PlanSettings
     summary: SummarySettings
+    strategies: Mapping[str, str]
+    hash_functions: Mapping[str, str]
+    room_resolvers: Mapping[str, str]
+    """Own pieces by name, each ``module:attribute``."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the record of the run."""
@@ -154,6 +160,8 @@ SETTING_KEYS = {
     if "key" in one.metadata
 }
 """The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
+PIECE = "module:attribute, e.g. acme.rebalance:Grey"
+"""Values in the sections of `KINDS`, whose keys are names of own pieces."""
 
 
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
@@ -208,10 +216,44 @@ def resolve_settings(
 def _build(values: Mapping[str, Any]) -> Settings:
     given: dict[str, Any] = {}
     for path, value in values.items():
+        if path.partition(".")[0] in KINDS:
+            continue
         section, _, name = path.rpartition(".")
         (given.setdefault(section, {}) if section else given)[name] = value
     sections = {name: kind(**given.get(name, {})) for name, kind in SECTIONS.items()}
+    sections |= {kind: {} for kind in KINDS} | _own_pieces(values)
     return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
+
+
+def _own_pieces(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By kind the own pieces that dotted paths name: names may have dots, too."""
+    found: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        kind, _, name = path.partition(".")
+        if kind in KINDS:
+            found.setdefault(kind, {})[name] = value
+    return found
+
+
+def register_own(config: Sequence[str], assignments: Sequence[str]) -> None:
+    """Register the own pieces that files and ``--set`` name; other mistakes there are told later.
+
+    Raises:
+        UsageError: names every piece that cannot be used, and why.
+    """
+    merged: dict[str, Any] = {}
+    ignored: list[str] = []
+    for source in (
+        *(_read_file(path, ignored) for path in config),
+        *(_read_assignment(text, ignored) for text in assignments),
+    ):
+        if not any(_mistakes(*source)):
+            merged |= source[1]
+    register_pieces(
+        (kind, name, text)
+        for kind, its in _own_pieces(merged).items()
+        for name, text in its.items()
+    )
 
 
 def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -220,7 +262,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
             # An unknown section is one mistake, not one for each of its keys.
-            if path in SECTIONS:
+            if path in SECTIONS or path.partition(".")[0] in KINDS:
                 yield from flatten(value, path + ".")
             else:
                 yield path, value
@@ -257,11 +299,15 @@ def _toml_value(text: str) -> Any:
 def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
     for path, value in values.items():
         key = SETTING_KEYS.get(path)
-        if key is None and path in SECTIONS:
+        kind, _, name = path.partition(".")
+        if kind in KINDS and name:
+            if not isinstance(value, str):
+                yield f"{source}: {path} = {value!r}: expected {PIECE}"
+        elif key is None and (path in SECTIONS or kind in KINDS):
             yield f"{source}: {path} = {value!r}: is a section, not a key"
         elif key is None:
             known = list(SETTING_KEYS)
-            hint = did_you_mean(path, [*known, *SECTIONS])
+            hint = did_you_mean(path, [*known, *SECTIONS, *KINDS])
             yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
         elif not key.metadata["key"].accepts(value, _plain(key.type)):
             setting: SettingKey = key.metadata["key"]

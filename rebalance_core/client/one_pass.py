@@ -15,7 +15,7 @@ from rebalance_core.client.rebalance_pass import PassRecord, PassView, Step, run
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies import as_strategy
 
 # What a pass is given, and what it made of it.
 
@@ -95,7 +95,7 @@ def rebalance_pass(
     *,
     queues: Mapping[str, Iterable[tuple[str, int]] | None],
     members: Iterable[str] | Mapping[str, Iterable[str] | None] | None,
-    strategy: str | AllocationStrategy = "AVG",
+    strategy: Any = "AVG",
     settings: GroupSettings | None = None,
     table: Mapping[Any, ProcessQueue | int] | None = None,
     memory: Mapping[Any, int] | None = None,
@@ -117,7 +117,7 @@ def rebalance_pass(
             queue id); None: it knows no route.
         members: cidAll as a broker answers, unsorted, one entry a process; None: no answer. By
             topic, where topics differ.
-        strategy: text or object.
+        strategy: a text, what `make_strategy` gives, or an own object (`register_strategy`).
         settings: type, message model, versions, thresholds of the client; None: RocketMQ's.
         table: its process queue table: an offset, or a `ProcessQueue`.
         memory: offsets in the memory of its offset store; None: those of the table.
@@ -141,10 +141,8 @@ def rebalance_pass(
     (['T/x/0'], {'T/x/0': 5}, {'T/x/1': 0}, True)
     """
     its = settings or GroupSettings()
-    if isinstance(strategy, str):
-        strategy = parse_strategy(strategy, version=its.client_version)
     file = None if local_file is None else _by_queue(local_file)
-    process = start_process(client_id, its, strategy, file)
+    process = start_process(client_id, its, as_strategy(strategy, its.client_version), file)
     held = {q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
             for q, s in _by_queue(table or {}).items()}  # fmt: skip
     process.table.update(held)

@@ -17,7 +17,7 @@ LOG_FOLDER, PROCESS_ID = "log", "pid"
 """Details that a row has of a client's line: the folder of its log, and its process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one thing further apart are two rows."""
+"""Refusals, drops or failures of one thing further apart are two rows; a kind may say else."""
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
 """What becomes of a statement that is repeated: the same row, whenever it is repeated; a row for
@@ -33,12 +33,14 @@ class FactKind:
         meaning: what is stated, and the fields of ``details``.
         repeated: ONE_ROW, EPISODES or MOMENTS.
         window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
+        apart_ms: of EPISODES: statements further apart are two.
     """
 
     name: str
     meaning: str
     repeated: str = ONE_ROW
     window_ms: int = SECOND_MS
+    apart_ms: int = EPISODE_MS
 
 
 @dataclass(frozen=True, slots=True)

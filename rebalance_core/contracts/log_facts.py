@@ -25,7 +25,7 @@ from rebalance_core.contracts.fact_declaration import (
     LogFact,
     log_facts,
 )
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
 
 # Facts that a broker's broker.log and lock.log state.
 
@@ -241,9 +241,12 @@ BROKER_LOG = (
         ),
     ),
     LogFact(
-        "offset_reset", BROKER, COMMIT, "group",
+        "offset_reset", BROKER, GROUP, "group",
         "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
         "(useServerSideResetOffset, 5.2+)",
+        rows=(FactKind("OFFSET_RESET", "an administrator's reset that the broker took: offset",
+                       MOMENTS),),
+        details=("offset",),
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT, "group",
@@ -273,6 +276,7 @@ LOCK_LOG = (
                 "LOCK_REFUSED",
                 "client_id asked for an order lock that another client has: owner",
                 EPISODES,
+                apart_ms=BROKER_LOCK_LIFE_MS,  # it asks in every pass, or more often
             ),
         ),
         details=("owner",),
@@ -369,6 +373,11 @@ CLIENT_LOG = (
         "client_id and the fields of consumer_data; one fact a group",
         with_pid=True,
         rows=(CLIENT_TOPIC,),
+    ),
+    LogFact(
+        "client_language", CLIENT, GROUP, "group",
+        "group, client_id, language: of a Go or C++ client, by the form of its log",
+        thinning=ONE_A_PLACE,
     ),
     LogFact(
         "committed", CLIENT, COMMIT, "group", "group, client_id, topic, broker, queue_id, offset",
@@ -482,6 +491,23 @@ CLIENT_LOG = (
                 "NO_BROKER_ADDRESS",
                 "a Go client had no address of the queue's broker and did not pull: log; no "
                 "group or client; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
+        "nothing_committed", CLIENT, GROUP, "group",
+        "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
+        "committed nothing on the queue (code 22)",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NOTHING_COMMITTED",
+                "a broker answered that the group has committed nothing on the queue: log; times "
+                "are minutes",
                 EPISODES,
                 MINUTE_MS,
             ),

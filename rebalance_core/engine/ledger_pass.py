@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,6 @@ _EVENT_FIELDS = tuple(f.name for f in fields(Event) if f.name not in ("source", 
 _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 
 
-@lru_cache(maxsize=1024)
 def strategy_for(key: StrategyKey) -> AllocationStrategy:
     """The strategy of a (text, client version); a quarantined input has only valid ones."""
     return parse_strategy(key[0], version=key[1])

@@ -13,6 +13,7 @@ from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.registry import strategy_text
 
 # What may be chosen about a simulation.
 
@@ -24,7 +25,8 @@ ENGINES = (VECTORIZED, REFERENCE)
 class SimulationOptions:
     """Options of a simulation.
 
-    ``strategy`` replaces every group's and member's own; ``group`` is a glob (``*``, ``?``) of the
+    ``strategy`` replaces every group's and member's own: a text, or an own object, of which the
+    text is kept (`rebalance_core.register_strategy`); ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
     the history. ``partitions``: tasks on Spark; None: as many as the rows need.
     """
@@ -37,6 +39,10 @@ class SimulationOptions:
     include_retry_topics: bool = True
     max_queue_nums: int = MAX_QUEUE_NUMS
     partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy is not None:
+            object.__setattr__(self, "strategy", strategy_text(self.strategy))
 
 
 def check_options(options: SimulationOptions) -> None:

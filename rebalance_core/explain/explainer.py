@@ -279,6 +279,8 @@ def _designated(nobody: Reason | None) -> set[str]:
 
 def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.known:
+        if settled.view.states is not None:
+            return ("the topic has queues of which nobody knows who holds them; mqAll is longer",)
         return (
             "the ledger is of contract 2, which does not say which of the held queues could be "
             "read; mqAll may be shorter",
@@ -323,7 +325,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
 def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
     """Return notes on a shared topic beside the rule, the gravest first."""
     if not settled.known:
-        return (f"why its clients may take from it is {answer.NOT_TOLD}",)
+        return (f"why its clients may take from it is {answer.not_told(settled)}",)
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(

@@ -2,14 +2,17 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy, go
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle, average_slice
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash, build_ring, ring_point
+from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, queues_in_rooms
 from rebalance_core.strategies.pop import pops_whole_brokers
@@ -190,15 +193,17 @@ def _ring(
     client_ids: Sequence[str],
     client_id: str | None,
 ) -> Formula:
-    points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, strategy.charset)
-    place = ring_point(str(queue), strategy.charset)
+    hashing = strategy.hashing
+    points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, hashing)
+    place = ring_point(str(queue), hashing)
     index = bisect_left(points, place)
 
     def node(owner: str, point: int) -> str:
         names = (f"{owner}-{n}" for n in range(strategy.virtual_nodes * client_ids.count(owner)))
-        return next(name for name in names if ring_point(name, strategy.charset) == point)
+        return next(name for name in names if ring_point(name, hashing) == point)
 
-    head = f'queue: first 4 bytes of md5("{queue}") = {place}'
+    function = "first 4 bytes of md5" if isinstance(hashing, str) else str(hashing)
+    head = f'queue: {function}("{queue}") = {place}'
     return _next_node(strategy, client_ids, head, place, points, owners, index, node)
 
 
@@ -241,7 +246,8 @@ def _next_node(
     wraps = index == len(points)
     point, owner = points[index % len(points)], owners[index % len(points)]
     name = node(owner, point)
-    where = f"no node follows up to 2^32, so the first one: {point}" if wraps else f"{point}"
+    end = "" if isinstance(strategy, ConsistentHash) and strategy.hash_function else " up to 2^32"
+    where = f"no node follows{end}, so the first one: {point}" if wraps else f"{point}"
     lines = (head, f'next of {len(points)} nodes on the ring: {where} = "{name}"')
     values = {
         "queuePoint": place, "nodePoint": point, "node": name, "nodes": len(points), "wraps": wraps,
@@ -270,6 +276,27 @@ def _go_machine_room(
         lines = (*lines, "no slice holds this queue: nobody gets it")
     values = {"inRooms": inside, "size": size, "remainder": rest}
     return Formula(str(strategy), lines, values, entry, owner)
+
+
+def _custom(
+    strategy: CustomStrategy,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str | None,
+) -> Formula:
+    owners = []
+    for one in dict.fromkeys(client_ids):
+        with suppress(AllocationError):  # of others
+            owners += [one] if queue in strategy.allocate(one, queues, client_ids) else []
+    owner = client_id if client_id in owners else next(iter(owners), None)
+    head = (
+        f"own code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it gives this queue "
+        f"to {', '.join(owners) or 'nobody'}"
+    )
+    values = {"mqAll": len(queues), "cidAll": len(client_ids), "owners": owners}
+    entry = None if owner is None else client_ids.index(owner)
+    return Formula(str(strategy), (head,), values, entry, owner)
 
 
 def _room_formula(
@@ -315,6 +342,7 @@ _FORMULAS: tuple[tuple[type[AllocationStrategy], Callable[..., Formula]], ...] =
     (AveragelyByCircle, _circle),
     (Config, _config),
     (ConsistentHash, _ring),
+    (CustomStrategy, _custom),
     (GoConsistentHash, _go_ring),
     (GoMachineRoom, _go_machine_room),
     (MachineRoom, _machine_room),

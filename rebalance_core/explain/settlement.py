@@ -10,7 +10,7 @@ anything.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from rebalance_core.explain.formula import Formula, formula_of
@@ -35,7 +35,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.languages import BYTES, member_profile, rules_version
+from rebalance_core.protocol.languages import BYTES, profile_of_row, rules_version
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.settle import (
     CONFIG_STRATEGY,
@@ -65,7 +65,6 @@ _ASKING = GroupSettings(consumer_type=PUSH, ordered=False)
 _NEITHER = GroupSettings(consumer_type=LITE_PULL, ordered=False)
 
 
-@lru_cache(maxsize=1024)
 def _parsed(text: str, version: str) -> AllocationStrategy | None:
     try:
         return parse_strategy(text, version=version)
@@ -74,7 +73,7 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
 
 
 def strategy_of(member: Row) -> AllocationStrategy | None:
-    """The strategy of a process; None if its text is none of RocketMQ's."""
+    """The strategy of a process; None if its text is none of RocketMQ's, nor an own one's."""
     version = rules_version(member.get("language"), member["version"])
     return _parsed(member["strategy"], version)
 
@@ -94,6 +93,11 @@ class _Shares(AllocationStrategy):
     def name(self) -> str:
         """Return the strategy's name; the text, if it is none of RocketMQ's."""
         return self._text if self._strategy is None else self._strategy.name
+
+    @property
+    def keeps_to_topic(self) -> bool:
+        """As of the strategy."""
+        return self._strategy is None or self._strategy.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -448,6 +452,7 @@ def _may_keep(view: View) -> bool:
         view.row["status"] == FROZEN
         or bool(view.row.get("masterless_queues"))
         or any(member["suspended"] for member in view.members)
+        or any(profile_of_row(member).may_be_doubtful for member in view.members)
     )
 
 
@@ -458,12 +463,21 @@ def _group_view(
     settings: GroupSettings,
     lockless: frozenset[str] = frozenset(),
 ) -> GroupView:
-    """Return the group as its members see it, as far as one topic is concerned."""
+    """Return the group as its members see it, as far as one topic is concerned.
+
+    Others without a readable queue may end the pass of a member before it comes to this topic.
+    """
+    ending = [one for one, count in view.counts.items() if not count and one not in view.shared]
     members = {
         key: Member(
             client_id=row["client_id"],
             channel_id=key[1],
-            subscriptions=frozenset({topic}) if subscribes(row, topic) else frozenset(),
+            subscriptions=frozenset(
+                one
+                for one in (topic, *ending)
+                if subscribes(row, one)
+                if one == topic or profile_of_row(row).ends_pass
+            ),
             strategy=row["strategy"],
             version=row["version"],
             message_model=row["message_model"],
@@ -472,15 +486,14 @@ def _group_view(
             rebalance_mode=row.get("rebalance_mode") or BROKER_REBALANCE,
             suspended=row["suspended"],
             language=row.get("language"),
-            profile=member_profile(
-                row.get("language"), row["version"], row.get("rebalance_mode") or BROKER_REBALANCE
-            ),
+            profile=profile_of_row(row),
         )
         for key, row in zip(view.keys, view.members, strict=True)
     }
     shared = view.shared.get(topic)
     if shared is None:
-        return GroupView(settings, members, {topic: queues}, {}, lockless)
+        readable = dict.fromkeys(ending, ()) | {topic: queues}
+        return GroupView(settings, members, readable, {}, lockless)
     of_topic = SharedTopic(queues, shared.get("share_queue_num"))
     return GroupView(settings, members, {}, {topic: of_topic}, lockless)
 

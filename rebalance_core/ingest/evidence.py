@@ -234,10 +234,11 @@ def evidence_of(
         values,
     )
     yield piece
-    if piece.kind == "offset_went_back":
+    if piece.kind in ("offset_went_back", "offset_reset"):
         yield replace(piece, part=COMMIT)
-    elif piece.kind == "offset_reset":
-        yield replace(piece, part=CLUSTER, key="")  # who reads a refused commit has to know it
+    if piece.kind == "offset_reset":
+        # who reads a refused commit has to know it
+        yield replace(piece, part=CLUSTER, key="", kind="reset_kept")
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:

@@ -163,8 +163,10 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP = "up "
-"""A mark: a member came, and a broker told the others."""
+UP, SEEN, LATE = "up ", "seen ", "late"
+"""Marks: a member came, and a broker told the others; a broker came; a client's log first names a
+client; how much later than the epoch time in it a broker's line is, in ms.
+"""
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 
@@ -468,11 +470,15 @@ class FileReader:
             return
         if fact.kind == "notified":
             self.stats.mark(CHANGED, fact.at_ms)
+        elif fact.kind == "committed" and fact.values["client_id"]:
+            if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
+                self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
             self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
             self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
+            self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):
             self.stats.mark(f"{UP}{fact.values['address']}", fact.at_ms)
 

@@ -237,8 +237,9 @@ _OWN_LOG = ("heartbeat", "allocated", "broker_allocated")
 def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
     """The language of each client that some file tells, by client id.
 
-    Brokers print it, where ali-ons passes for Java. Else the form of PROP_CLIENT_VERSION tells Go,
-    that of the client id an old C++ client, and its own log a Java client. What clients behind
+    Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
+    log tells a Go or C++ client by its form, and a Java client by what only that logs; the form of
+    PROP_CLIENT_VERSION tells Go, that of the client id an old C++ client. What clients behind
     proxies send is no classic client's.
     """
     told: dict[str, str] = {}
@@ -254,11 +255,14 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
                 told[client_id] = language
         elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
             by_itself[client_id] = GO
+        elif piece.kind == "client_language":
+            by_itself[client_id] = v["language"]
         elif piece.kind in _OWN_LOG:
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
-    return by_itself | told
+    nameless = {client_id for client_id, its in told.items() if its == OTHER_LANGUAGE}
+    return told | {one: its for one, its in by_itself.items() if one not in told.keys() - nameless}
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")
@@ -387,12 +391,15 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
     lacking = f"{parameters[name]} no file tells" if name in parameters else ""
+    named = f'[strategies] "{name}" = "module:attribute"'
+    remedy = f"Write it in Python and name it in the configuration: {named}"
+    if lacking:
+        remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"{client_id} allocates by {name}, {lacking or 'which is no strategy of RocketMQ'}: its "
         "ownership is UNKNOWN and not to be compared.",
-        "Name it with its parameters, or one that allocates alike, in the collection's "
-        "consumer_groups.jsonl.",
+        f"{remedy}.",
         WARNING,
         consumer_group=group,
         client_id=client_id,

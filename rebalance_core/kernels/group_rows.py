@@ -40,7 +40,7 @@ from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
 from rebalance_core.strategies.go import GoConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
+from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, OwnRooms
 
 # Which groups the kernels take, and why they leave the others to the replay.
 
@@ -66,8 +66,9 @@ MOST_STRATEGIES = 8
 REASONS = {
     "REGULAR": "the kernels take the group",
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
-    "NO_KERNEL": "a strategy without a kernel, one that always throws, a list with a negative "
-    "queue id, or a strategy that the brokers do not know and a member asks them for",
+    "NO_KERNEL": "a strategy without a kernel, as own ones and those with an own hash function or "
+    "room resolver are, one that always throws, a list with a negative queue id, or a strategy "
+    "that the brokers do not know and a member asks them for",
     "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
     "several members may take from",
     "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
@@ -82,7 +83,7 @@ REASONS = {
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
     "LANGUAGE": "a member of another language, and what it does otherwise than Java's: it lets go "
     "of a topic without a readable queue, keeps order locks, sorts in another order, is not told "
-    "of changes, or has another interval between passes",
+    "of changes, or has another interval between passes; or nobody knows how it divides",
     "OWN_INTERVALS": "a member whose timers have other intervals than its group's",
 }
 """Code and meaning."""
@@ -110,8 +111,10 @@ def kind_of(strategy: AllocationStrategy) -> int:
     if isinstance(strategy, MachineRoom) and strategy.consumer_idcs is None:
         return NO_KIND  # throws as soon as a broker has a room
     if isinstance(strategy, MachineRoomNearby):
-        inner = type(strategy.inner)
-        return KINDS.index(MachineRoomNearby) if inner in KINDS[:2] else NO_KIND
+        known = type(strategy.inner) in KINDS[:2] and not isinstance(strategy.rooms, OwnRooms)
+        return KINDS.index(MachineRoomNearby) if known else NO_KIND
+    if isinstance(strategy, ConsistentHash) and strategy.hash_function is not None:
+        return NO_KIND
     if isinstance(strategy, Config):
         negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
         return NO_KIND if negative else LISTED

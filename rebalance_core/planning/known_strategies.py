@@ -23,7 +23,14 @@ from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_ev
 from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
 from rebalance_core.replay.settle import Settled, settle, strategy_key
-from rebalance_core.strategies import AllocationStrategy, allocate_group, parse_strategy, registry
+from rebalance_core.strategies import (
+    AllocationStrategy,
+    allocate_group,
+    as_strategy,
+    custom,
+    parse_strategy,
+    registry,
+)
 from rebalance_core.strategies.machine_room import NEARBY
 
 # STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
@@ -191,11 +198,12 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     """
     head, parenthesis, rest = text.strip(" ").partition("(")
     name = head.strip(" ")
-    if name in registry.KNOWN_NAMES or name.startswith(NEARBY):
+    own = custom.find(custom.STRATEGIES, name)
+    if name in registry.KNOWN_NAMES or name.startswith(NEARBY) or own is not None:
         return OfRocketMq(parse_strategy(text, version=version))
     if name not in _HYPOTHETICAL:
-        known = (*PLANNING_NAMES, f"{NEARBY}-AVG")
-        raise registry.unknown_name("strategy", name, known, PLANNING_NAMES)
+        listed = (*PLANNING_NAMES, *custom.known(custom.STRATEGIES))
+        raise registry.unknown_name("strategy", name, (*listed, f"{NEARBY}-AVG"), listed)
     if parenthesis and not rest.endswith(")"):
         raise UsageError(f"strategy {text!r} does not end with ')'")
     make, readers = _HYPOTHETICAL[name]
@@ -207,13 +215,16 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     return make(**params)
 
 
-def as_planning_strategy(strategy: str | AllocationStrategy | PlanningStrategy) -> PlanningStrategy:
-    """A text, a strategy of RocketMQ or one of plans as one of plans. Raises as above."""
+def as_planning_strategy(strategy: Any) -> PlanningStrategy:
+    """A text, a strategy of RocketMQ, an own object or one of plans as one of plans.
+
+    Raises as above, and as `registry.register_strategy`.
+    """
     if isinstance(strategy, PlanningStrategy):
         return strategy
-    if isinstance(strategy, AllocationStrategy):
-        return OfRocketMq(strategy)
-    return planning_strategy(strategy)
+    if isinstance(strategy, str):
+        return planning_strategy(strategy)
+    return OfRocketMq(as_strategy(strategy))
 
 
 # Groups under hypothetical strategies: those that RocketMQ lacks.
@@ -283,7 +294,7 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
         present = {client_id for client_id, _ in epoch.members}
         allocation = strategy.as_allocation(previous_owner(before.holdings, present))
         strategies = {strategy_key(member): allocation for member in epoch.members.values()}
-        settled = settle(epoch.view, before.holdings, strategies, before.taken)
+        settled = settle(epoch.view, before.holdings, strategies, before.taken, before.doubtful)
         epochs.append(
             replace(
                 epoch,
@@ -292,6 +303,8 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
                 taken=settled.taken,
                 unsure=settled.unsure,
                 unsure_before=before.unsure,
+                doubtful=settled.doubtful,
+                doubtful_before=before.doubtful,
                 frozen_topics=settled.frozen_topics,
             )
         )

@@ -52,6 +52,8 @@ from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
+from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_pieces
 
 # The groups of checked tables, each with its history.
 
@@ -120,6 +122,11 @@ def end_with_parent() -> None:
         threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
 
 
+def _begin_worker(pieces: dict[tuple[str, str], custom.Piece]) -> None:
+    end_with_parent()
+    install_pieces(pieces)
+
+
 def _follow(parent: int) -> None:
     wait_for([parent])
     os._exit(1)
@@ -172,7 +179,10 @@ def played_pieces(
     others = set(active_children())
     # Not forked: pyarrow has threads by now.
     with ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=end_with_parent
+        processes,
+        mp_context=get_context("spawn"),
+        initializer=_begin_worker,
+        initargs=(custom.pieces(),),
     ) as pool:
         try:
             yield from _in_order(pool, pieces, options, processes)

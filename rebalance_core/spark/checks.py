@@ -23,6 +23,7 @@ from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 
 # What tasks do to check rows: each row alone, then the rows of each key together.
@@ -303,7 +304,9 @@ def _checked_chunks(
     tasks = task_count_of(sources.values(), session) if keyed else 1
     buckets = max(_BUCKETS, tasks) if keyed else 1
     by_bucket = [
-        source.frame.mapInArrow(RowTask(name, source.read, max_queue_nums, buckets), KEYED_DDL)
+        source.frame.mapInArrow(
+            in_tasks(RowTask(name, source.read, max_queue_nums, buckets)), KEYED_DDL
+        )
         for name, source in sources.items()
     ]
     rows = reduce(lambda one, other: one.unionAll(other), by_bucket)

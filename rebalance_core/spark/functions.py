@@ -44,6 +44,8 @@ from rebalance_core.kernels.function_columns import (
 )
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
+from rebalance_core.spark.own_pieces import function_in_tasks
+from rebalance_core.strategies.registry import strategy_text
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -72,7 +74,8 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
     a group with several topics see `allocate_by_group`.
 
     Args:
-        strategy: Strategy texts, as ``AVG`` or ``CONSISTENT_HASH(virtual_nodes=10)``.
+        strategy: Strategy texts, as ``AVG`` or ``CONSISTENT_HASH(virtual_nodes=10)``; or an own
+            object for all rows (`rebalance_core.register_strategy`).
         queues: ``ARRAY<STRUCT<topic, broker_name, queue_id>>`` in any order; further fields do not
             count.
         client_ids: ``ARRAY<STRING>`` in any order, an id of two processes twice.
@@ -85,13 +88,17 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
     Raises:
         UsageError: A constant is wrong.
     """
-    return _call("rmq_allocate", {"strategy": strategy, "queues": queues, "client_ids": client_ids})
+    return _call(
+        "rmq_allocate",
+        {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids},
+    )
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
     """Why `rmq_allocate` of the same arguments gives null, as STRING; null where it does not."""
     return _call(
-        "rmq_allocate_error", {"strategy": strategy, "queues": queues, "client_ids": client_ids}
+        "rmq_allocate_error",
+        {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids},
     )
 
 
@@ -148,7 +155,12 @@ def rmq_pull_from_where(
     )
 
 
-def allocate_by_group(frame: DataFrame, strategy: str | Column) -> DataFrame:
+def _text_of(strategy: Argument) -> Argument:
+    """The text of an own object, which is registered; anything else as it is."""
+    return strategy_text(strategy) if hasattr(type(strategy), "allocate") else strategy
+
+
+def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
     """The owners of every queue of every group and epoch, in long rows.
 
     Each topic is divided by itself, as a client does. A topic whose strategy throws, or whose
@@ -157,7 +169,7 @@ def allocate_by_group(frame: DataFrame, strategy: str | Column) -> DataFrame:
     Args:
         frame: One row a (cluster, consumer_group, epoch), with ``queues`` and ``client_ids`` as
             `rmq_allocate` takes them.
-        strategy: A column of the frame, or a strategy text for all.
+        strategy: A column of the frame, or for all a strategy text or an own object.
 
     Returns:
         cluster, consumer_group, epoch, topic, broker_name, queue_id, client_id: one row an owner;
@@ -168,6 +180,7 @@ def allocate_by_group(frame: DataFrame, strategy: str | Column) -> DataFrame:
     """
     keys = ["cluster", "consumer_group", "epoch"]
     _check_columns(frame, keys)
+    strategy = _text_of(strategy)
     if isinstance(strategy, str):
         strategy = sf.col(strategy) if strategy in frame.columns else sf.lit(strategy)
     strategy = _FUNCTIONS["rmq_allocate"].column("strategy", strategy)
@@ -222,8 +235,8 @@ class _Function:
         """The UDF; made anew for each use, as it belongs to the kind of session there is then."""
         # both are there for users, but not for type checkers
         if HAS_ARROW_UDFS:
-            return sf.arrow_udf(self.arrow, self.returns)  # type: ignore[attr-defined]
-        return sf.pandas_udf(self.pandas, self.returns)  # type: ignore[attr-defined]
+            return sf.arrow_udf(function_in_tasks(self.arrow), self.returns)  # type: ignore[attr-defined]
+        return sf.pandas_udf(function_in_tasks(self.pandas), self.returns)  # type: ignore[attr-defined]
 
     def fault(self, name: str, value: Any) -> str | None:
         """Why a constant is wrong whatever the other arguments are; None if it is right."""

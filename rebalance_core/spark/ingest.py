@@ -44,6 +44,7 @@ from rebalance_core.spark.collection_evidence import (
     long_lines,
 )
 from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
 from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
@@ -177,14 +178,14 @@ def ingest(
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
         tables["findings"] += [*zone_findings(collection, shifts), *offset_findings(clocks)]
-        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
+        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
         whole = whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
         assembling = Assembling(context, buckets, frozenset(whole), shifts, clocks)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
-        rows = of_keys.mapInArrow(assembling, ROUTED_DDL).unionAll(
+        rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
         yield IngestedRows(by_number(rows, buckets, "bucket"), tuple(stats))

@@ -54,6 +54,7 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import cores_of, rows_of
@@ -234,7 +235,7 @@ def propagate_and_write(
             if before_writing is not None:
                 before_writing()
             playing = Playing(ready.groups, options, ready.tasks)
-            played = ready.routed.mapInArrow(playing, ROUTED_DDL)
+            played = ready.routed.mapInArrow(in_tasks(playing), ROUTED_DDL)
             played = by_number(played, ready.tasks, "bucket")
             with task_tables(session, output, WRITTEN) as tables:
                 kept.write(tables, [REJECTED.name])

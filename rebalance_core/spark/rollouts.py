@@ -26,6 +26,7 @@ from rebalance_core.process.rollouts import (
     search_tables,
 )
 from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.propagate import ReadyGroups, ready_groups
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_tables
@@ -90,7 +91,7 @@ def _groups(ready: ReadyGroups) -> Iterator[DeployedGroup]:
                 if parts[0][0] == 0:
                     yield one_row(_SCHEMA, bucket, pickle.dumps(futures.deployed_group(history)))
 
-    for row in rows_of(ready.routed.mapInArrow(rest, _DDL)):
+    for row in rows_of(ready.routed.mapInArrow(in_tasks(rest), _DDL)):
         yield pickle.loads(row["made"])
 
 
@@ -108,6 +109,6 @@ def _played(
 
     numbers = session.createDataFrame([(number,) for number in range(len(pieces))], "number INT")
     spread = by_number(numbers, min(tasks, len(pieces)), "number")
-    rows = rows_of(spread.mapInArrow(play, _DDL))
+    rows = rows_of(spread.mapInArrow(in_tasks(play), _DDL))
     made = {row["number"]: row["made"] for row in rows}
     yield from (pickle.loads(made[number]) for number in range(len(pieces)))

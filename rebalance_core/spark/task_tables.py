@@ -24,6 +24,7 @@ from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.older_sparks import arrow_of, is_condition
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import frame_of, read_written, rows_of, unpacked
 from rebalance_core.storage.place import Location, Place, is_here, place_of
 
@@ -133,7 +134,7 @@ class TaskFiles:
         Raises:
             UsageError: The executors do not share the folder with the driver.
         """
-        return self._took(rows_of(rows.mapInArrow(attempt, _FILES_DDL)))
+        return self._took(rows_of(rows.mapInArrow(in_tasks(attempt), _FILES_DDL)))
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write rows of a table from here."""
@@ -261,7 +262,7 @@ def make_unwritten(rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT]
             pass
         yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
 
-    return merged(kind, _notes(rows.mapInArrow(run, _DDL)))
+    return merged(kind, _notes(rows.mapInArrow(in_tasks(run), _DDL)))
 
 
 def _notes(chunks: DataFrame) -> list[Any]:
@@ -316,7 +317,7 @@ def kept_tables(
             yield one_row(_SCHEMA, table, pack(plain))
         yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
 
-    return KeptTables(rows.mapInArrow(run, _DDL).persist(), kind, tables)
+    return KeptTables(rows.mapInArrow(in_tasks(run), _DDL).persist(), kind, tables)
 
 
 class _Digests:

@@ -26,6 +26,11 @@ class Config(AllocationStrategy):
         return "CONFIG"
 
     @property
+    def keeps_to_topic(self) -> bool:
+        """False: the list comes back whole."""
+        return False
+
+    @property
     def returns_null(self) -> bool:
         """True without a list."""
         return self.queues is None

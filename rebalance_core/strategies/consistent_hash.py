@@ -10,6 +10,7 @@ from hashlib import md5
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import spi
+from rebalance_core.strategies.custom import CustomHash
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
 
 # ``String.getBytes`` of the JVM's default charset, which 4.9 hashes with.
@@ -45,25 +46,31 @@ def java_bytes(text: str, charset: str) -> bytes:
 DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
 
 
-def ring_point(key: str, charset: str) -> int:
+Hashing = str | CustomHash
+"""A user's function, or the charset in which the default one reads its key."""
+
+
+def ring_point(key: str, hashing: Hashing) -> int:
     """``ConsistentHashRouter.MD5Hash``: the first 4 bytes of the MD5, unsigned, big-endian."""
-    digest = md5(java_bytes(key, charset), usedforsecurity=False).digest()
+    if not isinstance(hashing, str):
+        return hashing(key)
+    digest = md5(java_bytes(key, hashing), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4], "big")
 
 
 # From one change of a group to the next most of its ids stay.
 @lru_cache(maxsize=256)
-def _node_points(client_id: str, first: int, count: int, charset: str) -> tuple[int, ...]:
+def _node_points(client_id: str, first: int, count: int, hashing: Hashing) -> tuple[int, ...]:
     """The points of an id's nodes of these numbers."""
     return tuple(
-        ring_point(f"{client_id}-{number}", charset) for number in range(first, first + count)
+        ring_point(f"{client_id}-{number}", hashing) for number in range(first, first + count)
     )
 
 
 # A ring costs members x virtual nodes MD5s and every member of a group asks for the same one.
 @lru_cache(maxsize=16)
 def build_ring(
-    client_ids: tuple[str, ...], virtual_nodes: int, charset: str
+    client_ids: tuple[str, ...], virtual_nodes: int, hashing: Hashing
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Sorted points of the ring and their owners (``ConsistentHashRouter.addNode`` of each id).
 
@@ -76,7 +83,7 @@ def build_ring(
         existing = list(ring.values()).count(client_id) if client_id in seen else 0
         seen.add(client_id)
         ring.update(
-            dict.fromkeys(_node_points(client_id, existing, virtual_nodes, charset), client_id)
+            dict.fromkeys(_node_points(client_id, existing, virtual_nodes, hashing), client_id)
         )
     points = tuple(sorted(ring))
     return points, tuple(ring[point] for point in points)
@@ -84,22 +91,25 @@ def build_ring(
 
 @lru_cache(maxsize=16)
 def _owners(
-    queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...], virtual_nodes: int, charset: str
+    queues: tuple[MessageQueue, ...],
+    client_ids: tuple[str, ...],
+    virtual_nodes: int,
+    hashing: Hashing,
 ) -> tuple[str, ...]:
     """The owner of each queue: the first point not below its own, after the last one the first.
 
     Empty if the ring is empty.
     """
-    points, owners = build_ring(client_ids, virtual_nodes, charset)
+    points, owners = build_ring(client_ids, virtual_nodes, hashing)
     if not points:
         return ()
-    places = (bisect_left(points, ring_point(str(queue), charset)) for queue in queues)
+    places = (bisect_left(points, ring_point(str(queue), hashing)) for queue in queues)
     return tuple(owners[place % len(owners)] for place in places)
 
 
 @dataclass(frozen=True)
 class ConsistentHash(AllocationStrategy):
-    """``AllocateMessageQueueConsistentHash`` with the default hash function. rocketmq.md §2.7.
+    """``AllocateMessageQueueConsistentHash``. rocketmq.md §2.7.
 
     A member that leaves moves only its own queues, one that joins takes only what it then owns
     (collisions of ring points apart). All processes of a duplicated id share one set; nothing is
@@ -108,10 +118,12 @@ class ConsistentHash(AllocationStrategy):
     Attributes:
         virtual_nodes: Ring points per listed id.
         charset: What 4.9 hashes with: the default charset of its JVM. 5.x: always UTF-8.
+        hash_function: ``customHashFunction``; None: the default one.
     """
 
     virtual_nodes: int = DEFAULT_VIRTUAL_NODES
     charset: str = UTF_8
+    hash_function: CustomHash | None = None
 
     def __post_init__(self) -> None:
         if self.virtual_nodes < 0:
@@ -125,13 +137,18 @@ class ConsistentHash(AllocationStrategy):
         """``getName()``."""
         return "CONSISTENT_HASH"
 
+    @property
+    def hashing(self) -> Hashing:
+        """What gives the points of the ring."""
+        return self.hash_function or self.charset
+
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues whose next point on the ring is owned by ``client_id``."""
         if not spi.is_member(client_id, queues, client_ids):
             return []
-        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
+        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
         return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
 
     def allocate_all(
@@ -140,7 +157,7 @@ class ConsistentHash(AllocationStrategy):
         """`allocate` of every distinct member in one sweep."""
         spi.check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
-        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.charset)
+        owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
         for queue, owner in zip(queues, owners, strict=False):
             shares[owner].append(queue)
         return shares
@@ -150,4 +167,6 @@ class ConsistentHash(AllocationStrategy):
         settings = [("virtual_nodes", str(self.virtual_nodes))]
         if self.charset != UTF_8:
             settings.append(("platform_charset", spi.escape(self.charset)))
+        if self.hash_function is not None:
+            settings.append(("hash_function", str(self.hash_function)))
         return settings

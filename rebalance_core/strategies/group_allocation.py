@@ -1,20 +1,22 @@
 """The whole group asked at once: who owns which queue."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.registry import as_strategy
 
 
 def allocate_group(
-    strategy: AllocationStrategy, queues: Iterable[MessageQueue], client_ids: Iterable[str]
+    strategy: Any, queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> dict[MessageQueue, tuple[str, ...]]:
     """The owners of every queue when all members use ``strategy`` and see the same group.
 
     Sorts both as the client does and asks once for every distinct member. Keys are the queues in
     RocketMQ's order, then, in that order too, those which the strategy hands out though they are
     not in ``queues`` (CONFIG may list missing queues and other topics). Owners are in Java's
-    order, each once, however many processes share its id; () is no owner.
+    order, each once, however many processes share its id; () is no owner. ``strategy`` is a text,
+    what `make_strategy` gives, or an own object (`register_strategy`).
 
     Raises:
         AllocationError: Some member's allocation throws upstream (of several: the first asked).
@@ -25,7 +27,7 @@ def allocate_group(
     [('c1',), ('c2',)]
     """
     sorted_queues = sort_queues(queues)
-    shares = strategy.allocate_all(sorted_queues, sort_client_ids(client_ids))
+    shares = as_strategy(strategy).allocate_all(sorted_queues, sort_client_ids(client_ids))
     owners: dict[MessageQueue, list[str]] = {queue: [] for queue in sorted_queues}
     unlisted: dict[MessageQueue, list[str]] = {}
     for client_id, share in shares.items():

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.strategies.custom import Piece, asked_room
 from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
 
 
@@ -128,6 +129,15 @@ class RoomResolver:
         """``consumerDeployIn``; None if the id has no room."""
         return self._room(client_id, self.client_rooms)
 
+    def known_room(self, place: MessageQueue | str) -> str | None:
+        """The room of a queue's broker or of a client id; None, too, where a resolver throws."""
+        try:
+            if isinstance(place, MessageQueue):
+                return self.broker_room(place)
+            return self.client_room(place)
+        except AllocationError:
+            return None
+
     def _room(self, name: str, prefixes: Prefixes) -> str | None:
         matches = [pair for pair in prefixes if name.startswith(pair[0])]
         if matches:
@@ -149,6 +159,25 @@ class RoomResolver:
                 texts = (f"{escape(prefix)}:{escape(room)}" for prefix, room in pairs)
                 settings.append((key, "|".join(texts)))
         return settings
+
+
+@dataclass(frozen=True)
+class OwnRooms(RoomResolver):
+    """A user's ``MachineRoomResolver``; its methods raise `AllocationError` as it raises."""
+
+    piece: Piece = field(kw_only=True)
+
+    def broker_room(self, queue: MessageQueue) -> str | None:
+        """``brokerDeployIn``; None if the queue has no room."""
+        return asked_room(self.piece, "broker_room", queue)
+
+    def client_room(self, client_id: str) -> str | None:
+        """``consumerDeployIn``; None if the id has no room."""
+        return asked_room(self.piece, "client_room", client_id)
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        return [("room_resolver", escape(self.piece.name))]
 
 
 NEARBY = "MACHINE_ROOM_NEARBY"
@@ -206,6 +235,11 @@ class MachineRoomNearby(AllocationStrategy):
     def name(self) -> str:
         """``getName()``."""
         return f"{NEARBY}-{self.inner.name}"
+
+    @property
+    def keeps_to_topic(self) -> bool:
+        """As the strategy inside."""
+        return self.inner.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

@@ -1,15 +1,18 @@
 """Strategies by name and by text: what exists, its parameters and checks.
 
-A text such as ``CONSISTENT_HASH(virtual_nodes=10)`` is read and written here.
+A text such as ``CONSISTENT_HASH(virtual_nodes=10)`` is read and written here. Own strategies, hash
+functions and room resolvers get their names here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.strategies import custom
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
@@ -19,6 +22,7 @@ from rebalance_core.strategies.machine_room import (
     NEARBY,
     MachineRoom,
     MachineRoomNearby,
+    OwnRooms,
     RoomResolver,
 )
 from rebalance_core.strategies.pop import DEFAULT_POP_SHARE_QUEUE_NUM, Pop
@@ -116,7 +120,7 @@ def queue_id(key: str, digits: str) -> int:
 
 DEFAULT_VERSION = "5.3.3"
 CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: MACHINE_ROOM takes a blank client id for an empty one
-ROOM_PARAMETERS = ("room_separator", "client_rooms", "broker_rooms")
+ROOM_PARAMETERS = ("room_separator", "client_rooms", "broker_rooms", "room_resolver")
 
 Params = Mapping[str, Any]
 
@@ -134,9 +138,11 @@ def _machine_room(params: Params, version: Version) -> AllocationStrategy:
 
 def _consistent_hash(params: Params, version: Version) -> AllocationStrategy:
     charset = text("platform_charset", params.get("platform_charset", UTF_8))
+    own = params.get("hash_function")
     return ConsistentHash(
         whole_number("virtual_nodes", params.get("virtual_nodes", DEFAULT_VIRTUAL_NODES)),
         charset if version.is_v4 else UTF_8,
+        None if own is None else custom.CustomHash(_piece(custom.HASH_FUNCTIONS, own)),
     )
 
 
@@ -168,7 +174,7 @@ _STRATEGIES: dict[str, tuple[Callable[[Params, Version], AllocationStrategy], tu
     "AVG_BY_CIRCLE": (lambda params, version: AveragelyByCircle(), ()),
     "CONFIG": (_config, ("config",)),
     "MACHINE_ROOM": (_machine_room, ("consumer_idcs",)),
-    "CONSISTENT_HASH": (_consistent_hash, ("virtual_nodes", "platform_charset")),
+    "CONSISTENT_HASH": (_consistent_hash, ("virtual_nodes", "platform_charset", "hash_function")),
     "GO_CONSISTENT_HASH": (_go_consistent_hash, ("virtual_nodes",)),
     "GO_MACHINE_ROOM": (_go_machine_room, ("consumer_idcs",)),
     "POP": (_pop, ("inner", "pop_share_queue_num")),
@@ -216,6 +222,9 @@ def make_strategy(
             raise unknown_name(f"parameter of {name}", key, known)
     if name in _STRATEGIES:
         return _STRATEGIES[name][0](given, parse_version(version))
+    own = custom.find(custom.STRATEGIES, name)
+    if own is not None:
+        return custom.CustomStrategy(own)
     return _nearby(name.removeprefix(_NEARBY_PREFIX), given, version)
 
 
@@ -223,6 +232,8 @@ def known_parameters(name: str) -> tuple[str, ...]:
     """The parameters of a strategy; `UsageError` if there is none of that name."""
     if name in _STRATEGIES:
         return _STRATEGIES[name][1]
+    if custom.find(custom.STRATEGIES, name) is not None:
+        return ()
     inner = name.removeprefix(_NEARBY_PREFIX)
     if name == NEARBY or inner == "POP":
         raise UsageError(f"{name!r} needs a client strategy inside, e.g. {_NEARBY_PREFIX}AVG")
@@ -230,7 +241,11 @@ def known_parameters(name: str) -> tuple[str, ...]:
         meant = _JAVA_CLASSES.get(name.partition("@")[0].rpartition(".")[2])
         nearby = f"{_NEARBY_PREFIX}AVG"
         meant = nearby if meant == NEARBY else meant
-        raise unknown_name("strategy", name, (*_STRATEGIES, nearby), KNOWN_NAMES, meant)
+        own = custom.known(custom.STRATEGIES)
+        known = (*_STRATEGIES, nearby, *own)
+        error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *own), meant)
+        # with a dot it is a class of the user's, as dumps show it
+        raise error if "." not in name or meant else UsageError(f"{error}; {NAME_IT}")
     return tuple(dict.fromkeys(("inner", *ROOM_PARAMETERS, *known_parameters(inner))))
 
 
@@ -246,19 +261,125 @@ def name_of_class(java_class: str) -> str | None:
     return _JAVA_CLASSES.get(name) if package else None
 
 
+# Own pieces by name.
+
+NAME_IT = "name an own one in [strategies] of the configuration"
+_NOT_FREE = ("POP", "STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED", "league", "recorded")
+"""Words of texts that are no strategy of a client, beside those of `_STRATEGIES`."""
+
+
+def register_strategy(name: str, strategy: Any) -> None:
+    """Make an own strategy known to all that parses texts here; a later one takes its place.
+
+    Args:
+        name: As files have it: the class in ``consumerStatus``, or what ``getName()`` gives in a
+            client's log.
+        strategy: An object with ``allocate(client_id, queues, client_ids)``, a class of such ones
+            without arguments, or ``module:attribute``.
+
+    Raises:
+        UsageError: It cannot be imported, is none, or answers at random; RocketMQ has the name.
+    """
+    _register(custom.STRATEGIES, name, strategy)
+
+
+def register_hash_function(name: str, function: Any) -> None:
+    """Make a function of a text to a whole number known as ``hash_function`` of CONSISTENT_HASH.
+
+    Arguments and errors as of `register_strategy`.
+    """
+    _register(custom.HASH_FUNCTIONS, name, function)
+
+
+def register_room_resolver(name: str, resolver: Any) -> None:
+    """Make an object known as ``room_resolver`` of MACHINE_ROOM_NEARBY.
+
+    It has ``broker_room(queue)`` and ``client_room(client_id)``, which give a text or None.
+    Arguments and errors as of `register_strategy`.
+    """
+    _register(custom.ROOM_RESOLVERS, name, resolver)
+
+
+def register_pieces(given: Iterable[tuple[str, str, Any]]) -> None:
+    """Register (kind, name, object) of several. Raises: UsageError, with all mistakes."""
+    mistakes = []
+    for kind, name, made in given:
+        try:
+            _register(kind, name, made)
+        except UsageError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))
+
+
+def install_pieces(given: dict[tuple[str, str], custom.Piece]) -> None:
+    """Have these own pieces (`custom.pieces`) and no other, as in the process that they are of."""
+    custom.install(given)
+    _parsed.cache_clear()
+
+
+def _register(kind: str, name: str, given: Any) -> custom.Piece:
+    taken = name in (*_STRATEGIES, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
+    if kind == custom.STRATEGIES and taken:
+        raise UsageError(f"{kind}: {name} is a name of RocketMQ's or of plans; give another")
+    piece = custom.keep(kind, name, given)
+    _parsed.cache_clear()
+    return piece
+
+
+def _piece(kind: str, given: Any) -> custom.Piece:
+    """The piece of a name, or of an object, which gets a name."""
+    if not isinstance(given, str):
+        return _register(kind, custom.name_of(given), given)
+    found = custom.find(kind, given)
+    if found is None:
+        known = custom.known(kind)
+        error = unknown_name(kind.removesuffix("s").replace("_", " "), given, known)
+        raise UsageError(f"{error}; name it in [{kind}] of the configuration")
+    return found
+
+
+def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrategy:
+    """A strategy of a text, of an own object, which is registered by its name, or as it is.
+
+    Raises:
+        UsageError: As of `parse_strategy` and `register_strategy`.
+    """
+    if isinstance(given, str):
+        return parse_strategy(given, version=version)
+    if isinstance(given, AllocationStrategy) and type(given).__module__.startswith(_OURS):
+        return given
+    return custom.CustomStrategy(_piece(custom.STRATEGIES, given))
+
+
+_OURS = f"{__name__.partition('.')[0]}."
+
+
+def strategy_text(given: Any) -> str:
+    """The text of a strategy that may be an own object. Raises: UsageError, not for a text."""
+    return given if isinstance(given, str) else str(as_strategy(given))
+
+
 def _nearby(inner_name: str, params: Params, version: str) -> AllocationStrategy:
     if params.get("inner", inner_name) != inner_name:
         raise UsageError(f"inner={params['inner']!r} contradicts {_NEARBY_PREFIX}{inner_name}")
     known = known_parameters(inner_name)
     inner_params = {key: params[key] for key in params if key in known and key != "inner"}
-    return MachineRoomNearby(
-        make_strategy(inner_name, inner_params, version),
-        RoomResolver(
+    return MachineRoomNearby(make_strategy(inner_name, inner_params, version), _rooms_of(params))
+
+
+def _rooms_of(params: Params) -> RoomResolver:
+    own = params.get("room_resolver")
+    if own is None:
+        return RoomResolver(
             text("room_separator", params.get("room_separator", DEFAULT_ROOM_SEPARATOR)),
             prefixes("client_rooms", params.get("client_rooms")),
             prefixes("broker_rooms", params.get("broker_rooms")),
-        ),
-    )
+        )
+    others = [key for key in ROOM_PARAMETERS if key in params and key != "room_resolver"]
+    if others:
+        raise UsageError(f"room_resolver and {others[0]} exclude each other")
+    return OwnRooms(piece=_piece(custom.ROOM_RESOLVERS, own))
 
 
 # Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read and written.
@@ -317,6 +438,8 @@ _KEYS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "virtual_nodes": ("virtual_nodes", number_in_text),
     "platform_charset": ("platform_charset", _text),
     "consumer_idcs": ("consumer_idcs", _names),
+    "hash_function": ("hash_function", _text),
+    "room_resolver": ("room_resolver", _text),
     "room_separator": ("room_separator", _text),
     "client_rooms": ("client_rooms", _rooms),
     "broker_rooms": ("broker_rooms", _rooms),
@@ -339,6 +462,11 @@ def parse_strategy(text: str, *, version: str = DEFAULT_VERSION) -> AllocationSt
     >>> parse_strategy("MACHINE_ROOM(consumer_idcs=room1|room2)").consumer_idcs
     ('room1', 'room2')
     """
+    return _parsed(text, version)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, version: str) -> AllocationStrategy:
     name, parenthesis, rest = text.strip(" ").partition("(")
     name = name.strip(" ")
     if parenthesis and not rest.endswith(")"):

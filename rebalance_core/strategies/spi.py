@@ -106,6 +106,11 @@ class AllocationStrategy(ABC):
         """True if upstream returns Java's null where `allocate` returns an empty list."""
         return False
 
+    @property
+    def keeps_to_topic(self) -> bool:
+        """True if every queue of a share is one of those that it was asked for."""
+        return True
+
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
         return []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
-from rebalance_core.model.events import TOPIC_CONFIG
+from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -240,12 +240,25 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         yield Finding(
             f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
-            {"behind": listed(parts)},
+            {"behind": listed(parts)} | _how_it_ended(case, since, topics),
             severity=None if _is_sure(case) else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=None if unlisted is None else MAY_RUN,
         )
+
+
+def _how_it_ended(case: GroupCase, since: int, topics: dict[str, int]) -> dict[str, str]:
+    """What known issues go by: the last member expired, and which topics were popped."""
+    ends = {
+        row["detail"]
+        for row in case.ordered_events
+        if row["event_type"] == CONSUMER_LOST and row["event_ms"] == since
+    }
+    popped = sorted({row["topic"] for row in case.rows("pop_reach")} & set(topics))
+    return ({"ended": EXPIRED} if EXPIRED in ends else {}) | (
+        {"popped": listed(popped)} if popped else {}
+    )
 
 
 def _is_sure(case: GroupCase) -> bool:

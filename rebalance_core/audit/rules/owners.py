@@ -1,6 +1,7 @@
 """Queues without an owner or with two, and the client ids that several processes use."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rebalance_core.audit.case import (
     BROKER,
@@ -159,7 +160,8 @@ def find_double_owner(case: GroupCase) -> Iterator[Finding]:
         yield _finding(topic, rows, "")
     for topic, rows in by_topic(_seen(case)).items():
         if topic not in predicted:
-            yield _finding(topic, rows, "as dumps show, ")
+            seen_ms = max(row["from_ms"] for row in rows)
+            yield replace(_finding(topic, rows, "as dumps show, "), seen_ms=seen_ms)
 
 
 def _twice(case: GroupCase) -> list[Row]:
@@ -292,6 +294,8 @@ def find_duplicates(case: GroupCase) -> Iterator[Finding]:
         if duplicate is None:
             if listing is not None and client_id not in crowded:
                 yield _seen_only(case, listing)
+        elif listing is None and client_id in crowded:
+            continue  # one broker lists everybody many times: the log lacks what the others did
         elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
             yield _duplicate(case, duplicate, listing)
 

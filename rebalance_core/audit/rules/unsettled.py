@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import takewhile
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
@@ -17,12 +18,15 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
+from rebalance_core.protocol.languages import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
+from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room import MachineRoomNearby
 
 # FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
@@ -34,30 +38,54 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
     """
     if reads_static_topic(case):
         return
-    stretch = []
-    for epoch in reversed(case.epochs):
-        if epoch["status"] != FROZEN:
-            break
-        stretch.append(epoch)
-    if not stretch or not case.members or not orphans.has_settled(case, stretch[-1]["epoch"]):
+    since_ms = _frozen_since(case)
+    if since_ms is None or not case.members:
         return
     why = [text for topic in dumps.subscribed_topics(case) for text in _why(case, topic)]
     if not why and not strategy_is_known(case):
         return
     ids = sorted({row["client_id"] for row in case.members})
-    let_go = sorted(dumps.letting_go(case) & set(ids)) if dumps.unreadable_topics(case) else []
-    kept = (
-        [] if len(let_go) == len(ids) else ["Members keep what they held; who joins gets nothing."]
-    )
-    if let_go:
-        kept.append(f"Go clients gave up what they held: {listed(let_go, 3)}.")
     yield Finding(
-        f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
-        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(kept)}",
+        f"{listed(ids, 3)} cannot allocate since {utc(since_ms)}: "
+        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(case, ids))}",
         {"why": listed(why), "members": listed(ids)} | _logged(case),
         severity=INFO if _may_be_elsewhere(case) else ERROR,
-        first_ms=stretch[-1]["from_ms"],
+        first_ms=since_ms,
     )
+
+
+def _frozen_since(case: GroupCase) -> int | None:
+    """Since when members cannot allocate; None: they can, or that is not settled.
+
+    Where nobody freezes, clients of other languages may let go of a topic without a readable queue.
+    """
+    stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(case.epochs)))
+    first = stretch[-1] if stretch else None
+    if first is None and any(map(_is_of_another, case.members)):
+        topics = dumps.subscribed_topics(case)
+        shut = [ms for topic, ms in dumps.unreadable_topics(case).items() if topic in topics]
+        first = case.epoch_at(min(shut)) if shut else None
+    settled = first is not None and orphans.has_settled(case, first["epoch"])
+    return first["from_ms"] if first is not None and settled else None
+
+
+def _is_of_another(member: Row) -> bool:
+    return profile_of_row(member) is not JAVA_PROFILE
+
+
+def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
+    """In words, by what the client of each member does without a readable queue."""
+    of_client = dumps.languages(case)
+    profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
+    shut = bool(dumps.unreadable_topics(case))
+    unproven = [one for one, its in profiles.items() if shut and "no_queue" in its.read]
+    let_go = sorted(dumps.letting_go(case) & {*ids}) if shut else []
+    if len(unproven) + len(let_go) < len(profiles):
+        yield "Members keep what they held; who joins gets nothing."
+    if let_go:
+        yield f"Go clients gave up what they held: {listed(let_go, 3)}."
+    if unproven:
+        yield f"What others keep nobody ran: {listed(unproven, 3)}."
 
 
 def _may_be_elsewhere(case: GroupCase) -> bool:
@@ -83,11 +111,24 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
             rooms = strategy.rooms
             brokers = sorted({broker for broker, _ in dumps.readable_queues(case, topic)})
             for broker in brokers:
-                if not rooms.broker_room(MessageQueue(topic, broker, 0)):
+                if not rooms.known_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
             for client_id in sorted({row["client_id"] for row in case.members}):
-                if not rooms.client_room(client_id):
+                if not rooms.known_room(client_id):
                     yield f"machine room is null for {client_id}"
+        elif isinstance(strategy, CustomStrategy):
+            yield from _thrown(case, topic, strategy)
+
+
+def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
+    """What an own strategy raises for this topic's queues and the members at the end."""
+    queues = [MessageQueue(topic, *queue) for queue in dumps.readable_queues(case, topic)]
+    try:
+        strategy.allocate_all(
+            sort_queues(queues), sort_client_ids(row["client_id"] for row in case.members)
+        )
+    except AllocationError as error:
+        yield f"{strategy} throws {error}"
 
 
 def _asks_broker(case: GroupCase, member: Row) -> bool:

@@ -33,6 +33,7 @@ from rebalance_core.cli.terminal import say
 from rebalance_core.contracts import CONTRACT_VERSION, paths
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.storage.place import reason_of, refusal
+from rebalance_core.strategies.custom import KINDS
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -461,6 +462,7 @@ class OutputRun:
     ) -> RunRecord:
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
+        asked |= {kind: its for kind in KINDS if (its := self._config.get(kind))}
         origin = outcome.origin
         start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(

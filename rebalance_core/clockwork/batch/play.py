@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.answers import Moves
+from rebalance_core.clockwork.batch.beginnings import Beginnings, Standing
 from rebalance_core.clockwork.batch.futures import Futures, segments_of
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
 from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
-from rebalance_core.clockwork.batch.shares import QueueSets, Shares, added
+from rebalance_core.clockwork.batch.shares import QueueSets, Shares, UnlistedQueueError, added
 from rebalance_core.clockwork.loop import play as loop
+from rebalance_core.clockwork.mates import wakes_by_passes
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import (
     GIVEN_UP,
@@ -135,7 +137,7 @@ CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
 SHARED_CLIENTS = "SHARED_CLIENTS"
-"""Members subscribe differently, and share their clients with other groups."""
+"""Members share clients with groups whose passes wake these, or subscribe differently."""
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
@@ -149,6 +151,8 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 
 LOCKS_KEPT = "LOCKS_KEPT"
 """A member keeps the order locks of what it gives up."""
+ENDS_PASS = "ENDS_PASS"
+"""A topic without an answer ends the pass of a member that has several."""
 LETS_GO = "LETS_GO"
 """A broker that comes back knows nobody, and some member then lets go of what it holds."""
 
@@ -161,6 +165,9 @@ def _reason_of_languages(script: Script) -> str:
         return LETS_GO
     if takes_locks(script) and any(profile.locks == KEPT for profile in profiles):
         return LOCKS_KEPT
+    states = (member for life in script.lives for _, member in life.states)
+    if any(member.profile.ends_pass and len(member.subscriptions) > 1 for member in states):
+        return ENDS_PASS
     return REGULAR
 
 
@@ -171,7 +178,7 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
-    if is_mixed(script) and script.mates:
+    if script.mates and (is_mixed(script) or any(map(wakes_by_passes, script.mates))):
         return SHARED_CLIENTS
     if any(
         (a.strategy, a.version, a.message_model, a.profile)
@@ -248,17 +255,23 @@ BYTES_OF_A_SLICE = 150_000_000
 
 
 def play_seeds(
-    script: Script, seeds: NDArray[np.int64] | Sequence[int], options: ClockOptions
+    script: Script,
+    seeds: NDArray[np.int64] | Sequence[int],
+    options: ClockOptions,
+    beginnings: Beginnings | None = None,
 ) -> OwnershipLog:
     """`loop.play_seeds_one_by_one`, for many seeds in little time.
 
-    Scripts that `reason_of` does not find regular go through the plain loop. Cost: linear in seeds,
+    Scripts that `reason_of` does not find regular go through the plain loop, and those in which an
+    own strategy gives queues that it was not asked for. Cost: linear in seeds,
     and in what happens; memory: about `BYTES_OF_A_SLICE`, and the log.
 
     Args:
         script: what happens to the group.
         seeds: (S,) of the futures.
         options: what was asked for.
+        beginnings: where the same futures of other scripts of the group stood; None: nothing of
+            them is known.
 
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
@@ -269,7 +282,10 @@ def play_seeds(
     step = seeds_of_a_slice(script)
     logs = []
     for first in range(0, len(wanted), step):
-        log = _play_slice(script, wanted[first : first + step], options)
+        try:
+            log = _play_slice(script, wanted[first : first + step], options, beginnings)
+        except UnlistedQueueError:
+            return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
     return in_succession(logs)
 
@@ -281,27 +297,37 @@ def seeds_of_a_slice(script: Script) -> int:
     return max(16, BYTES_OF_A_SLICE // (8 * max(times, 1)))
 
 
-def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions) -> OwnershipLog:
+def _play_slice(
+    script: Script,
+    seeds: NDArray[np.int64],
+    options: ClockOptions,
+    beginnings: Beginnings | None,
+) -> OwnershipLog:
     if not (script.changes and script.lives):
         return ownership_log([])
+    beginnings = beginnings or Beginnings()
     futures = Futures(script, seeds, options)
-    sets = QueueSets()
+    sets = beginnings.sets_of(futures)
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
     locks = OrderLocks(futures) if takes_locks(script) else None
-    _hold_at_first(futures, sets, locks)
     moves: list[Moves] = []
     come, gone = _stays(futures)
     mixed = MixedState.of(script, futures.ticks)
-    for segment in segments_of(script):
+    standing = Standing(futures, sets, locks, mixed, moves, come)
+    segments = list(segments_of(script))
+    done, stops = beginnings.resume(standing, segments), beginnings.stops(standing, segments)
+    if not done:
+        _hold_at_first(futures, sets, locks)
+    for number, segment in enumerate(segments[done:], done + 1):
         if locks is not None:
             locks.begin(segment)
         lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
-        if not len(lives):
-            continue
-        if mixed is not None:
+        if len(lives) and mixed is not None:
             play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves, locks)
-        else:
+        elif len(lives):
             play_segment(futures, segment, lives, shares, sets, moves, locks)
+        if number in stops:
+            beginnings.keep(standing, segments[:number])
     return Logbook(futures, sets).log(moves)
 
 

@@ -296,7 +296,7 @@ class _SegmentPlay:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
         its = self._elements
-        started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
+        started = self._futures.ticks.beats_start[its.lives].reshape(-1)[who]
         period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
         known = np.maximum(end, place.up[its.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])

@@ -27,7 +27,6 @@ from rebalance_core.protocol.languages import parse_language
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
-from rebalance_core.strategies import AllocationStrategy
 
 # Queues by their number on each broker: topic -> broker name -> number of queues.
 
@@ -156,7 +155,8 @@ def check_topics(
 
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"
-Strategy: TypeAlias = "str | AllocationStrategy | PlanningStrategy"
+Strategy: TypeAlias = Any
+"""A text, a strategy of RocketMQ or of plans, or an own object (`registry.register_strategy`)."""
 
 Process: TypeAlias = tuple[str, frozenset[str]]
 """Client id and the topics it subscribes."""
@@ -294,7 +294,7 @@ def read_group(
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:
     """The strategy, or None and one more mistake."""
-    if not isinstance(strategy, str | AllocationStrategy | PlanningStrategy):
+    if not isinstance(strategy, str | PlanningStrategy) and not hasattr(strategy, "allocate"):
         mistakes.append(f"strategy = {strategy!r}: expected a strategy text, e.g. AVG, or object")
         return None
     try:

@@ -1,0 +1,339 @@
+"""Own strategies, hash functions and room resolvers: Python objects by the names that files have.
+
+RocketMQ's clients take a class of the user's for each of the three. Here an object stands for it:
+kept under a name, checked when it is named, and asked as a client asks.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.model.errors import AllocationError, UsageError, did_you_mean
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
+
+# Pieces by kind and name.
+
+STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS = KINDS = (
+    "strategies", "hash_functions", "room_resolvers",
+)  # fmt: skip
+"""Kinds of pieces, called as the sections of a configuration that name them."""
+_METHODS: dict[str, dict[str, tuple[str, ...]]] = {
+    STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
+    HASH_FUNCTIONS: {"__call__": ("key",)},
+    ROOM_RESOLVERS: {"broker_room": ("queue",), "client_room": ("client_id",)},
+}
+_NOT_IN_NAMES = frozenset("(),=|% \t\n")
+WRONG_TYPE = "TypeError"
+LONG = range(-(2**63), 2**63)
+"""Java's long, which a hash function returns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One object of a user's; equal to itself alone.
+
+    Attributes:
+        kind: One of `KINDS`.
+        name: The first that it was given.
+        made: The object.
+    """
+
+    kind: str
+    name: str
+    made: Any
+
+    def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer. Raises `AllocationError` for whatever the user's code raises."""
+        try:
+            return call(*arguments)
+        except AllocationError:
+            raise
+        except Exception as error:
+            raise AllocationError(type(error).__name__, str(error)) from error
+
+    def wrong(self, answer: Any, valid: str) -> AllocationError:
+        """The error for an answer of another type."""
+        return AllocationError(WRONG_TYPE, f"{self.name} returned {answer!r:.80}, no {valid}")
+
+
+_PIECES: dict[tuple[str, str], Piece] = {}
+
+
+def find(kind: str, name: str) -> Piece | None:
+    """The piece of a name."""
+    return _PIECES.get((kind, name))
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """The pieces of a kind by the first name of each."""
+    return tuple(dict.fromkeys(piece.name for (its, _), piece in _PIECES.items() if its == kind))
+
+
+def known(kind: str) -> tuple[str, ...]:
+    """All names of a kind."""
+    return tuple(name for its, name in _PIECES if its == kind)
+
+
+def pieces() -> dict[tuple[str, str], Piece]:
+    """All pieces by kind and name, to be installed where a part of the work is done."""
+    return dict(_PIECES)
+
+
+def install(given: dict[tuple[str, str], Piece]) -> None:
+    """Have these pieces and no other; see `registry.install_pieces`."""
+    _PIECES.clear()
+    _PIECES.update(given)
+
+
+def keep(kind: str, name: str, given: Any) -> Piece:
+    """Keep an object under a name, in the place of an earlier one.
+
+    Args:
+        kind: One of `KINDS`.
+        name: Its name in files and texts.
+        given: The object, a class that is called without arguments, or ``module:attribute``.
+
+    Raises:
+        UsageError: The name cannot stand in a text; the object cannot be imported or made, lacks a
+            method, returns something else, or gives two answers to one question.
+    """
+    if not name or not _NOT_IN_NAMES.isdisjoint(name):
+        raise UsageError(f"{kind}: {name!r} is no name; it is a word without any of ( ) , = | %")
+    what = f"{kind}: {name}"
+    made = _load(what, given) if isinstance(given, str) else _made(what, given)
+    known = next((one for (k, _), one in _PIECES.items() if k == kind and one.made is made), None)
+    piece = known or Piece(kind, name, made)
+    if known is None:
+        _check_methods(what, piece)
+        _PROBES[kind](what, piece)
+    _PIECES[kind, name] = piece
+    return piece
+
+
+def name_of(given: Any) -> str:
+    """What an object without another name is called: its ``name``, else that of its class."""
+    own = getattr(given, "name", None)
+    if isinstance(own, str) and own:
+        return own
+    named = given if hasattr(given, "__qualname__") else type(given)
+    return str(named.__qualname__).rpartition(".")[2]
+
+
+_LOADED: dict[str, Any] = {}
+"""Objects by ``module:attribute``: one named twice is one."""
+
+
+def _load(what: str, text: str) -> Any:
+    if text not in _LOADED:
+        _LOADED[text] = _imported(what, text)
+    return _LOADED[text]
+
+
+def _imported(what: str, text: str) -> Any:
+    module, colon, attribute = text.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f"{what} = {text!r}: expected module:attribute, e.g. acme.rebalance:Grey")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        raise UsageError(
+            f"{what} = {text!r}: {module} cannot be imported ({type(error).__name__}: {error}); it "
+            "must be in a folder of PYTHONPATH or in the current one"
+        ) from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = did_you_mean(part, [one for one in dir(found) if not one.startswith("_")])
+            raise UsageError(f"{what} = {text!r}: {module} has no {attribute}{near}")
+        found = getattr(found, part)
+    return _made(what, found)
+
+
+def _made(what: str, given: Any) -> Any:
+    if not isinstance(given, type):
+        return given
+    try:
+        return given()
+    except Exception as error:
+        raise UsageError(
+            f"{what}: {given.__qualname__}() raises {type(error).__name__}: {error}; give an object"
+        ) from error
+
+
+# What is told before anything starts.
+
+
+def _check_methods(what: str, piece: Piece) -> None:
+    for name, arguments in _METHODS[piece.kind].items():
+        shown = f"{name}({', '.join(arguments)})".removeprefix("__call__")
+        method = piece.made if name == "__call__" else getattr(piece.made, name, None)
+        if not callable(method):
+            raise UsageError(f"{what}: {piece.made!r:.80} has no {shown}")
+        try:
+            inspect.signature(method).bind(*arguments)
+        except TypeError as error:
+            raise UsageError(f"{what}: it is called as {shown}: {error}") from None
+        except ValueError:
+            continue  # of C code, which tells no signature
+
+
+_IDS = ("10.0.0.1@20078#1", "10.0.0.2@20079#2", "10.0.0.3@20080#3")
+_QUEUES = tuple(MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in (0, 1))
+
+
+def _two_answers(what: str, ask: Callable[[], Any], between: Callable[[], Any]) -> None:
+    """Raise `UsageError` if an answer changes, or is of a wrong type; what raises says nothing."""
+    first = _answer_or_error(what, ask)
+    _answer_or_error(what, between)
+    if _answer_or_error(what, ask) != first:
+        raise UsageError(
+            f"{what} gives two answers to one question; an answer may depend on the arguments "
+            "alone, not on chance, on time or on earlier questions"
+        )
+
+
+def _answer_or_error(what: str, ask: Callable[[], Any]) -> Any:
+    """The answer, or the text of what the user's code raises: it may want other names."""
+    try:
+        return ask()
+    except AllocationError as error:
+        if error.java_class == WRONG_TYPE and error.__cause__ is None:
+            raise UsageError(f"{what}: {error.java_message}") from None
+        return str(error)
+
+
+def _probe_strategy(what: str, piece: Piece) -> None:
+    def ask(members: Sequence[str]) -> list[list[MessageQueue]]:
+        return [_asked(piece, one, _QUEUES, members) for one in members]
+
+    _two_answers(what, lambda: ask(_IDS[:2]), lambda: ask(_IDS))
+
+
+def _probe_hash(what: str, piece: Piece) -> None:
+    hashed = CustomHash(piece)
+    _two_answers(what, lambda: hashed("10.0.0.1@20078#1-0"), lambda: hashed(str(_QUEUES[0])))
+
+
+def _probe_rooms(what: str, piece: Piece) -> None:
+    _two_answers(
+        what,
+        lambda: (asked_room(piece, "broker_room", _QUEUES[0]),
+                 asked_room(piece, "client_room", _IDS[0])),
+        lambda: asked_room(piece, "client_room", _IDS[1]),
+    )  # fmt: skip
+
+
+_PROBES: dict[str, Callable[[str, Piece], None]] = {
+    STRATEGIES: _probe_strategy,
+    HASH_FUNCTIONS: _probe_hash,
+    ROOM_RESOLVERS: _probe_rooms,
+}
+
+
+# A strategy: asked once for each client of each list of queues and members.
+
+
+@dataclass(frozen=True)
+class CustomStrategy(AllocationStrategy):
+    """A user's ``AllocateMessageQueueStrategy``, asked as a subclass of RocketMQ's base class is.
+
+    Its checks of the arguments come first. Whatever the object raises is upstream's exception;
+    queues that it was not given are taken as upstream takes them. It is asked twice, so that an
+    answer that hangs on chance raises too.
+    """
+
+    piece: Piece
+
+    @property
+    def name(self) -> str:
+        """The name that it was given."""
+        return self.piece.name
+
+    @property
+    def keeps_to_topic(self) -> bool:
+        """False: it may name any queue."""
+        return False
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """What the object answers."""
+        if not is_member(client_id, queues, client_ids):
+            return []
+        given = tuple(queues), tuple(client_ids)
+        known = _answers(self.piece, *given)
+        if client_id not in known:
+            known[client_id] = _answer(self.piece, client_id, *given)
+        answer = known[client_id]
+        if isinstance(answer, AllocationError):
+            raise AllocationError(answer.java_class, answer.java_message)
+        return list(answer)
+
+
+@lru_cache(maxsize=64)
+def _answers(
+    piece: Piece, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+) -> dict[str, list[MessageQueue] | AllocationError]:
+    """By client what is known already."""
+    return {}
+
+
+def _answer(
+    piece: Piece, client_id: str, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+) -> list[MessageQueue] | AllocationError:
+    try:
+        share = _asked(piece, client_id, queues, client_ids)
+        if _asked(piece, client_id, queues, client_ids) == share:
+            return share
+    except AllocationError as error:
+        return error
+    return AllocationError("NotDeterministic", f"{piece.name} gives two answers to one question")
+
+
+def _asked(
+    piece: Piece, client_id: str, queues: Iterable[MessageQueue], client_ids: Iterable[str]
+) -> list[MessageQueue]:
+    share = piece.ask(piece.made.allocate, client_id, list(queues), list(client_ids))
+    if not isinstance(share, list | tuple):
+        raise piece.wrong(share, "list of queues; [] is none")
+    for queue in share:
+        if not isinstance(queue, MessageQueue) or not isinstance(queue.queue_id, int):
+            raise piece.wrong(queue, "MessageQueue")
+    return list(share)
+
+
+# A hash function and a resolver of machine rooms.
+
+
+@dataclass(frozen=True)
+class CustomHash:
+    """A user's ``HashFunction`` of CONSISTENT_HASH."""
+
+    piece: Piece
+
+    def __call__(self, key: str) -> int:
+        """The hash of a key. Raises `AllocationError`: it raises, or gives no Java long."""
+        value = self.piece.ask(self.piece.made, key)
+        if not isinstance(value, int) or isinstance(value, bool) or value not in LONG:
+            raise self.piece.wrong(value, "whole number within Java's long")
+        return value
+
+    def __str__(self) -> str:
+        """The value in a strategy text."""
+        return escape(self.piece.name)
+
+
+def asked_room(piece: Piece, method: str, place: MessageQueue | str) -> str | None:
+    """The room by a resolver's method; None: it has none. Raises `AllocationError`."""
+    room = piece.ask(getattr(piece.made, method), place)
+    if room is not None and not isinstance(room, str):
+        raise piece.wrong(room, "name of a room, nor None")
+    return room
