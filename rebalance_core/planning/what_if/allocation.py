@@ -167,7 +167,7 @@ def allocation_of(
         client_ids=client_ids,
         owners=MappingProxyType(owners),
         loads=MappingProxyType(loads),
-        orphaned=tuple(queue for queue in owners if not owners[queue]),
+        orphaned=tuple(q for q in owners if not owners[q] and q not in epoch.unsure),
         shared=tuple(queue for queue in owners if holders[queue] > 1),
         frozen_topics=epoch.frozen_topics,
         figures=movement_of_epoch(epoch),
