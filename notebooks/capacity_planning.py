@@ -47,16 +47,10 @@ STRATEGIES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH(virtual_nodes=10)",
 NOT_OF_ROCKETMQ = ["STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED(epsilon=0.25)"]
 
 # %%
-from rebalance_core import simulate
-from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning import (
-    consumer_counts, movement, planning_strategy, what_if,
-)
-from rebalance_core.report import (
-    draw_convergence, draw_league, draw_load, draw_moves, draw_ownership, draw_producers,
-    draw_what_if, draw_worst_future, save_picture,
+from rebalance_core import (
+    MessageQueue, consumer_counts, draw_convergence, draw_league, draw_load, draw_moves,
+    draw_ownership, draw_producers, draw_what_if, draw_worst_future, movement, planning_strategy,
+    read_tables, save_picture, simulate, what_if,
 )
 def show(figure, name):
     """The picture in the notebook, and as a file where PLAN_PICTURES says so."""
@@ -73,7 +67,7 @@ def show(figure, name):
 # balanced result must move.
 
 # %%
-tables = read_input_tables(INPUT).tables
+tables = read_tables(INPUT)
 # offsets say where new owners start to read; who owns what does not depend on them
 inputs = {name: tables[name] for name in ("cluster_events", "consumer_groups") if name in tables}
 KEYS = ["cluster", "consumer_group", "epoch"]
@@ -91,15 +85,15 @@ def steps_of(ledger, strategy, of_rocketmq=True):
 
 
 steps = []
-recorded = simulate(inputs, SimulationOptions(group=GROUP))
+recorded = simulate(inputs, group=GROUP)
 ownership, load, memberships = (
     table.to_pandas()
     for table in (recorded.ownership, recorded.consumer_load, recorded.memberships)
 )
 used = sorted(memberships["strategy"].unique())  # what the members really had
 for name in STRATEGIES:
-    asked = SimulationOptions(group=GROUP, strategy=name)
-    steps.append(steps_of(recorded if used == [name] else simulate(inputs, asked), name))
+    again = recorded if used == [name] else simulate(inputs, group=GROUP, strategy=name)
+    steps.append(steps_of(again, name))
 
 # %% [markdown]
 # Two strategies that **RocketMQ does not have** say what would be possible. They need no Spark: each
@@ -191,15 +185,14 @@ def league_of(steps):
     return pd.DataFrame(rows)
 
 
-from rebalance_core.process.generate import generate_and_write
-from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core import FleetPlan, generate_and_write
 
 with tempfile.TemporaryDirectory() as folder:
     generate_and_write(FleetPlan(groups=20, days=1, seed=7), Path(folder))
-    fleet_tables = read_input_tables(folder).tables
+    fleet_tables = read_tables(folder)
 fleet_inputs = {name: fleet_tables[name] for name in ("cluster_events", "consumer_groups")}
 fleet = pd.concat([
-    steps_of(simulate(fleet_inputs, SimulationOptions(strategy=name)), name) for name in STRATEGIES
+    steps_of(simulate(fleet_inputs, strategy=name), name) for name in STRATEGIES
 ])
 # under BROADCASTING every member owns everything: no strategy is asked, no minimum, no balance
 fleet = fleet[fleet["minimum_moves"].notna()]
@@ -385,12 +378,11 @@ print(recommendation())
 # %%
 from dataclasses import replace
 
-from rebalance_core import allocate_group, make_strategy
-from rebalance_core.planning.producer_model import read_model
-from rebalance_core.process.producers import simulate_producers
-from rebalance_core.producers.model import variants_of
+from rebalance_core import (
+    allocate_group, make_strategy, producer_variants, read_producer_model, simulate_producers,
+)
 
-model = read_model(TREE / "rebalance_core/bundled/producers/brown-out.toml")
+model = read_producer_model(TREE / "rebalance_core/bundled/producers/brown-out.toml")
 answers = simulate_producers(model)
 outcomes, shares = (answers[n].to_pandas() for n in ("producer_outcomes", "producer_shares"))
 show(draw_producers(outcomes), "producers")
@@ -423,7 +415,7 @@ def consumer_peak(variant):
 during_it = outcomes[outcomes["phase"] == slow.label]
 back = shares[shares["not_recovered"].notna()].set_index(["client_version", "fault_tolerance"])
 table = []
-for variant in sorted(variants_of(model)[model.groups[0].name], key=str):
+for variant in sorted(producer_variants(model)[model.groups[0].name], key=str):
     key = (str(variant.version), variant.fault_tolerance)
     row = during_it.set_index(["client_version", "fault_tolerance"]).loc[key]
     again = back.loc[key]
@@ -463,11 +455,10 @@ print(
 # at rest: 12 consumers, 32 queues, 100 messages a second in each; a process needs 15 s to restart.
 
 # %%
-from rebalance_core.planning.scenario.file import read_scenarios
-from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.planning.sweep.transitions import simulated_handovers
-from rebalance_core.planning.variants import read_strategies, variants_of as plan_variants
-from rebalance_core.process.plan import planned_histories, run_plan
+from rebalance_core import (
+    PlanConfig, plan_variants, planned_histories, read_input_tables, read_scenarios,
+    read_strategies, run_plan, simulated_handovers,
+)
 
 FUTURES = 50
 steady = read_input_tables(str(TREE / "rebalance_core/bundled/demo/steady/tables"))
@@ -553,21 +544,18 @@ print(
 # group may fall below 9 of its 12 consumers, and 450 queue-seconds without an owner are too many.
 
 # %%
-from rebalance_core.planning.rollout.choice import DEFAULT_PLAN
-from rebalance_core.planning.rollout.search import read_search
-from rebalance_core.planning.rollout.words import recommendation as rollout_recommendation
-from rebalance_core.planning.rollout.words import texts_of
-from rebalance_core.process.rollouts import run_search
-from rebalance_core.report import draw_rollouts
+from rebalance_core import (
+    DEFAULT_ROLLOUT, draw_rollouts, read_search, rollout_recommendation, rollout_texts, run_search,
+)
 
 with tempfile.TemporaryDirectory() as folder:
     searched = run_search(steady, read_search("restart"), Path(folder) / "rollout").facts["searched"]
 print("\n".join(rollout_recommendation(searched)))
-print(texts_of(searched)["strategy.yaml"])
+print(rollout_texts(searched)["strategy.yaml"])
 
 # %%
 rollouts = searched.table.to_pandas()
-plan_ids = [searched.rollouts.plans[number].plan_id for number in (searched.chosen, DEFAULT_PLAN)]
+plan_ids = [searched.rollouts.plans[number].plan_id for number in (searched.chosen, DEFAULT_ROLLOUT)]
 show(draw_rollouts(rollouts, *plan_ids), "rollouts")
 
 # %% [markdown]

@@ -7,6 +7,7 @@ import which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.client.one_pass import rebalance_pass
@@ -49,6 +50,51 @@ __all__ = [
     "sketch",
     "what_if",
 ]
+
+_LATER = {
+    "checks.input_tables": ["read_input_tables"],
+    "planning": ["consumer_counts", "movement", "planning_strategy"],
+    "planning.producer_model": ["read_producer_model=read_model"],
+    "planning.rollout.choice": ["DEFAULT_ROLLOUT=DEFAULT_PLAN"],
+    "planning.rollout.search": ["read_search"],
+    "planning.rollout.words": [
+        "rollout_recommendation=recommendation",
+        "rollout_texts=texts_of",
+    ],
+    "planning.scenario.file": ["read_scenarios"],
+    "planning.sweep.plan_options": ["PlanConfig"],
+    "planning.sweep.transitions": ["simulated_handovers"],
+    "planning.variants": ["plan_variants=variants_of", "read_strategies"],
+    "process.generate": ["generate_and_write"],
+    "process.plan": ["planned_histories", "run_plan"],
+    "process.producers": ["simulate_producers"],
+    "process.rollouts": ["run_search"],
+    "producers.model": ["producer_variants=variants_of"],
+    "report": [
+        "draw_convergence",
+        "draw_league",
+        "draw_load",
+        "draw_moves",
+        "draw_ownership",
+        "draw_producers",
+        "draw_rollouts",
+        "draw_what_if",
+        "draw_worst_future",
+        "save_picture",
+    ],
+    "synthetic.fleet": ["FleetPlan"],
+}
+"""Names for a planner's notebook, by module, with their names there; imported when asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        for one in names:
+            here, _, there = one.partition("=")
+            if here == name:
+                return getattr(import_module(f"{__name__}.{module}"), there or here)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # The functions below import what they need when they are called: pyarrow takes a while.
 
@@ -138,7 +184,7 @@ def plan(
 def what_if(
     members: Any, queues: Any, strategy: Any, change: Mapping[str, Any], **more: Any
 ) -> WhatIf:
-    """What a change would do to a group: owners before and after, what moves, how even it is.
+    """Return a change's effect on a group: owners before and after, what moves, how even it is.
 
     See `rebalance_core.planning.what_if.what_if.what_if`.
 

@@ -36,8 +36,10 @@ LONG = (
     "tests/unit/test_layers.py",
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""
-LANE_OF_FOLDER = dict(zip(LANES, LANES, strict=True)) | dict.fromkeys(
-    ("cases", "degraded", "history", "recordings"), "conformance"
+LANE_OF_FOLDER = (
+    dict(zip(LANES, LANES, strict=True))
+    | dict.fromkeys(("cases", "degraded", "history", "recordings"), "conformance")
+    | {"docs": "unit"}
 )
 
 # The whole run lasts about as long as a JVM needs to warm up: compile little, collect simply, and

@@ -174,7 +174,7 @@ class GroupCase:
 
     @cached_property
     def slowest(self) -> Intervals:
-        """Of every timer the longest interval that a client of the group ever had."""
+        """Return, for each timer, the longest interval that a client of the group ever had."""
         stated = [self.settings, *self.rows("cluster_events")]
         usual = {name: self.settings.get(name) or getattr(DEFAULT_INTERVALS, name)
                  for name in INTERVALS}  # fmt: skip
@@ -212,6 +212,7 @@ class Finding:
         evidence: what it was seen by; values are shown as text.
         severity: None: the rule's default.
         first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
+        seen_ms: when a dump showed it, where it counts only if nothing was changing then.
     """
 
     summary: str
@@ -224,6 +225,7 @@ class Finding:
     first_ms: int | None = None
     last_ms: int | None = None
     remedy: str | None = None
+    seen_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ from rebalance_core.model import verdicts
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+from rebalance_core.protocol.languages import profile_of_row
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
 
@@ -134,9 +135,20 @@ def _unpredictable(case: GroupCase) -> str | None:
         return verdicts.STRATEGY
     if not all_known(case.members):
         return verdicts.SUBSCRIPTION
-    if not shares_known(case.members):
+    if not shares_known(case.members) or _doubtful(case.members, unreadable_topics(case)):
         return verdicts.LANGUAGE
     return verdicts.INCOMPLETE if _depends_on_missing(case) else None
+
+
+def _doubtful(members: Iterable[Row], unreadable: Iterable[str]) -> bool:
+    """True if nobody ran what the client of one of these does with one of these topics, that have
+    no readable queue.
+    """
+    topics = {*unreadable}
+    return any(
+        not topics.isdisjoint(row["subscriptions"] or ()) and "no_queue" in profile_of_row(row).read
+        for row in members
+    )
 
 
 def _compared(
@@ -145,12 +157,13 @@ def _compared(
     reason = _unpredictable(case)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
-    members = case.rows("memberships")
+    members, unreadable = case.rows("memberships"), unreadable_topics(case)
     observed = [
         one
         for one in observed
         if all_known(there := [row for row in members if holds(row, one.at_ms)])
         and shares_known(there)
+        and not _doubtful(there, (t for t, since in unreadable.items() if since <= one.at_ms))
     ]
     run = case.run
     if not observed:
@@ -165,7 +178,7 @@ def _compared(
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
-    unreadable, go = unreadable_topics(case), letting_go(case)
+    go = letting_go(case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:

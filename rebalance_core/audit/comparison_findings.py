@@ -43,10 +43,7 @@ from rebalance_core.model.verdicts import (
 )
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
-_SEEN_BY = (
-    "ownership against HELD_QUEUE, QUEUE_PROGRESS and observed_ownership; pop_reach against "
-    "POP_QUEUE and, of gRPC clients, observed_members"
-)
+_SEEN_BY = "the comparison"
 _DIFFERS = {
     STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
     LOCK: (

@@ -27,12 +27,11 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
-    "A broker, a name server, a dump or the export of a RocksDB is missing or stale, or is there "
-    "and states nothing, or a broker.log ends long before the dumps or cannot be read: what "
-    "depends on it is UNKNOWN, and the run is not green.",
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, or a broker.log "
+    "ends long before the dumps. What depends on it is UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ",
-    "Find out why the file was not copied or the command failed; collect again.",
+    "Find out why the file was not copied or the command failed, and collect again.",
     about=BROKER,
 )
 
@@ -40,8 +39,7 @@ COLLECTION_INCOMPLETE = Rule(
 COVERAGE_UNKNOWN = Rule(
     "COVERAGE_UNKNOWN",
     verdicts.INFO,
-    "The tables have no coverage, as an older ingest wrote none: of which times the files tell is "
-    "not known, so all of them count as whole.",
+    "The tables have no coverage (an older ingest), so all times count as covered by the files.",
     "coverage",
     "Ingest the collection again.",
 )

@@ -1,11 +1,11 @@
 """What the collected files can tell of, and whether that is enough for a rule to speak."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import OFFSETS
 from rebalance_core.model.times import MINUTE_MS
@@ -25,11 +25,22 @@ NAME_SERVERS = "the name servers"
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of a log that was collected; ``from_start``: there was nothing to tell before."""
+    """A stretch of a log that was collected.
+
+    Attributes:
+        from_ms: its first line; to_ms: its last one.
+        from_start: there was nothing to tell before.
+        steady: the log has lines all the time: where it ends, it was cut.
+    """
 
     from_ms: int
     to_ms: int
     from_start: bool
+    steady: bool = False
+
+
+EVER = (Stretch(0, FAR_MS, True),)
+"""All the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +70,7 @@ class Coverage:
         known: False: the tables say nothing of it, as those of an older ingest or of no collection:
             everything counts as covered.
         clients: the stretches of the logs of clients, by folder.
-        name_servers_ms: since when a name server's log tells which brokers were up; 0: since ever,
-            None: none was collected.
+        name_servers: the stretches in which a name server's log tells which brokers were up.
         offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
             missing, or not whole, though stores were copied then.
         clock_off: the clock of a broker is off and its times are not corrected.
@@ -70,7 +80,7 @@ class Coverage:
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
     known: bool = False
     clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
-    name_servers_ms: int | None = 0
+    name_servers: tuple[Stretch, ...] = EVER
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
     client_clock_unknown: bool = False
@@ -102,11 +112,9 @@ class Coverage:
         stretches = self.brokers.get(broker, ())
         if not stretches:
             return Gap(NOT_COVERED, broker, None, None)
-        if from_ms < stretches[0].from_ms and not stretches[0].from_start:
-            return Gap(LOG_BEGINS, broker, None, stretches[0].from_ms)
-        for one, other in pairwise(stretches):
-            if from_ms < other.from_ms and one.to_ms < to_ms and not other.from_start:
-                return Gap(NOT_COVERED, broker, one.to_ms, other.from_ms)
+        found = _first_gap(broker, stretches, from_ms, to_ms)
+        if found is not None:
+            return found
         if not down and to_ms > stretches[-1].to_ms + LOG_SILENT_MS:
             return Gap(LOG_ENDED, broker, stretches[-1].to_ms, None)
         return None
@@ -118,13 +126,34 @@ class Coverage:
         late = Gap(LOG_ENDED, broker, end_ms, None) if ended else None
         return self.gap(broker, from_ms, to_ms, down=True) or late
 
-    def name_server_gap(self, from_ms: int) -> Gap | None:
-        """Say that no name server's log covers that time; None: one does."""
-        begin = self.name_servers_ms
-        if not self.known or (begin is not None and begin <= from_ms):
+    def name_server_gap(self, from_ms: int, to_ms: int | None) -> Gap | None:
+        """The first time between these of which no name server's log tells; None: there is none.
+
+        Args:
+            from_ms: begin of the time asked for.
+            to_ms: its end; None: whenever the logs end.
+        """
+        if not self.known:
             return None
-        reason = NOT_COVERED if begin is None else LOG_BEGINS
-        return Gap(reason, NAME_SERVERS, None, begin, kind="log")
+        stretches = self.name_servers
+        if not stretches:
+            return Gap(NOT_COVERED, NAME_SERVERS, None, None, kind="log")
+        end = stretches[-1]
+        gap = _first_gap(NAME_SERVERS, stretches, from_ms, end.to_ms if to_ms is None else to_ms)
+        late = to_ms is not None and to_ms > end.to_ms + LOG_SILENT_MS
+        if gap is None and late and end.steady:
+            gap = Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
+        return None if gap is None else replace(gap, kind="log")
+
+
+def _first_gap(host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int) -> Gap | None:
+    """The first time between these before or among the stretches that nothing tells of."""
+    if from_ms < stretches[0].from_ms and not stretches[0].from_start:
+        return Gap(LOG_BEGINS, host, None, stretches[0].from_ms)
+    for one, other in pairwise(stretches):
+        if from_ms < other.from_ms and one.to_ms < to_ms and not other.from_start:
+            return Gap(NOT_COVERED, host, one.to_ms, other.from_ms)
+    return None
 
 
 def name_servers_tell(rows: Iterable[Row], at_ms: int) -> bool:
@@ -146,11 +175,11 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
         for broker, hosts in folders.items()
     }
-    clients = {host: tuple(_joined(of)) for host, of in _logs(rows, "client_log").items()}
+    clients = {host: tuple(_joined(of, 0)) for host, of in _logs(rows, "client_log").items()}
     clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
     off, unknown = OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
     lost = dict(_offsets_lost(rows, folders))
-    return Coverage(brokers, bool(rows), clients, _name_servers_ms(rows), lost, off, unknown)
+    return Coverage(brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown)
 
 
 STORES_APART_MS = 30_000
@@ -182,41 +211,42 @@ _CLOCKS = ("broker_log", "client_log")
 def _clock(row: Row) -> str:
     """How right the times of a log are, after what ingest corrected."""
     behind = row["clock_offset_ms"]
+    if CLOCK_UNSURE in (row["note"] or ""):
+        return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
     return OFF if is_zone(behind) else RIGHT
 
 
-def _name_servers_ms(rows: Iterable[Row]) -> int | None:
-    """As `Coverage.name_servers_ms`: a cluster's name servers start before its brokers."""
-    begins: dict[str, int] = {}
-    for row in rows:
-        if row["from_ms"] is not None:
-            begins[row["kind"]] = min(row["from_ms"], begins.get(row["kind"], row["from_ms"]))
-    own = begins.get("namesrv_log")
-    if own is None:
-        return None
-    return 0 if own <= begins.get("broker_log", own) + LOG_SILENT_MS else own
+def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
+    """As `Coverage.name_servers`: a cluster's name servers start before its brokers."""
+    rows = list(rows)
+    stretches = list(_joined((one for of in _logs(rows, "namesrv_log").values() for one in of), 0))
+    begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
+    if stretches and stretches[0].from_ms <= min(begins, default=FAR_MS) + LOG_SILENT_MS:
+        stretches[0] = replace(stretches[0], from_start=True)
+    return tuple(stretches)
 
 
 def _logs(rows: Iterable[Row], kind: str) -> dict[str, list[Stretch]]:
     logs: dict[str, list[Stretch]] = {}
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
-            begins = FROM_START in (row["note"] or "")
-            logs.setdefault(row["host"], []).append(Stretch(row["from_ms"], row["to_ms"], begins))
+            note = row["note"] or ""
+            one = Stretch(row["from_ms"], row["to_ms"], FROM_START in note, STEADY in note)
+            logs.setdefault(row["host"], []).append(one)
     return logs
 
 
-def _joined(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
-    """Stretches of one or several logs as one."""
+def _joined(stretches: Iterable[Stretch], apart_ms: int = LOG_SILENT_MS) -> Iterator[Stretch]:
+    """Stretches of one or several logs as one, those no further apart among them."""
     current: Stretch | None = None
     for one in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:
             current = one
-        elif one.from_ms <= current.to_ms + LOG_SILENT_MS:
-            to_ms = max(current.to_ms, one.to_ms)
-            current = Stretch(current.from_ms, to_ms, current.from_start)
+        elif one.from_ms <= current.to_ms + apart_ms:
+            last = max(current, one, key=lambda s: s.to_ms)
+            current = replace(last, from_ms=current.from_ms, from_start=current.from_start)
         else:
             yield current
             current = one

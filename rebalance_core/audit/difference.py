@@ -9,16 +9,26 @@ from functools import cache, cached_property
 from itertools import groupby
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, listed, plural
-from rebalance_core.audit.dumps import answers_at, broker_answers, proxy_answers, queue_of
+from rebalance_core.audit.dumps import (
+    answers_at,
+    broker_answers,
+    languages,
+    proxy_answers,
+    queue_of,
+)
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subscriptions import stated_strategies
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import ORDER_LOCK_MS
+from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.strategies import allocate_group, custom, parse_strategy
+from rebalance_core.strategies.registry import DEFAULT_VERSION
 
 # How late a live difference is, against the simulated futures of the change before it.
 
@@ -114,6 +124,12 @@ class Allocations:
     def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
         self.prediction = prediction
         self._at_ms = at_ms
+        self._languages = languages(case)
+        self._versions = {
+            row["client_id"]: str(row["version"])
+            for row in case.rows("memberships")
+            if holds(row, at_ms)
+        }
         self.members = tuple(
             # cidAll: one who does not subscribe the topic counts too
             row["client_id"]
@@ -129,13 +145,30 @@ class Allocations:
     def divided(
         self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> Owners:
-        """Owners of these queues, divided among these clients; empty as above."""
+        """Owners of these queues, divided among these clients, each by the rules of its own
+        language; empty as above, and where nobody knows those of some client.
+        """
         if not queues or not clients:
             return {}
+        if not all(is_java(self._languages.get(client_id)) for client_id in clients):
+            return self._divided_by_each(strategy, queues, clients)
         try:
             return allocate_group(parse_strategy(strategy), queues, clients)
         except AllocationError:
             return {}
+
+    def _divided_by_each(
+        self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+    ) -> Owners:
+        members = [
+            Divider(
+                client_id, strategy, self._languages.get(client_id),
+                self._versions.get(client_id, DEFAULT_VERSION),
+            )
+            for client_id in dict.fromkeys(clients)
+        ]  # fmt: skip
+        group = MixedGroup(dict.fromkeys(members), clients, queues)
+        return {} if group.unsure or group.keeping else group.owners
 
 
 class Explanations:
@@ -223,7 +256,7 @@ class Explanations:
         live = self._live.get(topic, {})
         if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
             return ""
-        used = {row["strategy"] for row in self._case.rows("memberships")}
+        used = self._stated(self._case.rows("memberships"))
         held = {queue: holder for queue, holder in live.items() if holder}
         if any(self._allocates(name, topic, held) for name in used):
             return ""  # who holds a queue holds it by the group's own strategy
@@ -235,14 +268,14 @@ class Explanations:
         return ""
 
     def _shorter_list(self, topic: str) -> str:
-        """What is left out of the queues or members if the group's own strategy then gives every
+        """Name the queues or members to leave out so that the group's own strategy gives every
         held queue to its holder, and no other one to anybody; empty: nothing explains them so.
 
         Left out is a broker, a member, the queues that no dump lists, or those that were added.
         """
         live = self._live.get(topic, {})
         held = {queue: holder for queue, holder in live.items() if holder}
-        used = {row["strategy"] for row in self._case.rows("memberships")}
+        used = self._stated(self._case.rows("memberships"))
         if len(set(held.values())) < FOREIGN_CLIENTS or len(used) != 1:
             return ""
         strategy, members = min(used), self._allocations.members
@@ -270,6 +303,10 @@ class Explanations:
         """True if the strategy gives these queues to whoever has them; empty: to nobody."""
         owners = self._allocations.owners(strategy, topic, self._allocations.members)
         return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
+
+    def _stated(self, members: Iterable[Row]) -> set[str]:
+        """The strategies that members are set to, each by what its client makes of it."""
+        return set(map(stated_strategies(self._case), members))
 
     @cached_property
     def _live(self) -> Mapping[str, Mapping[MessageQueue, str]]:
@@ -309,8 +346,10 @@ class Explanations:
         }
 
     def _allocated_by_lists(self, topic: str) -> list[tuple[str, Owners]]:
-        """What each of the other lists makes of a topic, with words on it."""
-        strategies = {row["strategy"] for row in self._case.members}
+        """Allocate a topic by each of the other lists; yields the allocation and words on
+        the list.
+        """
+        strategies = self._stated(self._case.members)
         if len(strategies) != 1:
             return []
         return [

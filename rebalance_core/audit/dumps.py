@@ -288,7 +288,7 @@ def languages(case: GroupCase) -> dict[str, str]:
 
 def letting_go(case: GroupCase) -> set[str]:
     """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
-    return {client_id for client_id, library in libraries(case).items() if library == GO}
+    return {client_id for client_id, language in languages(case).items() if language == GO}
 
 
 def said_steadily(fact: Row) -> bool:

@@ -170,7 +170,8 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
-        gap = case.run.coverage.name_server_gap(begin)
+        end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+        gap = case.run.coverage.name_server_gap(begin, end)
     return gap
 
 
@@ -244,22 +245,46 @@ def logs_gap(
     return next((gap for gap in gaps if gap is not None), None)
 
 
-def _client_hole(case: GroupCase, finding: Finding) -> Gap | None:
-    """A time of which the log that has the member's suspension tells nothing: it may be over."""
-    hosts = {
-        row["source"].split("/")[1]
-        for row in case.rows("cluster_events")
-        if row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
-        and row["client_id"] == finding.client_id
-        and (row.get("source") or "").startswith("clients/")
-    }
+def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Gap | None:
+    """A time of which the log that has a suspension tells nothing: it may be over.
+
+    Args:
+        case: the group.
+        finding: what rests on it.
+        client_id: whose suspension; None: of anybody who is suspended meanwhile.
+    """
     begin = case.run.start_ms if finding.first_ms is None else finding.first_ms
     end = newest_dump_ms(case) or begin if finding.last_ms is None else finding.last_ms
-    for host in sorted(hosts):
-        hole = case.run.coverage.client_gap(host, begin, end)
+    paused = [
+        row
+        for row in case.rows("memberships")
+        if row["suspended"]
+        and client_id in (None, row["client_id"])
+        and row["from_ms"] <= end
+        and (row["to_ms"] is None or row["to_ms"] >= begin)
+    ]
+    since = {row["client_id"]: row["from_ms"] for row in reversed(paused)}
+    hosts = {
+        (row["source"].split("/")[1], min(begin, since[row["client_id"]]))
+        for row in case.rows("cluster_events")
+        if row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
+        and row["client_id"] in since
+        and (row.get("source") or "").startswith("clients/")
+    }
+    for host, since_ms in sorted(hosts):
+        hole = case.run.coverage.client_gap(host, since_ms, end)
         if hole is not None:
             return Gap(NOT_COVERED, host, *hole, kind=CLIENT_LOG)
     return None
+
+
+def _unseen_change(case: GroupCase, finding: Finding) -> Gap | None:
+    """A time before what a dump showed of which the logs tell nothing: it may not have settled."""
+    seen_ms = finding.seen_ms
+    if seen_ms is None:
+        return None
+    first_ms = seen_ms if finding.first_ms is None else finding.first_ms
+    return logs_gap(case, first_ms, seen_ms, PERSISTENT_MS)
 
 
 def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
@@ -302,11 +327,16 @@ def _members_gap(case: GroupCase) -> Gap | None:
 
 
 def _outage_gap(case: GroupCase) -> Gap | None:
-    """A broker whose master was gone when its logs ended: it may be back since."""
+    """A broker whose master was gone when its logs ended: it may be back since.
+
+    So may another copy of it be the master, of which nothing was collected.
+    """
     end = newest_dump_ms(case)
     for broker in sorted(group_brokers(case) & case.run.masters.keys()):
         outages = case.run.masters[broker]
         if end is not None and outages and outages[-1].up_ms is None:
+            if case.run.missing:
+                return Gap(NOT_COVERED, min(case.run.missing), None, None)
             gap = case.run.coverage.gap(broker, end, end)
             if gap is not None and gap.reason == LOG_ENDED:
                 return gap
@@ -334,7 +364,9 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
         severity = finding.severity or rule.severity
         gap = None
         if severity != INFO:
-            gap = _client_hole(case, finding) if needs.clients else None
+            whose = finding.client_id if needs.clients else None
+            gap = _client_hole(case, finding, whose) if needs.roles else None
+            gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
         yield finding if gap is None else hedged(finding, gap)
 
@@ -362,8 +394,9 @@ def gap_text(gap: Gap) -> str:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"
     if gap.reason == LOG_ENDED and gap.from_ms is not None:
         return f"{log} that was collected ends at {utc(gap.from_ms)}"
-    if gap.from_ms is not None and gap.to_ms is not None:
-        return f"{log} has nothing from {utc(gap.from_ms)} to {utc(gap.to_ms)}"
+    if gap.from_ms is not None:
+        until = "on" if gap.to_ms is None else f"to {utc(gap.to_ms)}"
+        return f"{log} has nothing from {utc(gap.from_ms)} {until}"
     return f"{log} was not collected"
 
 

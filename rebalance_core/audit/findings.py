@@ -66,10 +66,10 @@ from rebalance_core.model.verdicts import (
 RULE_FAILED = Rule(
     "RULE_FAILED",
     ERROR,
-    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit, or rows "
-    "that nobody thought of. The other rules went on; what this one would have found is unknown.",
+    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit. The "
+    "other rules went on; what this one would have found is unknown.",
     "the rule itself",
-    "Report it with the evidence; accept it for the group until it is mended.",
+    "Report it with the evidence; accept it for the group until it is fixed.",
 )
 
 ALL_RULES: tuple[Rule, ...] = (

@@ -262,7 +262,7 @@ def _named(row: Row, concerned: Concerned, issues: Iterable[KnownIssue]) -> Row:
 
 
 def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
-    """Whose it is, once, if the issue fits: by the language and versions that were seen."""
+    """Return whose issue it is, once, if it fits: by the language and versions that were seen."""
     if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
         return
     whose = []

@@ -302,7 +302,9 @@ def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
 
 
 def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
-    """What clients answered in the run of ``consumerStatus`` nearest to that time, in its round."""
+    """Return clients' answers in the run of ``consumerStatus`` nearest to that time, in its
+    round.
+    """
     dumps = [
         row
         for row in case.facts("DUMP")
@@ -374,7 +376,7 @@ def _of_round(
 
 
 def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:
-    """What gRPC clients of the group reach at this time, or reached last before it."""
+    """Return what gRPC clients of the group reach at this time, or reached last before it."""
     rows = [row for row in case.rows("pop_reach") if row["from_ms"] <= at_ms]
     now = [row for row in rows if holds(row, at_ms)]
     last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)
@@ -392,22 +394,20 @@ def _queues(rows: Iterable[Row]) -> frozenset[MessageQueue]:
 NOT_READ = Rule(
     "QUEUES_NOT_READ",
     ERROR,
-    "consumerProgress -s shows no holder of a queue in which messages wait, in the two newest "
-    "dumps or in one while no commit moves: every listed member answered, and no change of the "
-    "group is under way. It is a fact whatever the strategy, also where that is not known.",
-    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus; epochs for the "
-    "windows of changes; committed_offsets",
+    "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
+    "while no commit moves. Every listed member answered and no change is under way, so it holds "
+    "whatever the strategy.",
+    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus, epochs, "
+    "committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
 )
 NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
-    "Members that brokers list did not tell mqadmin which queues they hold, so nobody knows "
-    "whether they hold those that nobody else does. mqadmin stops at the first member that does "
-    "not answer: consumerProgress -s then shows N/A for queues of others, too, and is no evidence.",
+    "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
+    "does not answer, so N/A in consumerProgress -s proves nothing.",
     "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
-    "Nothing for clients whose language has no such answer (C++ before 1.2.5, ali-ons); else dump "
-    "again, and look at a member that never answers.",
+    "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again.",
 )
 
 

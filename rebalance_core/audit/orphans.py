@@ -159,6 +159,7 @@ class Offsets:
         self.commits: dict[MessageQueue, int] = {}
         self.committed_ms: dict[MessageQueue, int] = {}
         self._stores = case.run.offsets_ms
+        self._none = {queue_of(fact) for fact in case.facts("NOTHING_COMMITTED")}
         for row in sorted(case.rows("queue_offsets"), key=_seen):
             self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
         for row in sorted(case.rows("committed_offsets"), key=_seen):
@@ -186,7 +187,8 @@ class Offsets:
         if len(having) == len(queues):
             return "all"
         stores = self._stores
-        if stores is not None and any(queue.broker_name not in stores for queue in queues):
+        untold = [queue for queue in queues if queue not in self._none]
+        if stores is not None and any(queue.broker_name not in stores for queue in untold):
             return "unknown"
         return "some" if having else "none"
 

@@ -117,7 +117,7 @@ class Redaction:
 
 
 def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
-    """Of all rows of the group: client ids, hosts and connections, and names that stay."""
+    """Collect from all rows of the group: client ids, hosts, connections, and names that stay."""
     clients, places, kept = set[str](), set[str](), {case.consumer_group}
     for table in case.tables:
         for row in case.rows(table):

@@ -16,7 +16,7 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.languages import is_java, profile_of, rules_version
+from rebalance_core.protocol.languages import is_java, profile_of_row, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # Topics whose queues members share, and how each member gets its messages.
@@ -184,7 +184,7 @@ def shares_known(members: Iterable[Row]) -> bool:
     return all(
         is_proxied(row)
         or row["message_model"] == BROADCASTING
-        or profile_of(row.get("language"), str(row["version"])).share_known
+        or profile_of_row(row).share_known(row["strategy"])
         for row in members
     )
 

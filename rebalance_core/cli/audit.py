@@ -80,7 +80,7 @@ NEVER_ACCEPTED = (COLLECTION_INCOMPLETE.rule_id,)
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What an audit run is given, resolved before anything is read.
+    """The input of an audit run, resolved before anything is read.
 
     Attributes:
         options: of the command line.
@@ -114,7 +114,7 @@ class AuditRequest:
 
     @property
     def simulation(self) -> SimulationOptions:
-        """What is simulated, and what of it is left out of the output."""
+        """Return what is simulated, and what of it is left out of the output."""
         asked = self.options
         return replace(
             simulation_options(self.settings),
@@ -236,7 +236,7 @@ def _collection(options: AuditOptions) -> Collection | None:
 def _rehearse(
     request: AuditRequest, carrier: Carrier, services: ModuleType
 ) -> tuple[RowForecast, list[Count] | None]:
-    """What a run would make of its rows, and what it would find; None: it would refuse them."""
+    """Predict what a run would make of its rows and find; None: it would refuse them."""
     _previous(request, carrier)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile

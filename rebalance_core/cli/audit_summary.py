@@ -72,7 +72,7 @@ def audit_facts(
 
 
 def render_audit(facts: Mapping[str, Any]) -> str:
-    """What a person reads: the verdict, the counts, the gravest findings with what to do."""
+    """Write the summary for a person: verdict, counts, the gravest findings with what to do."""
     word = facts["verdict"]
     lines = [
         f"{word}: {RUN_VERDICTS[word]} "
@@ -114,7 +114,7 @@ def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def not_read(rejected: Mapping[str, int]) -> str:
-    """What of the input is no part of the audit, and where to look it up."""
+    """Name the parts of the input that the audit leaves out, and where to look them up."""
     return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
@@ -208,7 +208,7 @@ def rehearsal(
     files: int | None,
     accepted: int,
 ) -> JobReport:
-    """What a run would read and write, and how it would end.
+    """Say what a run would read and write, and how it would end.
 
     Args:
         options: of the run.

@@ -91,7 +91,7 @@ class LedgerFolder:
         return clusters[0]
 
     def around(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> GroupRows:
-        """What there is about a queue up to the epoch of that instant, and about two epochs before.
+        """Read the rows of a queue up to the epoch of that instant, and of about two epochs before.
 
         Raises:
             UsageError: the instant is outside the group's ledger, or the queue has no row then.
@@ -173,7 +173,7 @@ class LedgerFolder:
     def of_client(
         self, cluster: str, group: str, client_id: str, at_ms: int
     ) -> tuple[GroupRows, list[Row]]:
-        """What there is about a group around the epoch of that instant, and the client's loads."""
+        """Read the rows of a group around the epoch of that instant, and the client's loads."""
         import pyarrow.dataset as ds
 
         here = _of_group(cluster, group)
@@ -199,7 +199,8 @@ class LedgerFolder:
         return rows, self.rows("consumer_load", own)
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
-        """What the findings of an audit say against an explanation; none in a ledger of `simulate`.
+        """Return the findings of an audit that contradict an explanation; none in a ledger
+        of `simulate`.
 
         That no file names the strategy by which the owner is worked out, and that a dump shows the
         queue with nobody.
@@ -229,7 +230,7 @@ class LedgerFolder:
         at_ms: int,
         group: str,
     ) -> str:
-        """What is wrong with a queue that has no row at the time."""
+        """Say why a queue has no row at the time."""
         import pyarrow.dataset as ds
 
         text = "/".join(map(str, queue))

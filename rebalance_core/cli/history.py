@@ -117,7 +117,7 @@ def _records(
 
 
 def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
-    """What was folded: the id of each night's run."""
+    """Name the input: the id of each night's run."""
     return Origin(
         {f"{row['cluster']}/{row['end_ms']}": row["run_id"] for row in nights},
         sorted({row["cluster"] for row in nights}),

@@ -317,7 +317,7 @@ class AuditOptions(RowOptions):
 
     @property
     def only(self) -> dict[str, Any]:
-        """What the output is restricted to, by option; empty: to nothing."""
+        """Return the restrictions of the output by option; empty: none."""
         given = {"--group": self.group, "--from": self.from_ms, "--to": self.to_ms}
         return {name: value for name, value in given.items() if value is not None}
 

@@ -103,7 +103,7 @@ def _told(searched: Searched, row: Row) -> Row:
 
 
 def render(facts: Mapping[str, Any]) -> str:
-    """What a person reads: the recommendation, then the plans it was chosen from."""
+    """Write the summary for a person: the recommendation, then the plans it was chosen from."""
     lines = [f"Rollout in {facts['output']}: {facts['plans']:,} plans ({terminal.took(facts)})", ""]
     for sentence in facts["recommendation"]:
         lines += wrap(sentence, terminal.WIDTH, break_on_hyphens=False)

@@ -273,6 +273,10 @@ class ClientProcess:
     version: Version
     lets_go: bool = False
     """A strategy that is given nothing answers with nothing (Go), where Java's throws."""
+    by_bytes: bool = False
+    """It sorts queues and members by the bytes of UTF-8 (Go, C++, Rust), not as Java."""
+    ends_pass: bool = False
+    """A topic without an answer ends the pass: those after it wait for the next one (C++)."""
     table: dict[MessageQueue, ProcessQueue] = field(default_factory=dict)
     threshold_for_queue: int = 0
     threshold_size_for_queue: int = 0
@@ -317,8 +321,6 @@ def start_process(
     settings: GroupSettings,
     strategy: AllocationStrategy,
     local_file: dict[MessageQueue, int] | None = None,
-    *,
-    lets_go: bool = False,
 ) -> ClientProcess:
     """A process as ``start()`` leaves it: no queue yet, the store its message model asks for.
 
@@ -327,7 +329,6 @@ def start_process(
         settings: of this process; ``client_version`` decides its rules.
         strategy: resolved from its strategy text.
         local_file: BROADCASTING: content of the client's offset file, shared and written to.
-        lets_go: see `ClientProcess.lets_go`.
     """
     version = parse_version(settings.client_version)
     store: OffsetStore
@@ -335,4 +336,4 @@ def start_process(
         store = LocalOffsetStore(version, {} if local_file is None else local_file)
     else:
         store = RemoteOffsetStore(version)
-    return ClientProcess(client_id, settings, strategy, store, version, lets_go)
+    return ClientProcess(client_id, settings, strategy, store, version)

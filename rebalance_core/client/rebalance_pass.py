@@ -76,6 +76,7 @@ class PassRecord:
         heartbeats: rounds of heartbeats sent.
         rebalance_later_ms: extra passes asked for.
         first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
+        answered: topics of which the client has a share, or that it reads whole.
         balanced: what doRebalance returns; None for 4.9, which returns nothing.
         steps: all of it step by step, where somebody wants to know; else None.
     """
@@ -91,6 +92,7 @@ class PassRecord:
     heartbeats: int = 0
     rebalance_later_ms: list[int] = field(default_factory=list)
     first_pull_delay_ms: int | None = None
+    answered: set[str] = field(default_factory=set)
     balanced: bool | None = None
     steps: list[Step] | None = None
 
@@ -341,6 +343,8 @@ def run_pass(
         else:
             result = _clustering(process, view, brokers, topic, record)
         balanced = balanced and result
+        if process.ends_pass and topic not in record.answered:
+            break
     truncate_unsubscribed(process, view.queues.keys(), record)
     record.balanced = None if process.version.is_v4 else balanced
     record.note(DO_REBALANCE, "end", balanced=record.balanced)
@@ -385,6 +389,8 @@ def _clustering(
     if queues is None or members is None:
         return True  # what the client holds stays as it is
     mq_all, cid_all = sort_queues(queues), sort_client_ids(members)
+    if process.by_bytes:  # code points are in the order of their UTF-8
+        mq_all, cid_all = sorted(queues), sorted(members)
     record.note(BY_TOPIC, "sorted", topic, mq_all=mq_all, cid_all=cid_all)
     try:
         share = process.strategy.allocate(process.client_id, mq_all, cid_all)
@@ -419,6 +425,7 @@ def _update_table(
     record: PassRecord,
 ) -> bool:
     """``updateProcessQueueTableInRebalance``: only removals and additions that succeed count."""
+    record.answered.add(topic)
     dropped = drop_unassigned(process, brokers, topic, assigned, record)
     before = len(record.added)
     added = add_assigned(process, brokers, sort_queues(assigned), record)

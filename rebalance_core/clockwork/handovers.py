@@ -101,7 +101,7 @@ def handovers_of(
 
 @dataclass(frozen=True, eq=False)
 class _Ends:
-    """What is known of the start and the drop of each holding."""
+    """The known bounds of the start and the drop of each holding."""
 
     held: MeasuredHoldings
     start_ms: Ints

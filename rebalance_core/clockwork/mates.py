@@ -2,12 +2,14 @@
 
 An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. What
 another group's brokers and ``start()`` tell it does not depend on any pass, as long as its brokers
-stay: so it is known before the group is played.
+stay: so it is known before the group is played, and the batch plays one group. What its passes
+cause is not (`wakes_by_passes`): there the plain loop plays all groups of the instances together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
+from functools import cached_property, partial
+from itertools import chain, pairwise, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEW
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
+from rebalance_core.model.events import BATCHED
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
@@ -29,7 +32,7 @@ CONSUMER_BUCKETS = 16
 
 @dataclass(frozen=True, eq=False)
 class _Sent:
-    """What one broker sends the members of another group after one operation.
+    """The notices that one broker sends the members of another group after one operation.
 
     Attributes:
         broker: number of the broker in that group's script.
@@ -55,7 +58,7 @@ class MateWakes:
         self._ticks, self._lives = ticks, dict[ProcessKey, list[int]]()
         for life in ticks.script.lives:
             if not life.ghost:
-                self._lives.setdefault(_instance(life), []).append(life.index)
+                self._lives.setdefault(life.instance, []).append(life.index)
         observed = np.array([life.observed for life in ticks.script.lives], bool)
         comes = np.minimum(ticks.created, ticks.registered.min(axis=1, initial=NEVER))
         comes[observed] = BEFORE_ALL
@@ -64,40 +67,53 @@ class MateWakes:
         for script in sorted((ticks.script, *ticks.script.mates), key=_first_join):
             walk.add(script.consumer_group)
         before = set(takewhile(lambda name: name != ticks.script.consumer_group, walk))
-        self._mates = [
-            _Mate(mate, notices_of(mate), mate.script.consumer_group in before)
-            for mate in ticks.mates
-        ]
+        self._mates = [_Mate(mate, mate.script.consumer_group in before) for mate in ticks.mates]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
         """(life, (S,) when it is woken) of what happens from a time on, and before another."""
         for mate in self._mates:
             its = (life for life in mate.ticks.script.lives if not life.ghost)
-            for life in (life for life in its if _instance(life) in self._lives):
+            for life in (life for life in its if life.instance in self._lives):
                 for at_us in mate.wakes(life, since_us, until_us):
                     yield from self._woken(life, mate.passed_on(life, at_us))
 
+    def links(self, mate: Script) -> Iterator[tuple[int, int, Callable[[int], int]]]:
+        """(life of the mate, life of the group, when a wake-up comes to it) of a single future.
+
+        Args:
+            mate: one of those of the script, as `Script.together` has them.
+        """
+        (its,) = (
+            each for each in self._mates if each.ticks.script.consumer_group == mate.consumer_group
+        )
+        for life in mate.lives:
+            for own in () if life.ghost else self._lives.get(life.instance, ()):
+                yield life.index, own, partial(its.passed_on_in_one, life)
+
     def _woken(self, life: Life, at_us: Times) -> Iterator[tuple[int, Times]]:
-        for own in self._lives[_instance(life)]:
+        for own in self._lives[life.instance]:
             there = (self._comes[own] <= at_us) & (at_us < NEVER)
             if there.any():
                 yield own, np.where(there, at_us, NEVER)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Mate:
     """Another group of the instances.
 
     Attributes:
         ticks: of the group.
-        sent: what its brokers send.
         goes_first: its passes come before those of the group in question.
     """
 
     ticks: Ticks
-    sent: list[_Sent]
     goes_first: bool
     _busy: dict[int, tuple[Times, Times]] = field(default_factory=dict)
+
+    @cached_property
+    def sent(self) -> list[_Sent]:
+        """What its brokers send."""
+        return notices_of(self.ticks)
 
     def wakes(self, life: Life, since_us: int, until_us: int) -> Iterator[Times]:
         """(S,) when one of its members is woken by what happens in a time."""
@@ -117,6 +133,10 @@ class _Mate:
             self._busy[life.index] = self._first_pass(life)
         begin, end = self._busy[life.index]
         return np.where((begin <= at_us) & (at_us < end), end, at_us)
+
+    def passed_on_in_one(self, life: Life, at_us: int) -> int:
+        """The same of one time in a single future."""
+        return int(self.passed_on(life, np.array([at_us], np.int64))[0])
 
     def _first_pass(self, life: Life) -> tuple[Times, Times]:
         ticks, number = self.ticks, life.index
@@ -140,12 +160,39 @@ def _first_join(script: Script) -> tuple[int, str]:
     return min((life.joined.event_us for life in script.lives), default=0), script.consumer_group
 
 
-def _instance(life: Life) -> ProcessKey:
-    return life.client_id, life.channel_id
+def wakes_by_passes(script: Script) -> bool:
+    """Passes of the group may wake its client instances, or notices that are known of late.
+
+    Order locks are asked for again; who pauses, or has a strategy that throws, passes every second;
+    brokers that are new to a member tell of it once they hear of it, and of other topics with each
+    heartbeat.
+    """
+    its = script.settings
+    states = [member for life in script.lives for _, member in life.states]
+    routes = list(chain.from_iterable(map(pairwise, script.routes)))
+    outage = script.lockless or any(life.down is not None for life in script.broker_lives)
+    return (
+        its.ordered
+        or its.consumer_type != PUSH
+        or len({member.subscriptions for member in states}) > 1
+        or any(member.suspended or member.strategy not in _NEVER_THROW for member in states)
+        or any(
+            life.ghost or life.sightings or life.only_broker is not None for life in script.lives
+        )
+        or any(life.up is not None for life in script.broker_lives)
+        or any(not version.queues for versions in script.routes for version in versions)
+        or any(set(later.hearing) - set(earlier.hearing) for earlier, later in routes)
+        or any(switch.mode == BATCHED for switch in script.notices)
+        or bool(outage and any(member.message_model == BROADCASTING for member in states))
+    )
+
+
+_NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies that divide any queues among any members."""
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
-    """What brokers send a group's members as others join and go, by broker."""
+    """Return the notices that brokers send a group's members as others join and go, by broker."""
     script, found = ticks.script, list[_Sent]()
     version = parse_version(script.settings.broker_version)
     for broker, name in enumerate(script.brokers):

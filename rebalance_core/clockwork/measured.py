@@ -107,7 +107,7 @@ def _sums(seed: Ints, values: Ints, seeds: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """What each row of a log adds to its seed's orphans and doubles."""
+    """The change that each row of a log makes to its seed's orphans and doubles."""
 
     orphans: Ints
     doubles: Ints

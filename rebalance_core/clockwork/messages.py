@@ -196,7 +196,11 @@ def replayed_milli(
     draws = _draws(held, giver, ticks, Timer.COMMIT_AGE, queue)
     persists = np.array([e.intervals.persist_consumer_offset_interval_ms for e in lives], np.int64)
     persist_ms = persists[life]
-    age_ms = np.minimum(all_below(draws, persist_ms), since_ms)
+    age_ms = all_below(draws, persist_ms)
+    if ticks.shared.any():  # one tick commits for all groups of an instance
+        one_tick_ms = ticks.commit_age_us(life, seed, drop) // MS_US
+        age_ms = np.where(ticks.shared[life], one_tick_ms, age_ms)
+    age_ms = np.minimum(age_ms, since_ms)
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
     stays = ~gone & (not ticks.script.settings.ordered)

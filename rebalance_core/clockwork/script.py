@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rebalance_core.clockwork.draws import OUT_OF_STEP, entity_of
@@ -134,9 +134,68 @@ class Life:
     intervals: Intervals = DEFAULT_INTERVALS
 
     @property
+    def instance(self) -> tuple[str, str | None]:
+        """Client id and connection."""
+        return self.client_id, self.channel_id
+
+    @property
     def is_notified(self) -> bool:
         """False for a client that takes no notice of what brokers tell it."""
         return self.states[0][1].profile.notified
+
+
+def sharing_of(
+    lives: Sequence[Life], mates: Sequence[Script]
+) -> tuple[tuple[tuple[int, Life], ...], ...]:
+    """By life: (number of a mate, its first life in the same client instance) as many as share it.
+
+    An MQClientInstance is one client id on one connection (rocketmq.md §1.1).
+    """
+    by_instance: list[dict[tuple[str, str | None], list[Life]]] = []
+    for mate in mates:
+        by_instance.append({})
+        for life in mate.lives:
+            if not life.ghost:
+                by_instance[-1].setdefault(life.instance, []).append(life)
+    return tuple(
+        tuple(
+            (number, first)
+            for number, its in enumerate(by_instance)
+            if not life.ghost
+            and (first := next((e for e in its.get(life.instance, ()) if _meet(life, e)), None))
+        )
+        for life in lives
+    )
+
+
+def led(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
+    """The lives with the timers of their instances: they are those of whoever created each."""
+    found = []
+    for life, shared in zip(lives, sharing_of(lives, mates), strict=True):
+        its = min((life, *(each for _, each in shared)), key=came_first).intervals
+        timers = {
+            name: getattr(its, name)
+            for name in (
+                "poll_name_server_interval_ms",
+                "heartbeat_broker_interval_ms",
+                "persist_consumer_offset_interval_ms",
+            )
+        }
+        found.append(replace(life, intervals=replace(life.intervals, **timers)))
+    return tuple(found)
+
+
+def _meet(one: Life, other: Life) -> bool:
+    """Both are there at some time."""
+    return all(
+        a.ending is None or a.ending.moment.event_us > b.joined.event_us
+        for a, b in ((one, other), (other, one))
+    )
+
+
+def came_first(life: Life) -> tuple[int, int]:
+    """Sort key: who created an instance; of one time, whose draws are less."""
+    return life.joined.event_us, life.entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +334,24 @@ class Script:
     def begin_us(self) -> int:
         """Nothing that happens comes earlier; `changes` must not be empty."""
         return min(change.earliest_us for change in self.changes)
+
+    @cached_property
+    def sharing(self) -> tuple[tuple[tuple[int, Life], ...], ...]:
+        """`sharing_of` its lives."""
+        return sharing_of(self.lives, self.mates)
+
+    @cached_property
+    def together(self) -> tuple[Script, ...]:
+        """It, and its mates, each with those of all of these that share instances with it."""
+        alone = [replace(script, mates=()) for script in (self, *self.mates)]
+        found = [self]
+        for mate in alone[1:]:
+            others = [each for each in alone if each is not mate]
+            its = sharing_of(mate.lives, others)
+            numbers = sorted({number for shared in its for number, _ in shared})
+            mates = tuple(others[number] for number in numbers)
+            found.append(replace(mate, mates=mates, lives=led(mate.lives, mates)))
+        return tuple(found)
 
     @property
     def broker_names(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from rebalance_core.clockwork.script import (
     RouteVersion,
     Script,
     ScriptChange,
+    led,
 )
 from rebalance_core.clockwork.script_lives import (
     MASTER,
@@ -133,8 +134,8 @@ def script_of(history: GroupHistory, options: ClockOptions) -> Script:
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
     popped = {topic for epoch in replay.epochs for topic in epoch.shared}
-    script = _Builder(history, options, replay, frozenset(popped)).script()
-    return replace(script, mates=tuple(script_of(mate, options) for mate in history.mates))
+    mates = tuple(script_of(mate, options) for mate in history.mates)
+    return _Builder(history, options, replay, frozenset(popped)).script(mates)
 
 
 class _Builder:
@@ -156,7 +157,7 @@ class _Builder:
         self._broker_book = BrokerBook(replicas)
         self._lives = LifeBook(history.cluster, history.consumer_group, replicas, self._moment)
 
-    def script(self) -> Script:
+    def script(self, mates: tuple[Script, ...]) -> Script:
         unknown = self._walk()
         topics = tuple(sorted(self._routes.versions, key=java_string_key))
         named = {topic: self._routes.versions[topic] for topic in topics}
@@ -164,7 +165,7 @@ class _Builder:
             {queue for versions in named.values() for each in versions for queue in each.queues}
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
-        lives = tuple(self._lives.lives)
+        lives = led(self._lives.lives, mates) if mates else tuple(self._lives.lives)
         names = tuple(self._replicas.numbers)
         return Script(
             cluster=self._history.cluster,
@@ -189,6 +190,7 @@ class _Builder:
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
             notices=tuple(self._broker_book.notices),
+            mates=mates,
         )
 
     def _walk(self) -> tuple[Event, ...]:
@@ -242,7 +244,7 @@ class _Builder:
         return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
 
     def _topics(self) -> frozenset[str]:
-        """What any member ever subscribes, without retry topics and what is popped."""
+        """Return the topics any member ever subscribes, without retry topics and what is popped."""
         named = set(self._history.settings.subscriptions or ())
         for event in self._ordered:
             if event.event_type == events.SUBSCRIBE and event.topic is not None:

@@ -6,7 +6,7 @@ Arrays have the seeds as their last axis and hold microseconds since the epoch. 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,7 +46,7 @@ from rebalance_core.clockwork.draws import (
     uniforms,
 )
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
-from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script
+from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script, came_first
 from rebalance_core.model.events import OFF
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import (
@@ -56,7 +56,6 @@ from rebalance_core.model.times import (
 )
 from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
-from rebalance_core.replay.shared_topics import ProcessKey
 
 # Arrays of times, and the periods of the timers of a client.
 
@@ -76,6 +75,8 @@ FIRST_POLL_US = 10 * MS_US
 """MQClientInstance.startScheduledTask: initial delay of the route poll."""
 FIRST_HEARTBEAT_US = 1 * SECOND_US
 """MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
+FIRST_COMMIT_US = 10 * SECOND_US
+"""MQClientInstance.startScheduledTask: initial delay of persistAllConsumerOffset."""
 FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 """ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
 
@@ -129,7 +130,7 @@ class EventTimes:
 
     @cached_property
     def periods(self) -> Periods:
-        """Of the timers of each life."""
+        """Return the periods of the timers of each life."""
         return Periods.of(self.script.lives)
 
     def true_us(self, moment: Moment) -> Times:
@@ -311,25 +312,22 @@ class ClientTimes(EventTimes):
     @cached_property
     def mates(self) -> tuple[Ticks, ...]:
         """The times of the other groups of its client instances."""
-        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.script.mates)
-
-    def _shared(self, life: Life) -> Iterator[tuple[Ticks, Life]]:
-        """By group that shares it: the first life in the instance of a life."""
-        for mate, lives in zip(self.mates, self._mate_lives, strict=True):
-            its = lives.get((life.client_id, life.channel_id), ())
-            first = next((each for each in its if _meet(life, each)), None)
-            if first is not None and not life.ghost:
-                yield mate, first
+        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.script.together[1:])
 
     @cached_property
-    def _mate_lives(self) -> list[dict[ProcessKey, list[Life]]]:
-        """By mate: its lives by process."""
-        found: list[dict[ProcessKey, list[Life]]] = []
-        for mate in self.script.mates:
-            found.append({})
-            for life in mate.lives:
-                if not life.ghost:
-                    found[-1].setdefault((life.client_id, life.channel_id), []).append(life)
+    def shared(self) -> NDArray[np.bool_]:
+        """(lives,): other groups are in its instance at some time."""
+        return np.array([bool(its) for its in self.script.sharing], bool)
+
+    @cached_property
+    def _leaders(self) -> dict[int, tuple[Ticks, Life]]:
+        """By life whose instance was there before it: who created that."""
+        found = {}
+        for life, shared in zip(self.script.lives, self.script.sharing, strict=True):
+            before = [(n, each) for n, each in shared if came_first(each) < came_first(life)]
+            if before:
+                number, first = min(before, key=lambda one: came_first(one[1]))
+                found[life.index] = self.mates[number], first
         return found
 
     @cached_property
@@ -370,19 +368,53 @@ class ClientTimes(EventTimes):
         return np.array([everybody or life.observed for life in self.script.lives], bool)
 
     @cached_property
-    def timers_start(self) -> Times:
-        """(lives, S): when the periodic timers of a client start."""
+    def own_start(self) -> Times:
+        """(lives, S): when the timers that a client has by itself start: `lockAll`."""
         draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
-        for life in self.script.lives:
-            shared = [(mate, each) for mate, each in self._shared(life) if _is_first(each, life)]
-            if shared and not life.observed:  # whose own are not known either
-                mate, first = min(shared, key=lambda one: one[1].joined.event_us)
-                before, period = mate.timers_start[first.index], self.periods.poll[life.index]
-                late = np.maximum(self.created[life.index] - before, 0)
-                # in step with those of the instance; none ticks before the group is there
-                started[life.index] = before - (-late // period) * period
         return started
+
+    @cached_property
+    def instance_start(self) -> Times:
+        """(lives, S): when the scheduler of its instance started: polls, heartbeats, commits."""
+        started = self.own_start.copy()
+        for number, (mate, first) in self._leaders.items():
+            started[number] = mate.own_start[first.index]
+        return started
+
+    @cached_property
+    def timers_start(self) -> Times:
+        """(lives, S): from when route polls are counted."""
+        return self._counted_from(self.periods.poll)
+
+    @cached_property
+    def beats_start(self) -> Times:
+        """(lives, S): from when heartbeats are counted."""
+        return self._counted_from(self.periods.beat)
+
+    def _counted_from(self, period: Times) -> Times:
+        """In step with the scheduler of the instance; none ticks before the group is there."""
+        late = np.maximum(self.created - self.instance_start, 0)
+        late[[life.index not in self._leaders for life in self.script.lives]] = 0
+        started: Times = self.instance_start - (-late // period) * period
+        return started
+
+    def commit_age_us(
+        self, lives: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
+    ) -> Times:
+        """(n,) the time since the last tick that committed the offsets of all groups of a client.
+
+        Args:
+            lives: numbers of clients, (n,).
+            seeds: places of futures, (n,).
+            at_us: (n,) when each is asked about.
+        """
+        persists = [
+            life.intervals.persist_consumer_offset_interval_ms for life in self.script.lives
+        ]
+        period = np.array(persists, np.int64)[lives] * MS_US
+        age: Times = (at_us - self.instance_start[lives, seeds] - FIRST_COMMIT_US) % period
+        return age
 
     @cached_property
     def first_pass_end(self) -> Times:
@@ -394,7 +426,10 @@ class ClientTimes(EventTimes):
         phase = all_below(draws, self.periods.wait)
         observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
         before = self.script.begin_us - phase
-        times: Times = np.where(observed, before, self.created)
+        # of an instance that runs already, the clock goes on: it is not known when it passed last
+        late = np.array([life.index in self._leaders for life in self.script.lives], bool)[:, None]
+        created = np.where(late, self.created - self.periods.least, self.created)
+        times: Times = np.where(observed, before, created)
         return times
 
     @cached_property
@@ -402,8 +437,8 @@ class ClientTimes(EventTimes):
         """(lives, S): of each pass of the process, through all groups of its instance."""
         draws = uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH)
         length = PASS_LENGTH.many(draws)
-        for life in self.script.lives:
-            for _, each in self._shared(life):
+        for life, shared in zip(self.script.lives, self.script.sharing, strict=True):
+            for _, each in shared:
                 draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
                 length[life.index] += PASS_LENGTH.many(draws)
         return length
@@ -426,35 +461,22 @@ class ClientTimes(EventTimes):
 
     def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
-        first = self.timers_start[life] + FIRST_HEARTBEAT_US
+        first = self.beats_start[life] + FIRST_HEARTBEAT_US
         tick: Times = first + number * self.periods.beat[life]
         return tick
 
     def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
         """The number of the first heartbeat tick at or after a time; (..., S)."""
-        first = self.timers_start[life] + FIRST_HEARTBEAT_US
+        first = self.beats_start[life] + FIRST_HEARTBEAT_US
         return _first_from(first, self.periods.beat[life], at_us)
 
     def last_lock_renewal(self, life: int, at_us: Times) -> Times:
         """The last tick of lockAll at or before a time; `BEFORE_ALL` if there was none."""
-        first = self.timers_start[life] + FIRST_LOCK_RENEWAL_US
+        first = self.own_start[life] + FIRST_LOCK_RENEWAL_US
         number = (at_us - first) // LOCK_RENEWAL_US
         tick = first + number * LOCK_RENEWAL_US
         times: Times = np.where(number < 0, BEFORE_ALL, tick)
         return times
-
-
-def _meet(one: Life, other: Life) -> bool:
-    """Both are there at some time."""
-    return all(
-        a.ending is None or a.ending.moment.event_us > b.joined.event_us
-        for a, b in ((one, other), (other, one))
-    )
-
-
-def _is_first(one: Life, other: Life) -> bool:
-    """It created the instance; of one time, whose draws are less."""
-    return (one.joined.event_us, one.entity) < (other.joined.event_us, other.entity)
 
 
 def _first_from(first: Times, period: Times, at_us: Times) -> NDArray[np.int64]:
@@ -515,7 +537,7 @@ class ListTimes(ClientTimes):
         earliest = np.maximum(self.created[life.index], joined - LONGEST_LEAD_MS * MS_US)
         if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
             # A slow start() waits for the route, and so does the first heartbeat.
-            first = self.timers_start[life.index] + FIRST_HEARTBEAT_US
+            first = self.beats_start[life.index] + FIRST_HEARTBEAT_US
             at = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
         else:
             draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
@@ -556,7 +578,7 @@ class ListTimes(ClientTimes):
         return times
 
     def _steps(self, life: Life, rank: NDArray[np.int64], tick: int, step: Delay) -> Times:
-        """What a client's requests to ``rank`` brokers take, one after the other."""
+        """Return how long a client's requests to ``rank`` brokers take, one after the other."""
         most = int(rank.max(initial=0))
         draws = uniforms(
             self.seeds, life.entity, Timer.BROKER_STEP, tick + np.arange(most)[:, None]

@@ -17,7 +17,7 @@ LOG_FOLDER, PROCESS_ID = "log", "pid"
 """Details that a row has of a client's line: the folder of its log, and its process (5.1+)."""
 
 EPISODE_MS = 300_000
-"""Refusals, drops or failures of one thing further apart are two rows."""
+"""Refusals, drops or failures of one thing further apart are two rows; a kind may say else."""
 
 ONE_ROW, EPISODES, MOMENTS = "one row", "episodes", "moments"
 """What becomes of a statement that is repeated: the same row, whenever it is repeated; a row for
@@ -33,12 +33,14 @@ class FactKind:
         meaning: what is stated, and the fields of ``details``.
         repeated: ONE_ROW, EPISODES or MOMENTS.
         window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
+        apart_ms: of EPISODES: statements further apart are two.
     """
 
     name: str
     meaning: str
     repeated: str = ONE_ROW
     window_ms: int = SECOND_MS
+    apart_ms: int = EPISODE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +137,12 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
 
 CLIENT_TOPIC = FactKind(
     "CLIENT_TOPIC",
-    "a client's own subscription, as it or a broker that it told says: expression; retry topics "
-    "are left out",
+    "a client's own subscription, retry topics apart: expression",
 )
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",
-    "a strategy threw: strategy, message, log, pid; a client's line names no group or client, a "
-    "broker's (QueryAssignment) group and topic; times are minutes",
+    "a strategy threw: strategy, message, log, pid; no group or client from a client's line, "
+    "group and topic from a broker's (QueryAssignment); times are minutes",
     EPISODES,
     MINUTE_MS,
 )

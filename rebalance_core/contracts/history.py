@@ -17,9 +17,9 @@ NIGHTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        end_ms BIGINT end of what was audited, epoch ms UTC
+        end_ms BIGINT end of what was audited
         run_id STRING of `_run.json`; of contract 2 a hash of the run's tables
-        start_ms BIGINT start of what was audited, epoch ms UTC
+        start_ms BIGINT start of what was audited
         verdict STRING {allowed}
         complete BOOLEAN nothing was missing of the collection
         missing ARRAY<STRING> what was: summaries of COLLECTION_INCOMPLETE
@@ -41,7 +41,7 @@ GROUP_NIGHTS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        end_ms BIGINT end of what was audited, epoch ms UTC
+        end_ms BIGINT end of what was audited
         run_id STRING as in nights
         verdict STRING {allowed}
         reason? STRING of UNKNOWN why, of UNSTABLE what changed
@@ -104,8 +104,8 @@ FLAPS = Table(
         cluster STRING the RocketMQ cluster
         subject_kind STRING {allowed}
         subject STRING name of the group, or what client ids have before @
-        from_ms BIGINT first hour that counts, epoch ms UTC
-        to_ms BIGINT end of the last one, epoch ms UTC
+        from_ms BIGINT first hour that counts
+        to_ms BIGINT end of the last one
         joins_per_hour DOUBLE joins an hour, over the hours that count
         leaves_per_hour DOUBLE leaves and losses an hour, over the same hours
         share_of_nights DOUBLE nights with such an hour, of the nights that saw the subject

@@ -77,29 +77,29 @@ CLUSTER_EVENTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        event_ms BIGINT when, epoch ms UTC
+        event_ms BIGINT when
         sequence BIGINT order among equal times within a cluster
-        event_type STRING one of the event types (see docs/semantics.md)
+        event_type STRING one of those in docs/semantics.md
         consumer_group? STRING consumer events: the group
-        client_id? STRING consumer events: the client id; opaque, never parsed for identity
-        channel_id? STRING one process as the brokers see it; null is one nameless channel
+        client_id? STRING consumer events: the client id; opaque
+        channel_id? STRING one process as brokers see it; null: one nameless channel
         topic? STRING topic and (un)subscribe events
-        broker_name? STRING whose; null of TOPIC_DELETED: all brokers; consumers: it alone saw it
+        broker_name? STRING whose; TOPIC_DELETED, null: all brokers; consumers: it alone saw it
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, else not known
-        strategy? STRING CONSUMER_JOIN: this member's own strategy text; null: the group's
+        strategy? STRING CONSUMER_JOIN: its own strategy text; null: the group's
         detail? STRING how it was lost; OBSERVED; a request mode; what slaves or notices do
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
-        message_model? STRING CONSUMER_JOIN: this member's own; null: the group's
-        consume_from_where? STRING CONSUMER_JOIN: this member's own; null: the group's
-        rebalance_mode? STRING CONSUMER_JOIN: this member's own; null: the group's
+        message_model? STRING CONSUMER_JOIN: its own; null: the group's
+        consume_from_where? STRING CONSUMER_JOIN: its own; null: the group's
+        rebalance_mode? STRING CONSUMER_JOIN: its own; null: the group's
         language? STRING CONSUMER_JOIN: of the client ({allowed}); null: not known, taken as JAVA
-        wait_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
-        min_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
-        poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
-        heartbeat_broker_interval_ms? BIGINT CONSUMER_JOIN: this client's own; null: the group's
+        wait_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
+        min_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
+        poll_name_server_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
+        heartbeat_broker_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         persist_consumer_offset_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         source? STRING file:line the event came from
         """,
@@ -123,7 +123,7 @@ CONSUMER_GROUPS = Table(
         strategy? STRING strategy text; default AVG
         subscriptions? ARRAY<STRING> topics of members that state none; null: not known, not none
         consume_from_where? STRING ConsumeFromWhere; default CONSUME_FROM_LAST_OFFSET
-        consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp, epoch ms UTC; may be 0
+        consume_timestamp_ms? BIGINT CONSUME_FROM_TIMESTAMP: the timestamp; may be 0
         ordered? BOOLEAN orderly listener; default false
         client_version? STRING default 5.3; a version without patch means its last patch
         broker_version? STRING default 5.3; a version without patch means its last patch
@@ -157,10 +157,10 @@ QUEUE_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        observed_ms BIGINT when it was seen, epoch ms UTC
-        min_offset BIGINT logical minimum offset
+        observed_ms BIGINT when it was seen
+        min_offset BIGINT minimum offset
         max_offset BIGINT next offset to be written
-        head_cached? BOOLEAN entry 0 is in page cache; null = not known; counts only when max > 0
+        head_cached? BOOLEAN entry 0 is in page cache; null: not known; counts only when max > 0
         """
     ),
     key=("cluster", "topic", "broker_name", "queue_id", "observed_ms"),
@@ -177,8 +177,8 @@ COMMITTED_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING who sent it; null: seen on the broker; for BROADCASTING: whose local store
-        observed_ms BIGINT when the client sent it, or it was seen on the broker, epoch ms UTC
+        client_id? STRING who sent it, or whose local store (BROADCASTING); null: seen on the broker
+        observed_ms BIGINT when it was sent, or seen on the broker
         committed_offset BIGINT the offset the next owner would read
         """
     ),

@@ -16,25 +16,25 @@ BROKER, QUEUE = "broker", "queue"
 
 FINDINGS = Table(
     "findings",
-    "Something a person should know: of a collection's files, of a group's settings, of an audit.",
+    "What a person should know of the collection's files, a group's settings or an audit.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         rule_id STRING which rule found it
         severity STRING {allowed}
-        consumer_group? STRING the group concerned
-        topic? STRING the topic concerned
-        broker_name? STRING the broker concerned
-        queue_id? INT the queue concerned
-        client_id? STRING the client concerned
-        first_ms? BIGINT since when, epoch ms UTC
-        last_ms? BIGINT until when, epoch ms UTC
+        consumer_group? STRING what it concerns
+        topic? STRING what it concerns
+        broker_name? STRING what it concerns
+        queue_id? INT what it concerns
+        client_id? STRING what it concerns
+        first_ms? BIGINT since and until when
+        last_ms? BIGINT since and until when
         summary STRING one sentence
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
         accepted? STRING why it is accepted; null: it is not
-        fingerprint? STRING the same in every run (of what: audit-rules.md); null: of contract 2
-        caused_by? STRING fingerprint of the finding that this one follows from; null: none is known
+        fingerprint? STRING the same in every run (audit-rules.md); null: of contract 2
+        caused_by? STRING fingerprint of the finding that it follows from; null: none is known
         """,
         severity=SEVERITIES,
     ),
@@ -52,13 +52,13 @@ GROUP_VERDICTS = Table(
         looks INT observations of clients and queues that were compared
         differences INT queues that differ outside every window
         members INT processes that are members at the end
-        dumped_ms? BIGINT when ownership was dumped last, epoch ms UTC
+        dumped_ms? BIGINT when ownership was dumped last
         unasked ARRAY<STRING> brokers that were not asked for the group's members
         settled_by? STRING of UNKNOWN the one file or command that would settle it
-        queues? INT readable queues in the last epoch; null: the group has no ledger
+        queues? INT readable queues in the last epoch; null: no ledger
         behind? BIGINT messages after the newest commits, and in queues nobody reads; null: unknown
-        moved? INT queues that changed hands, over all epochs; null: the group has no ledger
-        changed_ms? BIGINT start of the last epoch, epoch ms UTC; null: the group has no ledger
+        moved? INT queues that changed hands, over all epochs; null: no ledger
+        changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps? INT dumps of the group that were collected; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
@@ -130,8 +130,8 @@ POP_REACH = Table(
         client_id STRING who may take messages
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
-        from_ms BIGINT start of from_epoch, epoch ms UTC
-        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        from_ms BIGINT start of from_epoch
+        to_ms? BIGINT start of to_epoch; null: open
         """
     ),
     key=(
@@ -157,10 +157,10 @@ POP_METRICS = Table(
         topic STRING the topic
         clients INT distinct ids that subscribe it
         queues INT its readable queues
-        min_clients_per_queue INT fewest clients that may take from one queue; 0 without queues
-        max_clients_per_queue INT most of them
-        min_queues_per_client INT fewest queues that one client may take from; 0 without clients
-        max_queues_per_client INT most of them
+        min_clients_per_queue INT clients that may take from one queue; 0 without queues
+        max_clients_per_queue INT clients that may take from one queue; 0 without queues
+        min_queues_per_client INT queues that one client may take from; 0 without clients
+        max_queues_per_client INT queues that one client may take from; 0 without clients
         unreached INT readable queues that surely no client may take from
         share_queue_num? INT of its request mode POP; null: no member asks a broker to pop it
         ordered? BOOLEAN the group consumes in order; null: of contract 2
@@ -198,26 +198,26 @@ the nameless one; empty for shared topics
 
 EPOCHS = Table(
     "epochs",
-    "A maximal period in which all that a group's settled allocation depends on is constant.",
+    "A period in which all that a group's settled allocation depends on is constant.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT counts from 0 per group, from its first CONSUMER_JOIN
-        from_ms BIGINT start, epoch ms UTC
-        to_ms? BIGINT end, epoch ms UTC; null: open
+        from_ms BIGINT start of the epoch
+        to_ms? BIGINT its end; null: open
         causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
         members INT entries in cidAll, with duplicates
         distinct_members INT distinct client ids
         queues INT readable queues of the group's topics, retry topics included
         added INT ADD rows in diffs
         dropped INT DROP rows in diffs
-        orphaned INT readable queues that are known to have no owner
+        orphaned INT readable queues without an owner
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        transient BOOLEAN the epoch ends before its latest_ms: its diffs may never have happened
+        transient BOOLEAN ends before its latest_ms: its diffs may never have happened
         pop_queues INT readable queues of topics that members share; in no other count
-        masterless_queues INT readable queues of brokers without a master at some time of the epoch
+        masterless_queues INT readable queues of brokers without a master during the epoch
         """,
         status=EPOCH_STATUSES,
     ),
@@ -226,8 +226,8 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "One unbroken holding of a queue with a constant number of holders; no owner is a row too. "
-    "While nobody knows whether a queue has an owner (memberships.subscriptions), it has no row.",
+    "An unbroken holding of a queue by a constant number of processes; no owner is a row too. A "
+    "queue has no row while nobody knows whether it has an owner (memberships.subscriptions).",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -237,10 +237,10 @@ OWNERSHIP = Table(
         queue_id INT the queue id on that broker
         client_id? STRING the holder; null: no owner
         holders INT processes of that client id that hold the queue; 0 for no owner
-        from_epoch INT first epoch of the holding
+        from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
-        from_ms BIGINT start of from_epoch, epoch ms UTC
-        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        from_ms BIGINT start of from_epoch
+        to_ms? BIGINT start of to_epoch; null: open
         """
     ),
     key=(
@@ -262,9 +262,9 @@ DIFFS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch that starts with this change
-        change_ms BIGINT the event, epoch ms UTC
-        earliest_ms BIGINT not before, epoch ms UTC
-        latest_ms BIGINT not after (settled by then), epoch ms UTC
+        change_ms BIGINT the event
+        earliest_ms BIGINT not before
+        latest_ms BIGINT settled by then
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
@@ -294,22 +294,22 @@ PULL_STARTS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        epoch INT the epoch of the ADD
-        change_ms BIGINT the event, epoch ms UTC
-        earliest_ms BIGINT not before, epoch ms UTC
-        latest_ms BIGINT not after, epoch ms UTC
+        epoch INT the epoch that starts with this change
+        change_ms BIGINT the event
+        earliest_ms BIGINT not before
+        latest_ms BIGINT settled by then
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id STRING the new owner
         start_offset? BIGINT best estimate, a message offset
-        start_offset_low? BIGINT lowest answer possible in the window
-        start_offset_high? BIGINT highest answer possible in the window
+        start_offset_low? BIGINT bounds: lowest and highest answer possible in the window
+        start_offset_high? BIGINT bounds: lowest and highest answer possible in the window
         rule? STRING which ConsumeFromWhere rule decided
-        stored_offset? BIGINT newest commit not later than earliest_ms
-        min_offset? BIGINT newest minimum offset not later than earliest_ms
-        max_offset? BIGINT newest maximum offset not later than earliest_ms
-        corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: nowhere, unknown
+        stored_offset? BIGINT newest value not later than earliest_ms
+        min_offset? BIGINT newest value not later than earliest_ms
+        max_offset? BIGINT newest value not later than earliest_ms
+        corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: not, or unknown
         skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
         status STRING OK, FAILED, or UNKNOWN = no observation says
         reason? STRING of UNKNOWN: what the collected files lack (LOG_BEGINS, ...); of an audit only
@@ -328,16 +328,16 @@ MEMBERSHIPS = Table(
         consumer_group STRING the group
         client_id STRING the member
         channel_id? STRING its process; null: the nameless one
-        subscriptions? ARRAY<STRING> its topics, in Java order; null: not known, which is not none
+        subscriptions? ARRAY<STRING> its topics, in Java order; null: not known
         strategy STRING its strategy text
         version STRING its client version
         message_model STRING {allowed}
-        suspended BOOLEAN it is suspended
+        suspended BOOLEAN the member is suspended
         rebalance_mode STRING {allowed}, as stated of it or else of its group
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
-        from_ms BIGINT start of from_epoch, epoch ms UTC
-        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        from_ms BIGINT start of from_epoch
+        to_ms? BIGINT start of to_epoch; null: open
         language? STRING of the client; null: not known, taken as JAVA
         """,
         message_model=MESSAGE_MODELS,
@@ -348,8 +348,8 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of one process of a distinct client id over a stretch of epochs with the same load; none "
-    "of a process whose subscriptions are not known.",
+    "Load of one process of a client id over epochs with the same load; none of a process whose "
+    "subscriptions are not known.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -357,16 +357,16 @@ CONSUMER_LOAD = Table(
         client_id STRING the member
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
-        from_ms BIGINT start of from_epoch, epoch ms UTC
-        to_ms? BIGINT start of to_epoch, epoch ms UTC; null: open
+        from_ms BIGINT start of from_epoch
+        to_ms? BIGINT start of to_epoch; null: open
         topics INT topics with a queue, retry topics not counted
         queues INT queues held, retry queues not counted
         retry_queues INT queues of the retry topic held
-        pull_threshold_for_queue INT messages
-        pull_threshold_size_for_queue INT MiB
+        pull_threshold_for_queue INT limit per queue, messages
+        pull_threshold_size_for_queue INT limit per queue, MiB
         idle BOOLEAN queues = 0 and shared_queues = 0
         suspended BOOLEAN the member is suspended
-        shared_queues INT readable queues that it may take messages from and shares with others
+        shared_queues INT readable queues that it shares with others
         """
     ),
     key=("cluster", "consumer_group", "client_id", "from_epoch"),
@@ -388,8 +388,8 @@ GROUP_METRICS = Table(
         minimum_moves? INT proven minimum for a balanced result; null where it means nothing
         amplification? DOUBLE moved / minimum_moves; null at 0
         stickiness? DOUBLE share of the queues held before that keep a holder
-        max_queues INT most queues of one member
-        min_queues INT fewest queues of one member
+        max_queues INT most and fewest queues of one member
+        min_queues INT most and fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
         idle_members INT members without a queue; of the whole group: owned or shared
         """

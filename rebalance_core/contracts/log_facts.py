@@ -25,7 +25,7 @@ from rebalance_core.contracts.fact_declaration import (
     LogFact,
     log_facts,
 )
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
 
 # Facts that a broker's broker.log and lock.log state.
 
@@ -52,7 +52,7 @@ BROKER_LOG = (
         of_slaves=True,
         rows=(
             FactKind(
-                "CONNECTION_CLOSED", "the broker saw the connection of a member close", MOMENTS
+                "CONNECTION_CLOSED", "a member's connection closed", MOMENTS
             ),
         ),
     ),
@@ -90,7 +90,7 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_booted", BROKER, CLUSTER, "", "broker, address",
-        rows=(FactKind("BROKER_STARTED", "the broker logged that it is up: a restart", MOMENTS),),
+        rows=(FactKind("BROKER_STARTED", "the broker is up: a restart", MOMENTS),),
     ),
     LogFact(
         "channel_event_dropped", BROKER, CLUSTER, "",
@@ -101,7 +101,7 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "CHANNEL_EVENTS_DROPPED",
-                "the broker's queue of channel events was full: type of those it dropped",
+                "the queue of channel events was full: type of those dropped",
                 EPISODES,
             ),
         ),
@@ -142,7 +142,7 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "GROUP_CREATED",
-                "the broker logged that the group was created: by (auto, admin)",
+                "by (auto, admin)",
                 MOMENTS,
             ),
         ),
@@ -152,7 +152,7 @@ BROKER_LOG = (
         "group_deleted", BROKER, GROUP, "group", "group",
         facts_only=True,
         rows=(
-            FactKind("GROUP_DELETED", "the broker logged that the group was deleted", MOMENTS),
+            FactKind("GROUP_DELETED", "the group was deleted", MOMENTS),
         ),
     ),
     LogFact(
@@ -165,7 +165,7 @@ BROKER_LOG = (
         facts_only=True,
         rows=(
             FactKind(
-                "TAGS_CHANGED", "the broker saw the topic's expression change: old, new", EPISODES
+                "TAGS_CHANGED", "the topic's expression changed: old, new", EPISODES
             ),
             FactKind(
                 "TOPIC_DROPPED",
@@ -207,7 +207,7 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "GROUP_NOT_KNOWN",
-                "a pull was refused: the broker has no member of the group, and somebody reads",
+                "a pull was refused: the broker has no member of the group",
                 EPISODES,
             ),
         ),
@@ -220,8 +220,7 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_CORRECTED",
-                "a pull of an offset that its queue does not have was sent elsewhere: asked, "
-                "given; the line names no queue",
+                "a pull of an offset that its queue does not have was moved: asked, given",
                 EPISODES,
             ),
         ),
@@ -235,16 +234,19 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_WENT_BACK",
-                "commits below the stored one: client_host (5 addresses at most), "
-                "highest_stored, lowest_asked",
+                "commits below the stored one: client_host (at most 5), highest_stored, "
+                "lowest_asked",
                 EPISODES,
             ),
         ),
     ),
     LogFact(
-        "offset_reset", BROKER, COMMIT, "group",
+        "offset_reset", BROKER, GROUP, "group",
         "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
         "(useServerSideResetOffset, 5.2+)",
+        rows=(FactKind("OFFSET_RESET", "an administrator's reset that the broker took: offset",
+                       MOMENTS),),
+        details=("offset",),
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT, "group",
@@ -274,6 +276,7 @@ LOCK_LOG = (
                 "LOCK_REFUSED",
                 "client_id asked for an order lock that another client has: owner",
                 EPISODES,
+                apart_ms=BROKER_LOCK_LIFE_MS,  # it asks in every pass, or more often
             ),
         ),
         details=("owner",),
@@ -372,6 +375,11 @@ CLIENT_LOG = (
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
+        "client_language", CLIENT, GROUP, "group",
+        "group, client_id, language: of a Go or C++ client, by the form of its log",
+        thinning=ONE_A_PLACE,
+    ),
+    LogFact(
         "committed", CLIENT, COMMIT, "group", "group, client_id, topic, broker, queue_id, offset",
     ),
     LogFact("suspended", CLIENT, GROUP, "group", "group", with_pid=True),
@@ -401,8 +409,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOTIFIED",
-                "the broker sent CHANGE to members whose logs were collected: address; times are "
-                "seconds in which any of them was told",
+                "members got CHANGE: address; times are seconds in which any was told",
                 EPISODES,
             ),
         ),
@@ -429,8 +436,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOT_IN_MEMBER_LIST",
-                "a client did not find itself in the list of members: listed (how many were, the "
-                "first time), log",
+                "a client was not in the list of members: listed (how many were, at first), log",
                 EPISODES,
             ),
         ),
@@ -444,8 +450,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "PULL_EXPIRED",
-                "a client gave up a queue of its own that it had not pulled for two minutes, and "
-                "took it anew: log",
+                "a client gave up its own queue, not pulled for two minutes, and took it anew: log",
                 EPISODES,
             ),
         ),
@@ -468,8 +473,8 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "HEARTBEAT_FAILED",
-                "a client's process could not send a heartbeat to the broker: address, log, pid "
-                "(5.1+); its line names no group or client; times are minutes",
+                "a client's heartbeat failed: address, log, pid (5.1+); no group or client; times "
+                "are minutes",
                 EPISODES,
                 MINUTE_MS,
             ),
@@ -484,8 +489,25 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NO_BROKER_ADDRESS",
-                "a Go client did not pull a queue, as its routes had no address of the broker: "
-                "log; its line names no group or client; times are minutes",
+                "a Go client had no address of the queue's broker and did not pull: log; no "
+                "group or client; times are minutes",
+                EPISODES,
+                MINUTE_MS,
+            ),
+        ),
+        details=(LOG_FOLDER,),
+    ),
+    LogFact(
+        "nothing_committed", CLIENT, GROUP, "group",
+        "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
+        "committed nothing on the queue (code 22)",
+        thinning=ONE_A_MINUTE,
+        facts_only=True,
+        rows=(
+            FactKind(
+                "NOTHING_COMMITTED",
+                "a broker answered that the group has committed nothing on the queue: log; times "
+                "are minutes",
                 EPISODES,
                 MINUTE_MS,
             ),
@@ -506,8 +528,8 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "BROADCAST_REFUSED",
-                "a pull was refused, as the group's configuration forbids broadcasting: log "
-                "(folder under clients/); topic and broker_name in 5.x only",
+                "a pull was refused: the group forbids broadcasting: log; topic and broker_name in "
+                "5.x only",
                 EPISODES,
             ),
         ),
@@ -527,8 +549,7 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "NO_ASSIGNMENT",
-                "a broker that was asked for an assignment answered none: reason (NO_MEMBERS: it "
-                "knows no member of the group; NO_TOPIC: it knows no such topic)",
+                "a broker had no assignment to answer: reason (NO_MEMBERS, NO_TOPIC)",
                 EPISODES,
             ),
         ),
@@ -542,8 +563,8 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "STRATEGY_UNSUPPORTED",
-                "a client asked the broker for an assignment by a strategy that brokers do not "
-                "know: strategy, client_addr; times are minutes",
+                "an assignment was asked for by a strategy that brokers do not know: strategy, "
+                "client_addr; times are minutes",
                 EPISODES,
                 MINUTE_MS,
             ),
@@ -559,8 +580,8 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "POP_TIMED_OUT",
-                "a client let go of popped messages unconsumed, as their invisible time was over: "
-                "invisible_ms, log; times counts the seconds in which it did",
+                "popped messages were dropped unconsumed, their invisible time over: "
+                "invisible_ms, log",
                 EPISODES,
             ),
         ),
@@ -590,9 +611,8 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "MISSING_ROUTE",
-                "a client asks for a topic that has no route: log, pid (its line names no group "
-                "or client); a pop retry topic's is missing until a message is retried, and its "
-                "subscriber passes every second until then",
+                "a client asks for a topic without a route: log, pid; no group or client. A pop "
+                "retry topic has none until a message is retried",
                 EPISODES,
             ),
         ),

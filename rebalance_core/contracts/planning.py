@@ -16,9 +16,9 @@ QUEUE_RATES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        from_ms BIGINT start, epoch ms UTC
-        to_ms? BIGINT end (exclusive), epoch ms UTC; null: until further notice
-        messages_per_second DOUBLE mean rate over the stretch, messages per second, 0 or more
+        from_ms BIGINT start of the stretch
+        to_ms? BIGINT end (exclusive); null: until further notice
+        messages_per_second DOUBLE mean rate, 0 or more
         """
     ),
     key=("cluster", "topic", "broker_name", "queue_id", "from_ms"),
@@ -57,11 +57,11 @@ PLAN_STEPS = Table(
     "Every epoch of every group under every variant: movement beside balance.",
     _of_variant(
         """
-        epoch INT the epoch that starts with this step
-        change_ms BIGINT start of the epoch, epoch ms UTC
+        epoch INT the epoch that starts with this change
+        change_ms BIGINT the event
         causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        counted BOOLEAN the step comes after the state called before: the summary counts it
+        counted BOOLEAN the summary counts it: it comes after the state called before
         members INT distinct ids that subscribe; where members share all queues: distinct ids
         queues INT readable queues, retry topics not counted
         moved? INT queues with an ADD, new ones included; null where members share all queues
@@ -69,19 +69,19 @@ PLAN_STEPS = Table(
         minimum_moves? INT proven minimum for a balanced result; null where it means nothing
         amplification? DOUBLE moved / minimum_moves; null at 0 and where queues have no owner
         stickiness? DOUBLE share of the queues held before that keep a holder
-        max_queues? INT most queues of one member; null as moved
-        min_queues? INT fewest queues of one member; null as moved
+        max_queues? INT most and fewest queues of one member; null as moved
+        min_queues? INT most and fewest queues of one member; null as moved
         peak_ratio? DOUBLE max_queues x members / queues
         idle_members INT members without a queue, owned or shared
-        orphaned INT readable queues with no owner, retry queues counted
+        orphaned INT readable queues without an owner, retry queues counted
         shared INT queues held by more than one process, retry queues counted
         pop_queues INT readable queues of topics that members share; in no other count
-        min_clients_per_queue? INT fewest clients that may take from one of them; null without one
-        max_clients_per_queue? INT most of them; null without such a queue
-        unreached? INT of them, queues that no client may take from; null without such a queue
-        min_redelivery_s? DOUBLE fewest seconds from a death until what was taken comes again
-        max_redelivery_s? DOUBLE most of them, at an invisible time of 60 s
-        cannot_pop? STRING strategy POP: why the group stays as it is: {allowed}; else null
+        min_clients_per_queue? INT clients that may take from a shared queue; null: there is none
+        max_clients_per_queue? INT clients that may take from a shared queue; null: there is none
+        unreached? INT shared queues that no client may take from; null: there is none
+        min_redelivery_s? DOUBLE from a death until its messages come again, invisible for 60 s
+        max_redelivery_s? DOUBLE from a death until its messages come again, invisible for 60 s
+        cannot_pop? STRING of strategy POP: why the group stays as it is: {allowed}
         """,
         status=EPOCH_STATUSES,
         cannot_pop=CANNOT_POP,
@@ -91,44 +91,43 @@ PLAN_STEPS = Table(
 
 PLAN_SUMMARY = Table(
     "plan_summary",
-    "A group before and after: before = the last epoch before the first edit (baseline: the first "
-    "epoch), after = the end. Counts are of the steps in between. What is expected until steps "
-    "settle is the mean over simulated futures; null where none was: a strategy that RocketMQ "
-    "lacks, POP, a frozen topic, a group beyond those that are simulated.",
+    "A group before the first edit (baseline: in its first epoch) and after, at the end, with the "
+    "steps in between. Expected figures are means over simulated futures; null without any: a "
+    "strategy that RocketMQ lacks, POP, a frozen topic, a group that is not simulated.",
     _of_variant(
         """
         rebalances INT steps counted
-        members_before INT members before; 0 where the group was not there yet
-        members_after INT members after
-        queues_before INT readable queues before
-        queues_after INT readable queues after
+        members_before INT 0 before: the group was not there yet
+        members_after INT 0 before: the group was not there yet
+        queues_before INT readable queues
+        queues_after INT readable queues
         moved? BIGINT sum of moved; null where members share all queues
         minimum_moves? BIGINT sum of the proven minimum; null where a step has none
         amplification? DOUBLE moved / minimum_moves; null at 0 and where a caveat says why
         stickiness? DOUBLE mean of the steps
-        peak_queues_before? INT most queues of one member before; null where all are shared
-        peak_queues_after? INT most queues of one member after; null where all are shared
-        peak_ratio_before? DOUBLE max_queues x members / queues before
-        peak_ratio_after? DOUBLE max_queues x members / queues after
-        idle_before INT members without a queue before
-        idle_after INT members without a queue after
-        orphaned_before INT readable queues with no owner before
-        orphaned_after INT readable queues with no owner after
+        peak_queues_before? INT most queues of one member; null where all are shared
+        peak_queues_after? INT most queues of one member; null where all are shared
+        peak_ratio_before? DOUBLE max_queues x members / queues
+        peak_ratio_after? DOUBLE max_queues x members / queues
+        idle_before INT members without a queue
+        idle_after INT members without a queue
+        orphaned_before INT readable queues without an owner
+        orphaned_after INT readable queues without an owner
         frozen BOOLEAN in a counted step, or after, a member could not allocate a topic
         caveat? STRING why amplification means nothing here
         replayed_messages? BIGINT read twice: commits above the new start; null: a start is unknown
         skipped_messages? BIGINT never read: skipped by starts without a commit; null: as before
         peak_messages_per_second? DOUBLE most of one member after; null without queue_rates
-        pop_queues_before INT readable queues of topics that members share, before
-        pop_queues_after INT readable queues of topics that members share, after
-        min_clients_per_queue? INT fewest clients that may take from one of them, after
-        max_clients_per_queue? INT most of them
-        unreached? INT of them, queues that no client may take from
+        pop_queues_before INT readable queues of topics that members share
+        pop_queues_after INT readable queues of topics that members share
+        min_clients_per_queue? INT as in plan_steps, after
+        max_clients_per_queue? INT as in plan_steps, after
+        unreached? INT as in plan_steps, after
         min_redelivery_s? DOUBLE as in plan_steps, after
         max_redelivery_s? DOUBLE as in plan_steps, after
-        cannot_pop? STRING strategy POP: why the group stays as it is: {allowed}; else null
-        orphan_queue_seconds? DOUBLE time x queues without an owner until steps settle, s; expected
-        double_queue_seconds? DOUBLE time x (owners - 1) until steps settle, s; expected
+        cannot_pop? STRING of strategy POP: why the group stays as it is: {allowed}
+        orphan_queue_seconds? DOUBLE expected time x queues without an owner until steps settle, s
+        double_queue_seconds? DOUBLE expected time x (owners - 1) until steps settle, s
         expected_replayed_messages? DOUBLE messages read again meanwhile; null: a rate is not known
         convergence_ms_p99? BIGINT the slowest step settles by then in 99 % of the futures, ms
         """,
@@ -139,10 +138,9 @@ PLAN_SUMMARY = Table(
 
 PLAN_LEAGUE = Table(
     "plan_league",
-    "Every strategy over all groups, scenarios and seeds: movement beside balance. Means are of "
-    "sound steps: counted, with a proven minimum, an owner for every queue. Not of BROADCASTING "
-    "(every member holds everything, whatever the strategy), of frozen topics, of members that "
-    "subscribe differently, of groups without a member.",
+    "A strategy over all groups, scenarios and seeds. Means are of sound steps: counted, with a "
+    "proven minimum and an owner for every queue; no BROADCASTING, no frozen topic, no members "
+    "that subscribe differently, no group without a member.",
     columns(
         """
         strategy STRING strategy text; recorded = every member's own
@@ -156,16 +154,16 @@ PLAN_LEAGUE = Table(
         stickiness? DOUBLE mean of the sound steps
         mean_peak_ratio? DOUBLE mean of the sound steps; 1 = even
         worst_peak_ratio? DOUBLE largest of these
-        idle_members BIGINT members without a queue after, of all groups
-        orphaned BIGINT queues without an owner after, of all groups
+        idle_members BIGINT members without a queue after, sum
+        orphaned BIGINT queues without an owner after, sum
         caveat? STRING what amplification and the means leave out, and why
-        pop_queues BIGINT readable queues of topics that members share, after, of all groups
-        min_clients_per_queue? INT fewest clients that may take from one of them
-        max_clients_per_queue? INT most of them
-        unreached? BIGINT of them, queues that no client may take from
-        min_redelivery_s? DOUBLE fewest of plan_summary
-        max_redelivery_s? DOUBLE most of plan_summary
-        cannot_pop BIGINT strategy POP: groups that stay as they are, per variant; else 0
+        pop_queues BIGINT readable queues of topics that members share, after, sum
+        min_clients_per_queue? INT over plan_summary
+        max_clients_per_queue? INT over plan_summary
+        unreached? BIGINT sum over plan_summary
+        min_redelivery_s? DOUBLE over plan_summary
+        max_redelivery_s? DOUBLE over plan_summary
+        cannot_pop BIGINT of strategy POP: groups that stay as they are, per variant
         """
     ),
     key=("strategy",),
@@ -193,33 +191,33 @@ PLAN_OUTPUT_TABLES = {
 
 ROLLOUT_PLANS = Table(
     "rollout_plans",
-    "A way to deploy, in one group (consumer_group) and in all that are deployed together (null): "
-    "means over simulated futures, and what 99 % of them do not exceed. What counts for the front "
-    "is finish_s_p50 and cost, or without prices read_again and no_owner_queue_seconds.",
+    "A way to deploy, in one group and in all groups together (null): means over simulated "
+    "futures; p99 is what 99 % of them do not exceed. On the front count finish_s_p50 and cost, "
+    "or without prices read_again and no_owner_queue_seconds.",
     columns(
         """
         plan_id STRING the plan
-        consumer_group? STRING the group; null: all groups together, which is what is decided
+        consumer_group? STRING the group; null: all groups together
         surge STRING processes that join before others stop, a number or a percentage (maxSurge)
         unavailable STRING members that stop before others join (maxUnavailable)
         pause_ms BIGINT from when those of a step are ready to the next step, ms
         order STRING in which members are replaced: random, first_first, last_first by client id
-        finish_s_p50 DOUBLE from the begin to the last queue given up or taken, s: median
-        finish_s_p99 DOUBLE 99 % of the futures are done by then, s
-        read_again? DOUBLE messages read again: mean; null: a rate is not known
-        read_again_p99? DOUBLE 99 % of the futures have no more; null: as the mean
-        no_owner_queue_seconds DOUBLE queues x seconds without an owner: mean
-        no_owner_queue_seconds_p99 DOUBLE 99 % of the futures have no more
-        double_queue_seconds DOUBLE time x (owners - 1) of queues, s: mean
-        moves DOUBLE queues passed from one client to another: mean
+        finish_s_p50 DOUBLE from the begin to the last queue given up or taken, s
+        finish_s_p99 DOUBLE from the begin to the last queue given up or taken, s
+        read_again? DOUBLE messages read again; null: a rate is not known
+        read_again_p99? DOUBLE messages read again; null: a rate is not known
+        no_owner_queue_seconds DOUBLE queues x seconds without an owner
+        no_owner_queue_seconds_p99 DOUBLE queues x seconds without an owner
+        double_queue_seconds DOUBLE time x (owners - 1) of queues, s
+        moves DOUBLE queues passed from one client to another
         peak_members INT most members at once; of several groups their sum
         cost? DOUBLE copies, seconds without an owner, hours of more pods x prices; null: no prices
         on_front BOOLEAN no other plan is as good in all figures that count and better in one
         within_budget BOOLEAN 99 % of the futures keep the budgets
-        cluster? STRING the RocketMQ cluster of the group; null: all groups together
-        double_queue_seconds_p99 DOUBLE 99 % of the futures have no more
+        cluster? STRING of the group; null: all groups together
+        double_queue_seconds_p99 DOUBLE time x (owners - 1) of queues, s
         fewest_members INT fewest members of a group at once
-        futures BIGINT how many were simulated: plans that fall behind are given up early
+        futures BIGINT how many were simulated; plans that fall behind are given up early
         """
     ),
     key=("plan_id", "cluster", "consumer_group"),

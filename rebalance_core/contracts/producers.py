@@ -37,8 +37,8 @@ SEND_RESULTS = Table(
         client_id STRING the producer's client id
         topic STRING the topic
         broker_name STRING the broker that was tried
-        event_ms BIGINT when the result was there, epoch ms UTC
-        latency_ms BIGINT from the attempt to its result, ms
+        event_ms BIGINT when the result was there
+        latency_ms BIGINT from the attempt to its result
         status STRING {allowed}
         """,
         status=SEND_STATUSES,
@@ -65,8 +65,8 @@ PUBLISH_CHOICES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id? INT the queue id on that broker; null: results do not say
-        from_ms BIGINT start of the stretch, epoch ms UTC
-        to_ms BIGINT end (exclusive), epoch ms UTC
+        from_ms BIGINT start of the stretch
+        to_ms BIGINT end (exclusive)
         sends BIGINT attempts to send, 1 or more
         """
     ),
@@ -80,9 +80,9 @@ BROKER_ISOLATIONS = Table(
     + columns(
         """
         broker_name STRING the broker
-        from_ms BIGINT the result that began it, epoch ms UTC
-        to_ms BIGINT when the broker may be chosen again, epoch ms UTC
-        latency_ms BIGINT largest latency of the results that brought it about, ms
+        from_ms BIGINT the result that began it
+        to_ms BIGINT when the broker may be chosen again
+        latency_ms BIGINT largest latency of the results that brought it about
         reason STRING LATENCY = slow results only; FAILURE = one of them failed
         """,
         reason=ISOLATION_REASONS,
@@ -98,8 +98,8 @@ _VARIANT_PHASE = columns(
         client_version STRING version of the client
         fault_tolerance BOOLEAN sendLatencyFaultEnable
         phase STRING what is disturbed meanwhile; healthy = nothing; recorded = of send_results
-        from_ms BIGINT start of the phase, epoch ms UTC
-        to_ms BIGINT end (exclusive), epoch ms UTC
+        from_ms BIGINT start of the phase
+        to_ms BIGINT end (exclusive)
     """
 )
 _VARIANT_KEY = (
@@ -121,7 +121,7 @@ PRODUCER_OUTCOMES = Table(
         sends BIGINT messages sent, with success or not
         failed BIGINT messages that failed after all retries
         held_back BIGINT messages not sent, as a slow or failed send held the thread
-        mean_wait_ms? DOUBLE mean time that a send held its thread, ms; null without a send
+        mean_wait_ms? DOUBLE mean time that a send held its thread; null without a send
         stored BIGINT messages stored
         peak_queue_ratio? DOUBLE messages of the busiest queue x queues / stored; null: none stored
         """
@@ -140,7 +140,7 @@ PRODUCER_SHARES = Table(
         share? DOUBLE of all attempts; null without any
         slow BIGINT attempts of 550 ms and more, failed ones too
         errors BIGINT attempts that failed
-        recovery_ms? BIGINT from the end of its disturbance to the choice by the last producer, ms
+        recovery_ms? BIGINT from the end of its disturbance to the choice by the last producer
         not_recovered? INT producers that did not choose it again in this phase
         avoided? BIGINT attempts begun while the fault table said to avoid it; null of a model
         """

@@ -4,8 +4,8 @@ from rebalance_core.contracts.table import Table, columns
 
 _OF_THE_RUN = """
     run_id STRING of `_run.json`; equal runs over equal rows have the same
-    period_from_ms? BIGINT start of the run's period: --from, or the first event, epoch ms UTC
-    period_to_ms? BIGINT end of the period: --to, or the last event, epoch ms UTC
+    period_from_ms? BIGINT start of the run's period: --from, or the first event
+    period_to_ms? BIGINT end of the period: --to, or the last event
 """
 
 RUN_COLUMNS = columns(_OF_THE_RUN)
@@ -18,7 +18,7 @@ RUNS = Table(
         f"""
         job STRING the job
         exit_code INT how it ended: 0, or 3 of an audit with findings
-        started_ms BIGINT when it began, epoch ms UTC
+        started_ms BIGINT when it began
         library_version STRING of rebalance-core
         contract_version INT of its tables
         clusters ARRAY<STRING> those that its input names

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.beginnings import Beginnings
 from rebalance_core.clockwork.batch.play import REGULAR
 from rebalance_core.clockwork.measured import Measured, broadcasts, measured
 from rebalance_core.clockwork.options import MS_US, ClockOptions
@@ -116,13 +117,13 @@ class Survey:
 
 def is_unknown(history: GroupHistory) -> bool:
     """True if who gets the queues is not known: no row states what some member subscribes, or
-    nobody knows by which order of the members it divides.
+    nobody knows how it divides.
     """
     its = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
     unstated = its.subscriptions is None and any(join.subscriptions is None for join in joins)
     return unstated or any(
-        not profile_at(its, join).share_known
+        not profile_at(its, join).share_known(join.strategy or its.strategy)
         and (join.message_model or its.message_model) != BROADCASTING
         for join in joins
     )
@@ -149,6 +150,7 @@ def played(
     options: PropagationOptions,
     seeds: range,
     script: Script | None = None,
+    beginnings: Beginnings | None = None,
 ) -> Iterator[Measured]:
     """Play some futures of a group and measure them, a slice of seeds at a time.
 
@@ -157,6 +159,7 @@ def played(
         options: What is assumed, and which seeds' hand-overs are wanted.
         seeds: Which futures.
         script: Of the history and clock; None: it is made.
+        beginnings: As of `play_seeds`.
     """
     if script is None:
         script = script_of(history, options.clock)
@@ -166,7 +169,7 @@ def played(
     size = max(1, SLICE_ROWS // rows_a_seed)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
-        log = play_seeds(script, numbers, options.clock)
+        log = play_seeds(script, numbers, options.clock, beginnings)
         ticks = Ticks(script, numbers, options.clock)
         counted_ms = options.from_ms, options.to_ms
         yield measured(history, ticks, log, options.handovers_before_seed, counted_ms)

@@ -50,6 +50,9 @@ UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
 NOT_TOLD = (
     "not known: a ledger of contract 2 does not say which queues could be read; simulate again"
 )
+NOT_LISTED = (
+    "not known: of some queues of the topic nobody knows who holds them, so mqAll is not whole here"
+)
 PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
 _BEHIND_PROXIES = {
     PROXY: "behind a proxy: every client takes from every readable broker, whoever else is there",
@@ -71,13 +74,18 @@ class Reason:
     client_id: str | None = None
 
 
+def not_told(settled: Settlement) -> str:
+    """Why mqAll is not known, of a settlement that is not."""
+    return NOT_TOLD if settled.view.states is None else NOT_LISTED
+
+
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
     """Why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
     if not settled.known:
-        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
+        return Reason(UNKNOWN, not_told(settled), None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
@@ -105,7 +113,7 @@ def _taken(
 
 
 def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
-    """Of a client whose pass does not take the queue."""
+    """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
         SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "
@@ -129,7 +137,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if not members:
         return Reason(EMPTY, "the group has no member")
     if not settled.known:
-        return Reason(UNKNOWN, NOT_TOLD)
+        return Reason(UNKNOWN, not_told(settled))
     if queue.broker_name in settled.group.lockless:
         return Reason(
             NO_MASTER,
@@ -263,7 +271,7 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
     if not settled.known:
-        return Reason(UNKNOWN, NOT_TOLD, None, client_id)
+        return Reason(UNKNOWN, not_told(settled), None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if not taking:
         keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
@@ -292,7 +300,7 @@ def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
 def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     """Why no client may take from a queue that can be read."""
     if not settled.known:
-        return Reason(UNKNOWN, NOT_TOLD)
+        return Reason(UNKNOWN, not_told(settled))
     assert settled.shared is not None
     members = [m for m in settled.view.members if settled.outcome(m) == POP]
     share = settled.shared.share_queue_num

@@ -19,7 +19,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
-from rebalance_core.protocol.languages import profile_of, rules_version
+from rebalance_core.protocol.languages import profile_of_row, rules_version
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
@@ -109,10 +109,12 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
         )
     member = processes[0]
     language = member.get("language")
-    if not profile_of(language).share_known:
+    profile = profile_of_row(member)
+    if not profile.share_known(member["strategy"]):
         raise UsageError(
-            f"--client {client_id} is a {language} client: it divides by an order that is its "
-            "host's, so nobody knows its pass"
+            f"--client {client_id} is a {language} client that nobody ran with "
+            f"{member['strategy']}, or that divides by an order that is its host's: nobody knows "
+            "its pass"
         )
     notes = ["the ledger does not tell the consumer type: taken for a push consumer's pass"]
     if language not in (None, JAVA):
@@ -133,6 +135,10 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
         alone = {q for q in done.process.table if q.topic not in view.shared}
         held = {q for q, holders in view.holders.items() if client_id in holders}
         agrees = alone == held if len(processes) == 1 else None
+        if not agrees and profile.may_be_doubtful:
+            agrees = None
+            notes.append("what this client keeps of a topic without a readable queue was only read "
+                         "in its source: the ledger has what it surely holds")  # fmt: skip
         notes += _notes(view, member, agrees=agrees)
     return ClientPass(
         row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
@@ -188,7 +194,7 @@ def _pass_of(
 
 
 def _answers(start: Row) -> QueueAnswers:
-    """What the broker must have answered for the start that the ledger has."""
+    """Return the broker's answers that lead to the start in the ledger."""
     offset = start["start_offset"]
     if start["status"] == "FAILED":
         return QueueAnswers(None, None, None)

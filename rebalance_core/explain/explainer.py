@@ -279,6 +279,8 @@ def _designated(nobody: Reason | None) -> set[str]:
 
 def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.known:
+        if settled.view.states is not None:
+            return ("the topic has queues of which nobody knows who holds them; mqAll is longer",)
         return (
             "the ledger is of contract 2, which does not say which of the held queues could be "
             "read; mqAll may be shorter",
@@ -298,7 +300,9 @@ def _notes(settled: Settlement) -> tuple[str, ...]:
 
 
 def _of_languages(settled: Settlement) -> Iterator[str]:
-    """That members divide by the rules of different clients, and which sort otherwise than Java."""
+    """Note members that divide by the rules of different clients, and those that sort
+    unlike Java.
+    """
     languages = {row.get("language") or JAVA for row in settled.view.members}
     if len(languages) > 1:
         yield (
@@ -319,9 +323,9 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
 
 
 def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
-    """What a person should know of a shared topic beside the rule, the gravest first."""
+    """Return notes on a shared topic beside the rule, the gravest first."""
     if not settled.known:
-        return (f"why its clients may take from it is {answer.NOT_TOLD}",)
+        return (f"why its clients may take from it is {answer.not_told(settled)}",)
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(

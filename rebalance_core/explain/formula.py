@@ -102,7 +102,7 @@ def _average(
 
 
 def _entry_of_slice(size: int, members: int, place: int) -> int:
-    """Which index of cidAll has the slice with this index of mqAll."""
+    """Return the index of cidAll whose slice has this index of mqAll."""
     if size <= members:
         return place
     average, mod = divmod(size, members)

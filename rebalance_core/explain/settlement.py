@@ -35,7 +35,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.languages import BYTES, member_profile, rules_version
+from rebalance_core.protocol.languages import BYTES, profile_of_row, rules_version
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.settle import (
     CONFIG_STRATEGY,
@@ -437,7 +437,7 @@ class Settlements:
 
 
 def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
-    """What the group's settings can be, as far as they matter, the likeliest first."""
+    """Return the settings that the group may have, as far as they matter, the likeliest first."""
     if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
         return (_ASKING,)
     told = {row.get("ordered") for row in rows.pop_metrics} - {None}
@@ -452,6 +452,7 @@ def _may_keep(view: View) -> bool:
         view.row["status"] == FROZEN
         or bool(view.row.get("masterless_queues"))
         or any(member["suspended"] for member in view.members)
+        or any(profile_of_row(member).may_be_doubtful for member in view.members)
     )
 
 
@@ -462,12 +463,21 @@ def _group_view(
     settings: GroupSettings,
     lockless: frozenset[str] = frozenset(),
 ) -> GroupView:
-    """What members see of their group, as far as one topic is concerned."""
+    """Return the group as its members see it, as far as one topic is concerned.
+
+    Others without a readable queue may end the pass of a member before it comes to this topic.
+    """
+    ending = [one for one, count in view.counts.items() if not count and one not in view.shared]
     members = {
         key: Member(
             client_id=row["client_id"],
             channel_id=key[1],
-            subscriptions=frozenset({topic}) if subscribes(row, topic) else frozenset(),
+            subscriptions=frozenset(
+                one
+                for one in (topic, *ending)
+                if subscribes(row, one)
+                if one == topic or profile_of_row(row).ends_pass
+            ),
             strategy=row["strategy"],
             version=row["version"],
             message_model=row["message_model"],
@@ -476,21 +486,20 @@ def _group_view(
             rebalance_mode=row.get("rebalance_mode") or BROKER_REBALANCE,
             suspended=row["suspended"],
             language=row.get("language"),
-            profile=member_profile(
-                row.get("language"), row["version"], row.get("rebalance_mode") or BROKER_REBALANCE
-            ),
+            profile=profile_of_row(row),
         )
         for key, row in zip(view.keys, view.members, strict=True)
     }
     shared = view.shared.get(topic)
     if shared is None:
-        return GroupView(settings, members, {topic: queues}, {}, lockless)
+        readable = dict.fromkeys(ending, ()) | {topic: queues}
+        return GroupView(settings, members, readable, {}, lockless)
     of_topic = SharedTopic(queues, shared.get("share_queue_num"))
     return GroupView(settings, members, {}, {topic: of_topic}, lockless)
 
 
 def _as_rows_say(view: View, topic: str) -> Settled:
-    """What each process has of a topic in an epoch, by the ledger's rows."""
+    """Return what each process has of a topic in an epoch, by the ledger's rows."""
     holdings: dict[ProcessKey, set[MessageQueue]] = {key: set() for key in view.keys}
     keys_of: dict[str, list[ProcessKey]] = {}
     for key in view.keys:

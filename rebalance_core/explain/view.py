@@ -5,15 +5,21 @@ listed queues of a topic are readable if there are as many as the topic has, els
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
-from rebalance_core.model.queue import MessageQueue, retry_topic, sort_client_ids, sort_queues
-from rebalance_core.protocol.languages import profile_of
+from rebalance_core.model.queue import (
+    MessageQueue,
+    is_retry_topic,
+    retry_topic,
+    sort_client_ids,
+    sort_queues,
+)
+from rebalance_core.protocol.languages import ClientProfile, profile_of_row
 
 Row = Mapping[str, Any]
 ProcessKey = tuple[str, str | None]
@@ -104,7 +110,13 @@ class View:
             return tuple(listed) if self._all_readable(topic) else None
         if topic in self.shared:
             return tuple(sort_queues(q for q in self.states if q.topic == topic))
-        return tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
+        found = tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
+        return found if len(found) >= self._count_of(topic) else None
+
+    def _count_of(self, topic: str) -> int:
+        """Readable queues of a topic that is not shared; those of the retry topic are the rest."""
+        rest = int(self.row["queues"]) - sum(self.counts.values())
+        return self.counts.get(topic, rest if is_retry_topic(topic) else 0)
 
     def _all_readable(self, topic: str) -> bool:
         """The numbers of queues say that all queues with a row are readable."""
@@ -153,9 +165,24 @@ def subscribes(member: Row, topic: str) -> bool:
     """
     if topic == retry_topic(member["consumer_group"]):
         behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
-        has_it = profile_of(member.get("language")).retry and not behind_proxy
+        has_it = profile_of_row(member).retry and not behind_proxy
         return has_it and bool(member["message_model"] != BROADCASTING)
     return topic in (member["subscriptions"] or ())
+
+
+_UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
+    (
+        ClientProfile.share_known,
+        "nobody knows which queues {} takes: its client divides by an order that is its host's, or "
+        "was not run with the strategy, so this queue may be its own or nobody's",
+    ),
+    (
+        lambda profile, _: not profile.may_be_doubtful,
+        "nobody knows whether {} has this queue: what its client keeps of a topic without a "
+        "readable queue was only read in its source",
+    ),
+)
+"""Whether a member of a profile and strategy surely has no queue without a row; else why not."""
 
 
 def refuse_unknown(
@@ -167,20 +194,18 @@ def refuse_unknown(
         members: of the epoch and the one before; what one of them subscribes may not be known.
         queue: the queue that is asked about; None: all of them.
         may_own: members of the epoch if no row tells of the queue: it may be known of one's client
-            that nobody knows which queues it takes. Nothing if a row does.
+            that nobody knows which queues it takes, or holds. Nothing if a row does.
     """
-    foreign = sorted(
-        f"{row['client_id']} ({row['language']})"
-        for row in may_own
-        if queue is not None
-        and not profile_of(row.get("language")).share_known
-        and subscribes(row, queue.topic)
-    )
-    if foreign:
-        raise UsageError(
-            f"nobody knows which queues {', '.join(foreign[:3])} takes: its client divides by an "
-            "order that is its host's, so this queue may be its own or nobody's"
+    for known, words in _UNPROVEN:
+        foreign = sorted(
+            f"{row['client_id']} ({row['language']})"
+            for row in may_own
+            if queue is not None
+            and not known(profile_of_row(row), row["strategy"])
+            and subscribes(row, queue.topic)
         )
+        if foreign:
+            raise UsageError(words.format(", ".join(foreign[:3])))
     unknown = sorted({row["client_id"] for row in members if row["subscriptions"] is None})
     if unknown:
         raise UsageError(

@@ -140,7 +140,7 @@ def flaps_of(nights: Sequence[NightChurn]) -> list[Row]:
 
 
 class _Hour:
-    """What happened to one subject in one clock hour of one night."""
+    """The comings and goings of one subject in one clock hour of one night."""
 
     __slots__ = ("first", "joins", "leaves", "short")
 

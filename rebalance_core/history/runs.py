@@ -33,7 +33,7 @@ class Run:
 
     @property
     def ends(self) -> dict[str, int]:
-        """Of an audit, the end of what it audited by cluster, epoch ms UTC."""
+        """Return the end of an audit's period by cluster, epoch ms UTC."""
         clusters = self.record["audit"].get("clusters") or {}
         return {name: one["end_ms"] for name, one in clusters.items()}
 

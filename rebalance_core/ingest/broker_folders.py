@@ -64,7 +64,7 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """What files say of one folder; ``roles``: what a controller made of it."""
+    """The signs in files of a folder's broker; ``roles``: those a controller gave it."""
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -242,7 +242,7 @@ def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
 
 
 def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
-    """Of statements of one time the one that was read last counts."""
+    """Order statements; of those of one time the one that was read last counts."""
     number, statement = numbered
     return statement[0], number
 

@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, UP, FileStats
+from rebalance_core.ingest.file_reader import CHANGED, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -40,6 +40,10 @@ CLEARLY = 4
 """Another difference is the clocks' only if so many times more moments agree at it than at none."""
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is there."""
+FIRST_MS = 30_000
+"""A client that starts says so, and is a member so soon after the first line of its log."""
+APART_MS = 40_000
+"""Joins so far apart are of clients that did not start together: longer than a heartbeat takes."""
 MOST_TRIED = 5
 """Differences that may be the clocks', the most frequent ones."""
 
@@ -56,11 +60,16 @@ class ClockShifts:
         heads: to those of the lines.
         beats: to those that a broker prints in them of its own clock.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
+        late: by broker's folder how much later than its clock the lines of its log are.
+        unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
+            is behind the first of them.
     """
 
     heads: Mapping[str, int] = field(default_factory=dict)
     beats: Mapping[str, int] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
+    unsure: Mapping[Host, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
@@ -89,7 +98,9 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     """
     counted = {one.name: one for one in stats}
     marks = _marks(collection.files, counted)
-    offsets = _offsets(marks) | _of_name_servers(marks)
+    late = _late(collection.files, counted)
+    offsets, unsure = _offsets(marks)
+    offsets |= _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
     for file in collection.files:
@@ -99,25 +110,51 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
         behind = offsets.get(host, 0)
         left = file.kind != NAMESRV_LOG and is_zone(behind)
         behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
+        head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
+        if head:
+            heads[file.name] = head
         if behind:
-            heads[file.name] = beats[file.name] = behind
-    return ClockShifts(heads, beats, offsets)
+            beats[file.name] = behind
+    return ClockShifts(heads, beats, offsets, late, unsure)
 
 
-def _offsets(marks: Mapping[Host, Marks]) -> dict[Host, int]:
-    """How far each host's clock is behind those of most others; those that are compared at all."""
+def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
+    """By folder how much later than the epoch times in them the lines of a broker's log are.
+
+    Those that nearly all agree: not the lines of a moment at which the broker was frozen.
+    """
+    found: dict[str, list[int]] = {}
+    for file in files:
+        if file.kind == BROKER_LOG:
+            one = counted[file.name]
+            found.setdefault(file.place, []).extend(
+                ms + one.shift_ms + SECOND_MS // 2 for ms in one.marks.get(LATE, ())
+            )
+    late = {place: _of_most(sorted(of)) for place, of in found.items()}
+    return {place: ms for place, ms in late.items() if ms and abs(ms) > LEAST_OFFSET_MS}
+
+
+def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, int]]:
+    """How far each host's clock is behind those of most others; those that are compared at all.
+
+    Apart those of which as many say one thing as another: how far behind the first.
+    """
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
-        if one[0] == BROKER_LOG and other[0] == CLIENT_LOG:
-            behind = _behind(marks[one], marks[other])
+        if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
+            compare = _between if other[0] == BROKER_LOG else _behind
+            behind = compare(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
                 edges.setdefault(other, {})[one] = -behind
     offsets: dict[Host, int] = {}
+    unsure: dict[Host, int] = {}
     for host in sorted(edges):
-        if host not in offsets:
-            offsets |= _relative(host, edges)
-    return offsets
+        if host not in offsets and host not in unsure:
+            found, rivals = _relative(host, edges)
+            offsets |= found
+            unsure |= rivals
+    return offsets, unsure
 
 
 def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
@@ -159,6 +196,8 @@ def _marks(
         if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             own = marks.setdefault((file.kind, file.place), {})
             for name, times in counted[file.name].marks.items():
+                if name == LATE:
+                    continue
                 of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
                 shift = 0 if of_epoch else counted[file.name].shift_ms
                 own.setdefault(name, []).extend(ms + shift for ms in times)
@@ -172,7 +211,8 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    shared = broker.keys() & client.keys() - {CHANGED}
+    began = _begun(client)
+    shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
     if named is not None:
@@ -182,12 +222,46 @@ def _behind(broker: Marks, client: Marks) -> int | None:
     for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
         like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
         behind = like[len(like) // 2]
-        found = _agree(broker, client, behind - SAME_MS // 2, SAME_MS)
+        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
         often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
         if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
             best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
+
+
+def _between(one: Marks, other: Marks) -> int | None:
+    """How far the first broker's clock is behind the second's, by the joins that both log first.
+
+    Clients that started together come back to a broker together, too: joins have to be apart.
+    """
+    pairs = [(one[name][0], other[name][0]) for name in one.keys() & other.keys() - {CHANGED}]
+    named = _of_most(sorted(there - here for here, there in pairs))
+    alike = [here for here, there in pairs if named is not None
+             and abs(there - here - named) <= SAME_MS]  # fmt: skip
+    if named is None or max(alike) - min(alike) < APART_MS:
+        return None
+    return 0 if abs(named) <= LEAST_OFFSET_MS else named
+
+
+def _begun(client: Marks) -> dict[str, list[int]]:
+    """The marks without the heartbeats of a client that was there when its log begins.
+
+    They are none that a broker wrote of: it did when the client came.
+    """
+    first = min((ms for times in client.values() for ms in times), default=0)
+    return {
+        name: times
+        for name, times in client.items()
+        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
+    }
+
+
+def _is_first(client: Marks, name: str, log_ms: int) -> bool:
+    """True if the heartbeats that are named so begin with the log, or with the client in it."""
+    begin = client[name][0]
+    seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
+    return seen[0] >= begin - SLOW_MS and begin - log_ms <= FIRST_MS
 
 
 def _of_most(differences: list[int]) -> int | None:
@@ -221,10 +295,13 @@ def _nearest(times: list[int], at_ms: int) -> int:
     return min(times[max(0, at - 1) : at + 1], key=lambda ms: abs(ms - at_ms))
 
 
-def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host, int]:
+def _relative(
+    root: Host, edges: Mapping[Host, Mapping[Host, int]]
+) -> tuple[dict[Host, int], dict[Host, int]]:
     """Offsets of all hosts that are compared with the root or others of them; most have none.
 
-    One that those with the usual clock do not agree on is left out.
+    One that those with the usual clock do not agree on is left out. Where no clock is usual they
+    are what `ClockShifts.unsure` has.
     """
     offsets, waiting = {root: 0}, [root]
     while waiting:
@@ -239,6 +316,9 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
         return len(near), sum(kind == BROKER_LOG for kind, _ in near)
 
     usual = max(sorted(offsets.values()), key=alike)
+    rivals = (ms for ms in offsets.values() if abs(ms - usual) > 2 * LEAST_OFFSET_MS)
+    if any(alike(ms) == alike(usual) for ms in rivals):
+        return {}, offsets
     result: dict[Host, int] = {}
     for host, offset in offsets.items():
         by_edges = [
@@ -250,14 +330,35 @@ def _relative(root: Host, edges: Mapping[Host, Mapping[Host, int]]) -> dict[Host
         off = abs(offset - usual) > LEAST_OFFSET_MS
         if agrees and (not off or len(by_edges) >= LEAST_HOSTS):
             result[host] = offset - usual if off else 0
-    return result
+    return result, {}
 
 
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
 
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
-    """One finding for each host that is off."""
+    """One finding for each host that is off, and for each whose lines differ from its clock."""
+    for place, late_ms in sorted(shifts.late.items()):
+        how = "later" if late_ms > 0 else "earlier"
+        yield finding(
+            "INGEST_CLOCK_OFFSET",
+            f"The lines of brokers/{place} are {abs(late_ms) / SECOND_MS:.1f} s {how} than the "
+            "epoch times in them. Their times are read as corrected.",
+            "Let the broker's log have the time of its clock.",
+            WARNING,
+            evidence={"folder": f"brokers/{place}", "behind_ms": -late_ms},
+        )
+    if shifts.unsure:
+        hosts = [f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure)]
+        apart = max(shifts.unsure.values()) - min(shifts.unsure.values())
+        yield finding(
+            "INGEST_CLOCK_OFFSET",
+            f"The clocks of {', '.join(hosts)} differ by up to {apart / SECOND_MS:.1f} s, by what "
+            "they log of the same clients, and nothing tells which is right: none is corrected.",
+            "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell.",
+            WARNING,
+            evidence={"folders": ", ".join(hosts), "apart_ms": apart},
+        )
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) <= LEAST_OFFSET_MS:
             continue

@@ -447,7 +447,7 @@ def printed_intervals(properties: Mapping[str, Any]) -> dict[str, int]:
 def _resets(pieces: Iterable[Evidence]) -> dict[QueueOfGroup, tuple[tuple[int, int], ...]]:
     resets: dict[QueueOfGroup, list[tuple[int, int]]] = {}
     for piece in pieces:
-        if piece.kind == "offset_reset" and piece.at_ms is not None:
+        if piece.kind == "reset_kept" and piece.at_ms is not None:
             v = piece.values
             queue = v["group"], v["topic"], v["broker"], v["queue_id"]
             resets.setdefault(queue, []).append((piece.at_ms, v["offset"]))

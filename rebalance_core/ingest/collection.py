@@ -72,6 +72,7 @@ _ADMIN = re.compile(r"^(?P<ms>\d{10,16})-(?P<command>[A-Za-z]+)(?:-(?P<arguments
 STORE_COMMANDS = ("rocksDBConfigToJson", "exportMetadataInRocksDB", "exported")
 """Commands that read a broker's own store; ``exported``: a file that ``-e`` of the first wrote."""
 EXPORT_METADATA = "exportMetadata"
+MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 
 # Written by this project's recorder beside what operators have, and its answers: never read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
@@ -246,6 +247,29 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
     return replace(file, place=PROXIES + proxy, arguments=(command, asked, *client))
 
 
+def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
+    """Hosts that are no broker and that the names of dumps alone tell of: proxies.
+
+    clusterList is of no group; a list of members is named after the group and whom it was asked of.
+    A word counts that stands so after several groups of which brokers were asked, too.
+
+    Args:
+        files: of any kind.
+        brokers: names of the known ones.
+    """
+    arguments = [f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == MEMBERS]
+    at_brokers = {one for one in arguments for broker in brokers if one.endswith(f"-{broker}")}
+    groups = {one.removesuffix(f"-{b}") for one in at_brokers for b in brokers} - at_brokers
+    after: dict[str, set[str]] = {}
+    for one in {*arguments} - at_brokers - groups:
+        for group in groups:
+            if one.startswith(f"{group}-"):
+                after.setdefault(one.removeprefix(f"{group}-"), set()).add(group)
+    named = {host for host, of in after.items() if len(of) > 1}
+    lists = {f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == CLUSTER_LIST}
+    return (named | lists) - {*brokers, ""}
+
+
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
     """The files, the newest store of each kind and broker marked; one without time is the last.
 
@@ -414,7 +438,8 @@ def open_collection(folder: Path) -> Collection:
             "brokers/<name>/, proxy/<name>/, clients/<name>/ or mqadmin/ (docs/ingest.md)"
         )
     folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
-    proxies = {*folders, *settings.proxies}
+    brokers = {f.place for f in files if f.name.startswith("brokers/")} | {*settings.brokers}
+    proxies = {*folders, *settings.proxies} | hosts_of_dumps(files, brokers)
     files = [asked_at(file, proxies) for file in with_newest(files)]
     return Collection(root, settings, with_turns(files, begins), tuple(refused))
 

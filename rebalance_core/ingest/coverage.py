@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import pairwise
 
-from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
+from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
     GIVEN_GROUPS,
+    NAMESRV_LOG,
     PROXIES,
     CollectedFile,
     Collection,
@@ -32,12 +34,14 @@ START_MS = 10_000
 # Pauses: times in which a process wrote nothing, where else it writes all the time.
 #
 # A broker that runs registers at its name servers every 30 s, and says so; a client commits every
-# 5 s. A log of which some templates were left out has pauses everywhere: there one shows nothing.
+# 5 s; a name server looks for dead brokers every 5 s (5.x). A log of which some templates were left
+# out has pauses everywhere: there one shows nothing.
 
 STEP_MS = 10 * SECOND_MS
-PAUSE_MS = 100 * SECOND_MS
+PAUSE_MS = 70 * SECOND_MS
 CLIENT_PAUSE_MS = 50 * SECOND_MS
-USUAL_TIMES = 4
+STEADY_STEPS = 5
+USUAL_TIMES = 3
 """A pause that shows something is so many times as long as what is usual in its log."""
 
 
@@ -53,7 +57,7 @@ def coverage_rows(
     stats: Iterable[FileStats],
     assumed: Assumptions,
     context: ClusterContext,
-    offsets: Mapping[tuple[str, str], int],
+    clocks: ClockShifts,
 ) -> list[Row]:
     """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
 
@@ -62,7 +66,7 @@ def coverage_rows(
         stats: how each was understood, its times corrected.
         assumed: the zone of files that ``collection.toml`` names none for.
         context: of the cluster.
-        offsets: by kind of log and folder how far the host's clock is behind.
+        clocks: how far each host's clock is behind.
     """
     counted = {one.name: one for one in stats}
     by_host: dict[tuple[str, str, str], list[CollectedFile]] = {}
@@ -75,8 +79,12 @@ def coverage_rows(
             found = _of_log(host, files, counted, collection, assumed, context)
         else:
             found = _of_documents(host, files, counted, collection, assumed)
+        clock = host[2], files[0].place
         for row in found:
-            _merge(rows, row | {"clock_offset_ms": offsets.get((host[2], files[0].place))})
+            told: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            if clock in clocks.unsure:
+                told["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
+            _merge(rows, row | told)
     for piece in collection.refused:
         refused = identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
@@ -204,9 +212,13 @@ def _stretches(
     starts = [] if folder is None else [ms for ms, _ in context.starts.get(folder.place, ())]
     ends = [] if folder is None else [ms for ms, _ in context.ends.get(folder.place, ())]
     pauses: list[tuple[int, int]] = []
-    if host[2] in (BROKER_LOG, CLIENT_LOG):
+    steady = ""
+    if host[2] in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
         steps = {ms for name in spans for ms in _steps(counted[name], settled[name][1])}
         least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
+        gaps = _gaps(sorted(steps))
+        if host[2] == NAMESRV_LOG and len(gaps) >= STEADY_STEPS and _usual(gaps) <= STEP_MS:
+            steady = STEADY
         # who was away and came back, or was frozen, had nothing to write
         pauses = [
             (low, high)
@@ -217,7 +229,7 @@ def _stretches(
     for low, high in pauses:
         yield _Stretch(begin, low, note)
         begin, note = high, ""
-    yield _Stretch(begin, end, note)
+    yield _Stretch(begin, end, "; ".join(filter(None, (note, steady))))
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
@@ -229,6 +241,15 @@ def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
             yield at_ms + stats.shift_ms
 
 
+def _gaps(steps: list[int]) -> list[int]:
+    return sorted(later - earlier for earlier, later in pairwise(steps))
+
+
+def _usual(gaps: list[int]) -> int:
+    """How long at most it is usual to wait for the next step; of no gap that is not known: 0."""
+    return gaps[len(gaps) * 9 // 10] if gaps else 0
+
+
 def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, int]]:
     """The ends of each pause that shows something.
 
@@ -236,8 +257,7 @@ def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, i
     >>> list(_pauses(steady))
     [(199999, 600000)]
     """
-    gaps = sorted(later - earlier for earlier, later in pairwise(steps))
-    usual = gaps[len(gaps) * 9 // 10] if gaps else 0
+    usual = _usual(_gaps(steps))
     for earlier, later in pairwise(steps):
         if later - earlier > max(least_ms, USUAL_TIMES * usual):
             yield earlier + STEP_MS - 1, later

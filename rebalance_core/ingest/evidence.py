@@ -234,10 +234,11 @@ def evidence_of(
         values,
     )
     yield piece
-    if piece.kind == "offset_went_back":
+    if piece.kind in ("offset_went_back", "offset_reset"):
         yield replace(piece, part=COMMIT)
-    elif piece.kind == "offset_reset":
-        yield replace(piece, part=CLUSTER, key="")  # who reads a refused commit has to know it
+    if piece.kind == "offset_reset":
+        # who reads a refused commit has to know it
+        yield replace(piece, part=CLUSTER, key="", kind="reset_kept")
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
@@ -246,7 +247,7 @@ def evidence_of(
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
-    """What a statement on something else says of the broker whose file it is.
+    """Return what a statement on something else says of the broker whose file it is.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (`TopicConfigManager`).
@@ -335,7 +336,7 @@ def of_document(
 
 
 def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
-    """That the groups of a broker could be read."""
+    """State that the groups of a broker could be read."""
     kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
     groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
     count = {"groups": groups, "rejected": len(results) - len(kinds)}

@@ -163,8 +163,10 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP = "up "
-"""A mark: a member came, and a broker told the others."""
+UP, SEEN, LATE = "up ", "seen ", "late"
+"""Marks: a member came, and a broker told the others; a broker came; a client's log first names a
+client; how much later than the epoch time in it a broker's line is, in ms.
+"""
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 
@@ -331,7 +333,7 @@ class FileReader:
     def _read_own(
         self, text: str, raw: str, source: str, position: int
     ) -> Iterator[Evidence | Unread]:
-        """What a line with RocketMQ's head states; `raw`: as it stands in the file."""
+        """Read a line with RocketMQ's head; `raw`: as it stands in the file."""
         if not text or text.isspace():
             return
         results = LINE_PARSERS[self.file.kind](text, source, self._clock)
@@ -448,7 +450,7 @@ class FileReader:
         stats.why = stats.why or piece.message
 
     def _note_gap(self, fact: Fact) -> None:
-        """What tells whether the local times of the file are right."""
+        """Note what tells whether the local times of the file are right."""
         values, at_ms = fact.values, fact.at_ms
         known: int | None
         if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
@@ -463,16 +465,20 @@ class FileReader:
             self.stats.count_gap(known - at_ms)
 
     def _note_mark(self, fact: Fact) -> None:
-        """What a broker and a client, or a name server, log of one moment."""
+        """Note a moment that a broker logs and also a client, or a name server."""
         if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
             return
         if fact.kind == "notified":
             self.stats.mark(CHANGED, fact.at_ms)
+        elif fact.kind == "committed" and fact.values["client_id"]:
+            if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
+                self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
             self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
             self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
+            self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):
             self.stats.mark(f"{UP}{fact.values['address']}", fact.at_ms)
 

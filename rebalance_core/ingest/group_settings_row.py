@@ -250,7 +250,7 @@ def _shown(
     versions: Mapping[str, str],
     context: ClusterContext,
 ) -> dict[str, Any]:
-    """What files tell; of several statements the last.
+    """Return what files tell; of several statements the last.
 
     Of brokers of several versions those count to which members of the group send heartbeats.
     """

@@ -18,12 +18,11 @@ from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import LITE_PULL
+from rebalance_core.model.group_settings import GO, LITE_PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.model.versions import nearest_version
-from rebalance_core.protocol.languages import profile_of
 from rebalance_core.protocol.members import tells_queues
 from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
@@ -120,7 +119,7 @@ def group_strategies(
 
 @dataclass
 class _Shown:
-    """What files show of the members' strategies.
+    """The members' strategies as files show them.
 
     Attributes:
         names: by client id.
@@ -173,7 +172,7 @@ def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
 
 
 def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]:
-    """Which of the client and the brokers of its queues have no room; upstream would throw."""
+    """Name the client and brokers of its queues that have no room; upstream would throw."""
     strategy = parse_strategy(text)
     if not isinstance(strategy, MachineRoomNearby):
         return set()
@@ -223,6 +222,11 @@ def _text(
 LISTED = 5
 """Clients and brokers that a finding names at most."""
 RING = "CONSISTENT_HASH"
+GO_RINGS = tuple(
+    f"{RING}(virtual_nodes={number})"
+    for number in (1, 2, 3, 4, 5, 8, 16, 20, 32, 50, 64, 100, 128, 150, 160, 200, 256, 500, 1000)
+)
+"""What Go members may divide by: their ring has no usual number of points, as Java's 10 is."""
 QUIET_MS = MINUTE_MS
 """Ownership has followed the members when none came or went for so long (rocketmq.md §6.4)."""
 
@@ -255,14 +259,18 @@ def fit_strategy(
 
     Returns:
         The first of the assumed one, `CANDIDATES` and the own ones that explains all dumps, else
-        the first that explains every holder in them; None where no dump shows one, or none
-        explains them.
+        the only one of `GO_RINGS` that does in a group with Go members, else the first that
+        explains every holder in them; None where no dump shows one, or none explains them.
     """
     whole = [*_dumps(pieces, presence, context)]
     dumps = [
         (clients, owners)
         for clients, owners in whole
-        if any(owner and profile_of(languages.get(owner)).share_known for owner in owners.values())
+        if any(
+            owner and Divider(owner, text, languages.get(owner)).share_known
+            for owner in owners.values()
+            for text in (assumed, *CANDIDATES)
+        )
     ]
     if not dumps:
         return None, [_nothing_held(group, assumed)] if whole else []
@@ -271,10 +279,33 @@ def fit_strategy(
     for text in texts:
         if all(_explains(text, clients, owners, languages) for clients, owners in dumps):
             return text, [_inferred(group, text)]
+    if len(holders) >= HOLDERS and (ring := _go_ring(dumps, languages)):
+        return ring, [_inferred(group, ring)]
     for text in texts if len(holders) >= HOLDERS else [assumed]:
         if all(_explains(text, *dump, languages, unheld=True) for dump in dumps):
             return text, [_inferred(group, text)]
     return None, [_unknown(group, assumed)]
+
+
+def _go_ring(
+    dumps: Iterable[tuple[list[str], Owners]],
+    languages: Mapping[str, str],
+    of_others: str | None = None,
+) -> str | None:
+    """The only one of `GO_RINGS` by which Go members take what dumps show; None: no one, or several
+    do, or there is no Go member.
+
+    ``of_others``: what all others divide by; None: the same.
+    """
+    dumps = list(dumps)
+    if not any(languages.get(client) == GO for clients, _ in dumps for client in clients):
+        return None
+    found = [
+        ring
+        for ring in GO_RINGS
+        if all(_explains(of_others or ring, *dump, languages, of_go=ring) for dump in dumps)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def check_parameters(
@@ -317,6 +348,10 @@ def check_parameters(
             if all(_explains(from_names, *dump, languages) for dump in dumps):
                 strategies.take_instead(text, from_names)
                 return [_inferred(group, from_names)]
+        if ring and (of_go := _go_ring(dumps, languages, text)):
+            go = (client_id for client_id, language in languages.items() if language == GO)
+            strategies.members.update(dict.fromkeys(go, of_go))
+            return [_inferred(group, of_go)]
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
     if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
@@ -389,6 +424,7 @@ def _explains(
     languages: Mapping[str, str],
     *,
     unheld: bool = False,
+    of_go: str | None = None,
 ) -> bool:
     """True if the strategy gives the queues to just these owners.
 
@@ -401,9 +437,14 @@ def _explains(
         owners: of all queues.
         languages: of the clients, where known.
         unheld: a queue of nobody contradicts no strategy.
+        of_go: what Go members divide by, if it is another one.
     """
-    members = [Divider(client_id, text, languages.get(client_id)) for client_id in clients]
-    unknown = {one.client_id for one in members if not profile_of(one.language).share_known}
+    texts = {GO: of_go or text}
+    members = [
+        Divider(client_id, texts.get(language or "", text), language)
+        for client_id, language in ((one, languages.get(one)) for one in clients)
+    ]
+    unknown = {one.client_id for one in members if not one.share_known}
     shares = shares_of([one for one in members if one.client_id not in unknown], owners, clients)
     takers: dict[MessageQueue, set[str]] = {queue: set() for queue in owners}
     for member, share in shares.items():

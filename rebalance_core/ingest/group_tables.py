@@ -205,7 +205,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
 def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
-    """What the group's masters state of it as it stands."""
+    """Return what the group's masters state of it as it stands."""
     stated = list(of_masters(evidence, context))
     return {
         "observed_facts": group_facts(group, stated, names, context),
@@ -237,8 +237,9 @@ _OWN_LOG = ("heartbeat", "allocated", "broker_allocated")
 def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
     """The language of each client that some file tells, by client id.
 
-    Brokers print it, where ali-ons passes for Java. Else the form of PROP_CLIENT_VERSION tells Go,
-    that of the client id an old C++ client, and its own log a Java client. What clients behind
+    Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
+    log tells a Go or C++ client by its form, and a Java client by what only that logs; the form of
+    PROP_CLIENT_VERSION tells Go, that of the client id an old C++ client. What clients behind
     proxies send is no classic client's.
     """
     told: dict[str, str] = {}
@@ -254,11 +255,14 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
                 told[client_id] = language
         elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
             by_itself[client_id] = GO
+        elif piece.kind == "client_language":
+            by_itself[client_id] = v["language"]
         elif piece.kind in _OWN_LOG:
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
-    return by_itself | told
+    nameless = {client_id for client_id, its in told.items() if its == OTHER_LANGUAGE}
+    return told | {one: its for one, its in by_itself.items() if one not in told.keys() - nameless}
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")
@@ -304,7 +308,7 @@ def client_releases(pieces: Iterable[Evidence], languages: Mapping[str, str]) ->
 
 
 def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str | int]) -> None:
-    """What any file shows of each member: columns of its join by client id."""
+    """Fill columns of each member's join from any file that shows them."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
             for name, by_client in columns.items():

@@ -102,7 +102,7 @@ def read_collection(
     tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
         collection, stats, of_cluster, context
     )
-    tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
+    tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
     whole = whole_refusals(stats)
     refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]

@@ -6,7 +6,6 @@ from typing import Any
 from rebalance_core.contracts.fact_declaration import (
     BROKER,
     CLIENT,
-    EPISODE_MS,
     EPISODES,
     LOCK,
     LOG_FOLDER,
@@ -57,7 +56,7 @@ class FactRows:
         moment = at_ms if declared.repeated == MOMENTS else None
         key = (kind, topic, broker_name, queue_id, client_id, what, moment)
         row = self._open.get(key)
-        ended = row is not None and at_ms - row["last_ms"] > EPISODE_MS
+        ended = row is not None and at_ms - row["last_ms"] > declared.apart_ms
         if row is None or (declared.repeated == EPISODES and ended):
             row = {
                 "kind": kind,
@@ -243,7 +242,7 @@ def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | 
 
 
 def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
-    """Of any member: a job keeps one line a second for all of them."""
+    """Make the row of a notice to any member: a job keeps one line a second for all of them."""
     address = piece.values["address"]
     broker = clients.brokers.get(address) if clients else None
     rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)

@@ -462,7 +462,7 @@ def _with_modes(turns: list[MasterTurn], modes: SlaveModes) -> Iterator[MasterTu
 
 @dataclass
 class _Registry:
-    """What the name servers have of one broker."""
+    """The name servers' entry of one broker."""
 
     servers: set[str] = field(default_factory=set)
     """Those that were seen to have its master, and not to lose it."""

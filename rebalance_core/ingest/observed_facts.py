@@ -525,7 +525,7 @@ def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
 def _not_read(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
-    """What is there and states nothing: it must not pass for what was collected."""
+    """Report files that are there and state nothing: they must not pass for what was collected."""
     counted = {one.name: one for one in stats}
     logs: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:

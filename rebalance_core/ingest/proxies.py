@@ -68,7 +68,7 @@ class ProxyGroupTopics:
         return [replace(piece, kind="consumer_data", place=place, values=values)]
 
     def _at(self, piece: Evidence) -> list[str]:
-        """What the table of the member's place held then, else that of any other."""
+        """Return what the table of the member's place held then, else that of any other."""
         until_ms = self._context.time_of(piece) + BROUGHT_MS
         own = self._held(piece.place, until_ms)
         held = own or set().union(*(self._held(place, until_ms) for place in self._changes))

@@ -192,7 +192,7 @@ class BrokerStore:
 
 @dataclass
 class _Seen:
-    """What the files of one folder show of its store."""
+    """The parts of a broker's store that the files of one folder show."""
 
     listings: list[tuple[int, Evidence]] = field(default_factory=list)
     signs: list[Evidence] = field(default_factory=list)

@@ -38,7 +38,7 @@ from rebalance_core.kernels.table_rows import group_columns, nullable, table_row
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What the cells say; by topic cell, then by topic_member."""
+    """The counts of the cells; by topic cell, then by topic_member."""
 
     moved: Ints
     voluntary: Ints

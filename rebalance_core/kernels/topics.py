@@ -277,7 +277,7 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
 
 
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """What an empty group keeps: all topics read before the instant in which its last member went.
+    """Return what an empty group keeps: all topics read until its last member went.
 
     In what order members go within an instant says nothing, and who comes and goes within one
     leaves nothing behind.

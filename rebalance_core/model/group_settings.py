@@ -159,11 +159,11 @@ class GroupSettings:
 
     @property
     def intervals(self) -> Intervals:
-        """Of its clients that state none of their own."""
+        """Return the intervals of its clients that state none of their own."""
         return Intervals(*(getattr(self, name) for name in INTERVALS))
 
     def intervals_of(self, join: Event) -> Intervals:
-        """Of the client that a CONSUMER_JOIN is about."""
+        """Return the intervals of the client that a CONSUMER_JOIN is about."""
         said = (getattr(join, name) for name in INTERVALS)
         return Intervals(
             *(getattr(self, name) if value is None else value

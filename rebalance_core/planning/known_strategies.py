@@ -294,7 +294,7 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
         present = {client_id for client_id, _ in epoch.members}
         allocation = strategy.as_allocation(previous_owner(before.holdings, present))
         strategies = {strategy_key(member): allocation for member in epoch.members.values()}
-        settled = settle(epoch.view, before.holdings, strategies, before.taken)
+        settled = settle(epoch.view, before.holdings, strategies, before.taken, before.doubtful)
         epochs.append(
             replace(
                 epoch,
@@ -303,6 +303,8 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
                 taken=settled.taken,
                 unsure=settled.unsure,
                 unsure_before=before.unsure,
+                doubtful=settled.doubtful,
+                doubtful_before=before.doubtful,
                 frozen_topics=settled.frozen_topics,
             )
         )

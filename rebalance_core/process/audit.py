@@ -85,7 +85,7 @@ def read_ingested(folder: Place) -> AuditInputs:
 
 
 def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
-    """What an ingest makes of a collection."""
+    """Make the input tables of a collection as an ingest does, without writing them."""
     ingested = read_collection(collection, assumed).tables
     tables = {
         name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
@@ -197,7 +197,7 @@ class _Ready:
 
     @property
     def salt(self) -> str | None:
-        """Of the names for client ids; None: they are shown."""
+        """Return the salt of the names for client ids; None: ids are shown."""
         return self.audited.groups.salt
 
     def rows(self, part: AuditPart, progress: Progress | None) -> LedgerRows:
@@ -206,7 +206,7 @@ class _Ready:
         yield from self.work.rows(self.tables, part.group_findings, progress)
 
     def result(self, part: AuditPart) -> AuditResult:
-        """What is found of all groups and clusters."""
+        """Return the findings of all groups and clusters."""
         return self.audited.result(part.group_findings.rows(), self.work.options)
 
 

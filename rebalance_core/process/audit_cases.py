@@ -87,7 +87,7 @@ _DUMP = ("cluster", "broker_name", "command")
 
 @dataclass(frozen=True, eq=False)
 class ClusterTables(PackedTables):
-    """What no group's case has; grows with brokers, not with groups.
+    """The rows that belong to no group's case; they grow with brokers, not with groups.
 
     Attributes:
         spans: cluster, and first_ms and last_ms of its events.
@@ -118,7 +118,7 @@ class ClusterTables(PackedTables):
 
     @classmethod
     def merged(cls, parts: Iterable[ClusterTables]) -> ClusterTables:
-        """Those of all parts."""
+        """Merge the tables of all parts."""
         all_of = cls.joined(parts)
         all_of["spans"] = _range(all_of["spans"], ("cluster",))
         all_of["dumps"] = _range(all_of["dumps"], _DUMP)
@@ -136,13 +136,13 @@ class ClusterTables(PackedTables):
 
 
 def read_cluster_tables(tables: Mapping[str, pa.Table]) -> ClusterTables:
-    """What concerns clusters in input tables, observed tables and findings, by name."""
+    """Read what concerns clusters in input tables, observed tables and findings, by name."""
     parts = (cluster_tables_of(name, rows) for name, rows in tables.items())
     return ClusterTables.merged(part for part in parts if part is not None)
 
 
 def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
-    """What concerns clusters in some rows of one table; None: its rows never do."""
+    """Keep the rows of one table that concern clusters; None: its rows never do."""
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
@@ -404,7 +404,7 @@ def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
 
 
 def turning_commits(committed_offsets: pa.Table) -> pa.Table:
-    """Of every queue's commits the first two, the last of each client, and those around a fall."""
+    """Keep each queue's first two commits, the last of each client, and those around a fall."""
     order, new = _in_order(
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")
     )

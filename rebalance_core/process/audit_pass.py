@@ -142,7 +142,7 @@ class AuditedClusters:
     def result(
         self, group_findings: FoundRows, options: SimulationOptions | None = None
     ) -> AuditResult:
-        """What is found of all groups and clusters.
+        """Return the findings of all groups and clusters.
 
         Args:
             group_findings: of all groups (`run_group_rules`).
@@ -201,7 +201,7 @@ def _touches(finding: Row, options: SimulationOptions) -> bool:
 def run_group_rules(
     rules: GroupRules, cases: Iterable[Case], wanted: str | None = None
 ) -> dict[str, list[Row]]:
-    """What is found of some groups: rows of `FOUND_TABLES` with all columns.
+    """Run the rules of some groups; returns rows of `FOUND_TABLES` with all columns.
 
     Args:
         rules: of single groups.
@@ -245,19 +245,19 @@ class GroupFindings:
         self._chunks: dict[str, list[bytes]] = {name: [] for name in FOUND_TABLES}
 
     def add(self, group_findings: FoundRows) -> None:
-        """Those of some more groups."""
+        """Add the findings of some more groups."""
         for name, rows in group_findings.items():
             if rows:
                 batch = batch_of_rows(AUDITED_TABLES[name], rows)
                 self._chunks[name].append(pack(pa.Table.from_batches([batch])))
 
     def merge(self, other: GroupFindings) -> None:
-        """Those of groups that were judged elsewhere."""
+        """Add the findings of groups that were judged elsewhere."""
         for name, chunks in other._chunks.items():
             self._chunks[name] += chunks
 
     def rows(self) -> dict[str, list[Row]]:
-        """Those of all groups."""
+        """Return the rows of all groups."""
         return {
             name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
             for name, chunks in self._chunks.items()
@@ -265,7 +265,7 @@ class GroupFindings:
 
 
 class AuditPart:
-    """What is told of some groups beside the rows of their ledger."""
+    """The notes on some groups beside the rows of their ledger."""
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
@@ -346,7 +346,7 @@ class AuditPass:
     def _findings_of(
         self, own: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
     ) -> FoundRows:
-        """What is found of a range of groups; those without a consumer event have no ledger.
+        """Find faults of a range of groups; those without a consumer event have no ledger.
 
         ``ledger`` is emptied: its rows are there as cases from here on.
         """

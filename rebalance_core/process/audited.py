@@ -67,7 +67,7 @@ class AuditResult:
     coverage: pa.Table | None = None
 
     def not_looked_at(self) -> str:
-        """What the files do not tell of: one sentence a cluster; empty: nothing says so."""
+        """Name what the files do not tell of: one sentence a cluster; empty: nothing says so."""
         by_cluster: dict[str, list[Row]] = {}
         for row in [] if self.coverage is None else self.coverage.to_pylist():
             by_cluster.setdefault(row["cluster"], []).append(row)
@@ -106,7 +106,7 @@ class AuditResult:
 
 @dataclass(frozen=True, eq=False)
 class AuditWritten:
-    """What an audit found and wrote.
+    """An audit's findings and the tables it wrote.
 
     Attributes:
         result: all findings and verdicts; of a rule not all may be written.
@@ -152,7 +152,7 @@ def _newest_rows(read: ReadWritten, name: str, groups: Sequence[GroupName], time
 
 @dataclass(frozen=True, eq=False)
 class PreviousAudit:
-    """What was found before.
+    """The findings of the audit before.
 
     Attributes:
         end_ms: end of the previous audit.
@@ -167,7 +167,7 @@ class PreviousAudit:
     gone: frozenset[str] = frozenset()
 
     def changes(self, findings: Iterable[Mapping[str, Any]], looked: Looked) -> Changes:
-        """What is new, still there, gone and not looked at."""
+        """Compare with the previous audit: what is new, still there, gone and not looked at."""
         return changes_since(findings, self.earlier, looked, self.truncated, self.gone)
 
 
@@ -195,7 +195,7 @@ def previous_audit(
 
 
 def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
-    """What was not looked at, for the run after: a JSON object a line."""
+    """Return what was not looked at, for the run after: a JSON object a line."""
     lines = [
         {
             "finding": redaction.finding(one.finding) if redaction else one.finding,
@@ -248,11 +248,11 @@ class Audited:
         return outcome.worst_groups(self.result.findings, groups)
 
     def to_accept(self) -> list[outcome.Row]:
-        """What a file of acceptances names of the open findings."""
+        """Name the open findings for a file of acceptances."""
         return outcome.to_accept(self.result.findings)
 
     def changes(self, files: Iterable[Mapping[str, Any]]) -> Changes | None:
-        """What changed since the previous audit; None: none was given.
+        """Return what changed since the previous audit; None: none was given.
 
         ``files``: what this audit read, for ``_run.json``.
         """

@@ -95,7 +95,7 @@ class CoveredStarts:
         if run.coverage.clock_off or timeless:
             return _NEVER_MS, NOT_COVERED
         untold = (FAR_MS if run.untold_ms is None else run.untold_ms), NOT_COVERED
-        gap = run.coverage.name_server_gap(0) if broker in run.slaves else None
+        gap = run.coverage.name_server_gap(0, None) if broker in run.slaves else None
         gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
         if gap is None:
             return untold
@@ -127,7 +127,7 @@ def _rows_by_name(starts: pa.RecordBatch) -> tuple[list[tuple[str, ...]], Ints]:
 def _without_bounds(
     starts: pa.RecordBatch, unsure: Bools, reason: npt.NDArray[np.object_]
 ) -> pa.RecordBatch:
-    """Those rows UNKNOWN; an estimate stays what it is."""
+    """Make the rows UNKNOWN; an estimate stays what it is."""
     columns = {name: starts[name] for name in starts.schema.names}
     mask = pa.array(unsure)
     for name in _BOUNDS:

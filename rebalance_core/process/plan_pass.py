@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.clockwork.options import MS_US
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.planning import PLAN_OWNERSHIP, PLAN_STEPS, PLAN_SUMMARY
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
@@ -45,7 +46,11 @@ from rebalance_core.planning.sweep.plan_edits import (
     is_type,
 )
 from rebalance_core.planning.sweep.plan_options import SweepOptions
-from rebalance_core.planning.sweep.transitions import TRANSITIONS, transition_table
+from rebalance_core.planning.sweep.transitions import (
+    TRANSITIONS,
+    SharedBeginnings,
+    transition_table,
+)
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants, first_edits
 from rebalance_core.process.plan_summary import (
@@ -99,6 +104,16 @@ class Histories:
 
     def __len__(self) -> int:
         return len(self._edits.shared)
+
+    def shared_beginnings(self, numbers: range) -> SharedBeginnings | None:
+        """What futures of these histories have in common; None for one alone."""
+        if len(numbers) < 2:
+            return None
+        its, cuts = self._edits.edits, dict[str, set[int]]()
+        for number in numbers:
+            for cluster, first_ms in first_edits(its.histories[number], its.ends).items():
+                cuts.setdefault(cluster, set()).add(first_ms * MS_US)
+        return SharedBeginnings({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
         """List what the edits of groups could not do, in all histories."""
@@ -219,6 +234,7 @@ def swept_groups(
     *,
     rows_per_chunk: int = ROWS_PER_CHUNK,
     timed_next: Callable[[str], object] | None = None,
+    shared: SharedBeginnings | None = None,
 ) -> Iterator[SweptGroups]:
     """The rows of all groups under all strategies.
 
@@ -227,6 +243,7 @@ def swept_groups(
         sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
         rows_per_chunk: Input rows that are handled at once.
         timed_next: Told which group is simulated over time next.
+        shared: With the other histories of the plan; None: there is none.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
         passes = [STEPS]
@@ -234,7 +251,7 @@ def swept_groups(
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
-        timed = _transitions(grouped, begin, end, sweep, timed_next)
+        timed = _transitions(grouped, begin, end, sweep, timed_next, shared)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             made = _engine_passes(kernels, tables, options, sweep)
@@ -263,6 +280,7 @@ def _transitions(
     end: int,
     sweep: Sweep,
     timed_next: Callable[[str], object] | None,
+    shared: SharedBeginnings | None,
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
@@ -272,7 +290,8 @@ def _transitions(
             if timed_next is not None:
                 timed_next("/".join(pair))
             history = history_of(grouped.of(group, group + 1), sweep.options)
-            for number, row in sweep.transitions.rows(history, sweep.strategies, sweep.first_ms):
+            its = sweep.transitions.rows(history, sweep.strategies, sweep.first_ms, shared)
+            for number, row in its:
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
 
@@ -381,6 +400,7 @@ class PlanPass:
             InputRefused: An edit makes too many events at one instant.
         """
         histories, done, all_done = self.histories(tables), 0, 0
+        shared = histories.shared_beginnings(numbers)
 
         def tell(group: str | None = None) -> None:
             if progress is not None:
@@ -392,7 +412,7 @@ class PlanPass:
             grouped = fan_out(history.tables, self.group_pattern)
             total = done + left * len(grouped)
             sweep = replace(self.sweep, first_ms=history.first_ms)
-            for swept in swept_groups(grouped, sweep, timed_next=tell):
+            for swept in swept_groups(grouped, sweep, timed_next=tell, shared=shared):
                 for table, rows in self._tables(number, history, swept, facts.sound):
                     yield from ((table.name, batch) for batch in rows.to_batches())
                 all_done = done + swept.done

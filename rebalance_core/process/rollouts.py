@@ -81,7 +81,7 @@ def run_search(
 def played_here(
     rollouts: Rollouts, pieces: Sequence[Piece], progress: Progress | None = None
 ) -> Iterator[Figures]:
-    """What pieces come to, one after the other."""
+    """Play pieces one after the other."""
     for done, piece in enumerate(pieces):
         if progress is not None:
             progress(done, len(pieces), rollouts.plans[piece.plan].plan_id)

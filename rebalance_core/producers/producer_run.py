@@ -129,7 +129,7 @@ Chosen = dict[Any, int]
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What a producer had done when a send began."""
+    """The state of a producer when a send began."""
 
     tick: int
     counter: int
@@ -148,7 +148,7 @@ class Repetition:
     """
 
     def __init__(self, thread: SendingThread, flush: Callable[[], None], chosen: Chosen) -> None:
-        """Of one thread.
+        """Start one thread's run.
 
         Args:
             thread: The producer.

@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from rebalance_core.model import times
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import (
+    BROKER_REBALANCE,
     CPP,
     DOTNET,
     GO,
@@ -31,6 +33,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.protocol.start_offset import LAST_OFFSET
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.go import go_strategy
+from rebalance_core.strategies.machine_room import MachineRoom
 
 
 def parse_language(text: str) -> str:
@@ -78,11 +81,15 @@ class ClientProfile:
         language: `JAVA`, or the language whose client it is (of Python's, which is C++: `CPP`).
         releases: The first and the last one of it, both included; None: no end, or not known.
         strategies: `JAVA_FAMILY`, `GO_FAMILY` or `AVG_ONLY`; see `own_strategy`.
+        strategies_run: Names of those that were run; None: all. Which queues a member takes by
+            another one is not known.
         order: `UTF16`, `BYTES` or `CULTURE`; of ids and queues.
         empty_list: What it does with its queues when a broker answers that the group has no
             consumer: `KEEP` or `DROP`. Without an answer all keep them.
         no_queue: What it does with those of a topic without a readable queue: `FREEZE` (keep
             them) or `DROP`.
+        ends_pass: A topic without an answer ends its pass, so that it keeps what it has of those
+            after it, by name.
         each_topic: False: it divides the queues of all of its topics as one list.
         retry: It subscribes the retry topic.
         locks: Order locks of queues that it gives up while it lives: `UNLOCKED`, `KEPT`
@@ -100,9 +107,11 @@ class ClientProfile:
     language: str = JAVA
     releases: tuple[str | None, str | None] = (None, None)
     strategies: str = JAVA_FAMILY
+    strategies_run: tuple[str, ...] | None = None
     order: str = UTF16
     empty_list: str = KEEP
     no_queue: str = FREEZE
+    ends_pass: bool = False
     each_topic: bool = True
     retry: bool = True
     locks: str = UNLOCKED
@@ -113,10 +122,26 @@ class ClientProfile:
     version_told: bool = True
     read: frozenset[str] = frozenset()
 
+    def share_known(self, strategy: str) -> bool:
+        """False if nobody knows which queues such a member takes by a strategy text.
+
+        Its order is its host's, or nobody ran it with the strategy.
+
+        >>> profile_of("NODE").share_known("AVG"), profile_of("NODE").share_known("AVG_BY_CIRCLE")
+        (True, False)
+        """
+        run = self.strategies_run
+        return self.order != CULTURE and (run is None or _name(strategy) in run)
+
     @property
-    def share_known(self) -> bool:
-        """False: which queues such a member takes is not known: its order is its host's."""
-        return self.order != CULTURE
+    def may_be_doubtful(self) -> bool:
+        """Rules that were only read may decide which queues such a member holds."""
+        return not self.read.isdisjoint(("order", "no_queue", "locks"))
+
+    @property
+    def notice_run(self) -> bool:
+        """It was seen that a notice makes it run a pass."""
+        return self.notified and "notified" not in self.read
 
     def start_known(self, mode: str) -> bool:
         """True if it is known where such a member starts without a commit under a mode."""
@@ -130,33 +155,39 @@ class ClientProfile:
 
 JAVA_PROFILE = ClientProfile()
 
+_NOTHING_RUN = frozenset({
+    "strategies", "order", "empty_list", "no_queue", "ends_pass", "each_topic", "retry", "locks",
+    "pass_ms", "notified", "start",
+})  # fmt: skip
 _GO = ClientProfile(
     GO, strategies=GO_FAMILY, order=BYTES, empty_list=DROP, no_queue=DROP, locks=KEPT,
     version_told=False,
 )  # fmt: skip
 _CPP = ClientProfile(
-    CPP, strategies=AVG_ONLY, order=BYTES, pass_ms=10_000, starts_run=(LAST_OFFSET,),
-    start=NO_ANSWER_IS_NO_COMMIT, version_told=False,
-    read=frozenset({"empty_list", "no_queue", "locks"}),
+    CPP, strategies=AVG_ONLY, order=BYTES, ends_pass=True, pass_ms=10_000,
+    starts_run=(LAST_OFFSET,), start=NO_ANSWER_IS_NO_COMMIT, version_told=False,
+    read=frozenset({"empty_list", "no_queue", "ends_pass", "locks"}),
 )  # fmt: skip
 _NODE = ClientProfile(
-    NODE, locks=NO_LOCKS, pass_ms=10_000, notified=False, start=ANOTHER, version_told=False,
+    NODE, strategies_run=("AVG",), locks=NO_LOCKS, pass_ms=10_000, notified=False, start=ANOTHER,
+    version_told=False,
     read=frozenset({"empty_list", "no_queue", "locks", "notified", "start"}),
 )  # fmt: skip
 _RUST = ClientProfile(
     RUST, order=BYTES, start=ANOTHER, version_told=False,
-    read=frozenset({"empty_list", "no_queue", "locks", "pass_ms", "notified", "start"}),
+    read=frozenset({"order", "empty_list", "no_queue", "locks", "pass_ms", "notified", "start"}),
 )  # fmt: skip
 _DOTNET = ClientProfile(
-    DOTNET, order=CULTURE, retry=False, pass_ms=60_000, start=ANOTHER, version_told=False,
-    read=frozenset({
-        "strategies", "order", "empty_list", "no_queue", "each_topic", "retry", "locks", "pass_ms",
-        "notified", "start",
-    }),
+    DOTNET, strategies_run=(), order=CULTURE, retry=False, pass_ms=60_000, start=ANOTHER,
+    version_told=False, read=_NOTHING_RUN,
 )  # fmt: skip
 
 PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
     GO: (
+        ClientProfile(
+            GO, (None, "1.999"), strategies_run=(), start=ANOTHER, version_told=False,
+            read=_NOTHING_RUN,
+        ),
         replace(
             _GO, releases=("2.0.0", "2.1.0"), start=NO_ANSWER_IS_NO_COMMIT,
             read=frozenset({"start"}),
@@ -167,7 +198,10 @@ PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
     ),
     CPP: (_CPP,),
     NODE: (_NODE,),
-    RUST: (_RUST,),
+    RUST: (
+        replace(_RUST, releases=(None, "0.999"), strategies_run=(), read=_NOTHING_RUN),
+        _RUST,
+    ),
     DOTNET: (
         replace(_DOTNET, releases=(None, "2.999")),
         replace(_DOTNET, releases=("3.0", None), each_topic=False),
@@ -243,6 +277,12 @@ def member_profile(language: str | None, version: str, rebalance_mode: str) -> C
     return JAVA_PROFILE if rebalance_mode == PROXY_REBALANCE else profile_of(language, version)
 
 
+def profile_of_row(member: Mapping[str, Any]) -> ClientProfile:
+    """`member_profile` of a row of memberships; ledgers of contract 1 do not have its mode."""
+    mode = member.get("rebalance_mode") or BROKER_REBALANCE
+    return member_profile(member.get("language"), str(member["version"]), mode)
+
+
 def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
     """Intervals of the timers of the client that a CONSUMER_JOIN is about.
 
@@ -258,15 +298,13 @@ def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
 def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
     """The intervals by which windows are bounded: `client_intervals`, or longer.
 
-    A client that no notice wakes acts on what others are told of with its next pass.
+    A client that no notice wakes, as far as anybody saw, acts on what others are told of with its
+    next pass.
     """
     its = client_intervals(settings, join)
-    profile = profile_at(settings, join)
-    if profile is JAVA_PROFILE:
+    if profile_at(settings, join).notice_run:
         return its
-    if not profile.notified:
-        return replace(its, wait_interval_ms=0, min_interval_ms=its.wait_interval_ms)
-    return replace(its, wait_interval_ms=max(its.wait_interval_ms, times.REBALANCE_WAIT_MS))
+    return replace(its, wait_interval_ms=0, min_interval_ms=its.wait_interval_ms)
 
 
 def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
@@ -314,6 +352,10 @@ def parse_release(text: str) -> str:
     return text
 
 
+def _name(strategy: str) -> str:
+    return strategy.strip().partition("(")[0]
+
+
 def _is_within(release: tuple[int, ...], bounds: tuple[str | None, str | None]) -> bool:
     first, last = (None if b is None else tuple(map(int, b.split("."))) for b in bounds)
     return (first is None or release >= first) and (last is None or release <= last)
@@ -336,5 +378,7 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     if profile.strategies == JAVA_FAMILY:
         return text
     strategy = parse_strategy(text)
+    if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
+        return str(parse_strategy(f"GO_{text.strip()}"))
     own = go_strategy(strategy)
     return text if own is strategy else str(own)

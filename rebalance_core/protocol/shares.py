@@ -12,6 +12,7 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.protocol.languages import (
     BYTES,
+    ClientProfile,
     is_modelled,
     own_strategy,
     profile_of,
@@ -46,8 +47,18 @@ class Divider(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """False if nobody ran a client of the language, or its share hangs on its host."""
-        return is_modelled(self.language) and profile_of(self.language).share_known
+        """`share_known`, and not because it is taken as Java for want of anything better."""
+        return is_modelled(self.language) and self.share_known
+
+    @property
+    def share_known(self) -> bool:
+        """False if nobody ran its client with the strategy, or its share hangs on its host."""
+        return self.profile.share_known(self.text)
+
+    @property
+    def profile(self) -> ClientProfile:
+        """How its client behaves."""
+        return profile_of(self.language, self.version)
 
 
 def shares_of(
@@ -75,7 +86,7 @@ def shares_of(
     as_java = sort_queues(queues), sort_client_ids(client_ids)
     shares: dict[Divider, list[MessageQueue] | None] = {}
     for member in members:
-        profile = profile_of(member.language)
+        profile = member.profile
         strategy = parse_strategy(
             own_strategy(profile, member.text),
             version=rules_version(member.language, member.version),
@@ -107,8 +118,14 @@ class MixedGroup:
 
     @cached_property
     def unsure(self) -> list[Divider]:
-        """Those of which it is not known which queues they take."""
-        return [member for member in self.members if not member.is_known]
+        """Return the members of which it is not known which queues they take."""
+        ordered = sorted(self.queues), sorted(self.client_ids)
+        alike = ordered == (sort_queues(self.queues), sort_client_ids(self.client_ids))
+        return [
+            member
+            for member in self.members
+            if not (member.is_known and (alike or "order" not in member.profile.read))
+        ]
 
     @cached_property
     def _shares(self) -> dict[str, dict[Divider, list[MessageQueue] | None]]:
@@ -118,13 +135,20 @@ class MixedGroup:
             topics.setdefault(queue.topic, []).append(queue)
         return {
             topic: shares_of(
-                [one for one in self._readers(topic) if one.is_known], queues, self.client_ids
+                [one for one in self._readers(topic) if one not in self.unsure],
+                queues,
+                self.client_ids,
             )
             for topic, queues in topics.items()
         }
 
     def _readers(self, topic: str) -> list[Divider]:
         return [one for one, its in self.members.items() if its is None or topic in its]
+
+    @property
+    def keeping(self) -> bool:
+        """Somebody's client throws: it keeps what it holds, whatever that is."""
+        return any(share is None for shares in self._shares.values() for share in shares.values())
 
     @cached_property
     def owners(self) -> Owners:

@@ -51,6 +51,8 @@ def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
 def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     """The diffs of one epoch, in the order of queue, action and client id.
 
+    Of a queue that a client may go on holding, or may have held before, it has none.
+
     Args:
         epoch: the epoch and what was held before it.
         ordered: the group is orderly, so a new owner waits for the old owner's lock.
@@ -62,8 +64,12 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     changes: list[OwnerChange] = []
     for queue in sorted(changing, key=queue_sort_key):
         was, now = before.get(queue, {}), after.get(queue, {})
-        dropping = [c for c in was if now.get(c, 0) < was[c]]
-        adding = [c for c in now if now[c] > was.get(c, 0)]
+        may_drop, may_have = (
+            {client_id for (client_id, _), queues in doubtful.items() if queue in queues}
+            for doubtful in (epoch.doubtful, epoch.doubtful_before)
+        )
+        dropping = [c for c in was if now.get(c, 0) < was[c] and c not in may_drop]
+        adding = [c for c in now if now[c] > was.get(c, 0) and c not in may_have]
         for client_id in sorted(adding, key=java_string_key):
             changes.append(
                 OwnerChange(

@@ -50,13 +50,14 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     for change in changes:
         if change.action == ADD:
             added.setdefault(change.queue.topic, []).append(change)
+    comparable = epoch.all_known and not epoch.doubtful_before
     rows = []
     for topic, scope, minimum in scopes:
         was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
         rows.append(
             {"epoch": epoch.number, "topic": topic}
             | _moves([change for t in scope for change in added.get(t, ())], minimum)
-            | {"stickiness": _stickiness(was, now) if epoch.all_known else None}
+            | {"stickiness": _stickiness(was, now) if comparable else None}
             | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows
@@ -108,6 +109,12 @@ def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
         not members
         or topic in epoch.frozen_topics
         or any(m.message_model == BROADCASTING or not m.share_known for m in members)
+        or any(
+            queue.topic == topic
+            for doubtful in (epoch.doubtful_before, epoch.doubtful)
+            for queues in doubtful.values()
+            for queue in queues
+        )
         or len({m.subscriptions for m in members}) > 1
         or any(queue.broker_name in epoch.view.lockless for queue in epoch.readable[topic])
     ):

@@ -85,8 +85,13 @@ class Epoch:
     taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
     """What each process takes messages from beside its holdings."""
     unsure: frozenset[MessageQueue] = frozenset()
-    """Queues that a member of unknown subscriptions may hold, and nobody else does."""
+    """Queues that a member may hold of whom that is not known, and nobody else does; and all that
+    are doubtful."""
     unsure_before: frozenset[MessageQueue] = frozenset()
+    """The same just before it."""
+    doubtful: Holdings = field(default_factory=dict)
+    """Queues that a process holds or not, by rules of its client that were only read."""
+    doubtful_before: Holdings = field(default_factory=dict)
     """The same just before it."""
     latest_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """`latest_ms` and `retry_latest_ms` of client ids whose timers make them differ."""
@@ -108,8 +113,9 @@ class Epoch:
 
     @property
     def all_known(self) -> bool:
-        """True if it is known what each member subscribes, and by which order it divides."""
-        return all(member.share_known for member in self.members.values())
+        """True if it is known which queues each member takes."""
+        known = (member.share_known for member in self.members.values())
+        return not self.doubtful and all(known)
 
     @property
     def status(self) -> str:
@@ -140,7 +146,7 @@ class Replay:
 
 @dataclass(slots=True)
 class _Instant:
-    """What the events of one instant did."""
+    """The effects of the events of one instant."""
 
     causing: list[Event] = field(default_factory=list)
     lost: set[ProcessKey] = field(default_factory=set)
@@ -164,7 +170,7 @@ def replay_history(
         for key in map(strategy_key, view.members.values()):
             if key not in strategies:
                 strategies[key] = strategy_for(key)
-        return settle(view, before.holdings, strategies, before.taken)
+        return settle(view, before.holdings, strategies, before.taken, before.doubtful)
 
     return replay_events(
         history,
@@ -233,6 +239,8 @@ def replay_events(
                 taken=outcome.taken,
                 unsure=outcome.unsure,
                 unsure_before=before.unsure,
+                doubtful=outcome.doubtful,
+                doubtful_before=before.doubtful,
                 latest_of=windows.by_client(),
             )
         )

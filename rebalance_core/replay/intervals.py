@@ -123,8 +123,8 @@ def membership_rows(replay: Replay) -> list[Row]:
 def load_rows(replay: Replay) -> list[Row]:
     """One row per distinct client id and stretch of epochs with the same load of one process.
 
-    Of several processes with one id the first by channel id stands for all. A process whose
-    subscriptions or order are not known has no row.
+    Of several processes with one id the first by channel id stands for all. A process has no row
+    while it is not known which queues it takes.
     """
     settings = replay.history.settings
 
@@ -136,6 +136,7 @@ def load_rows(replay: Replay) -> list[Row]:
             client_id: _load(settings, epoch, processes[client_id])
             for client_id in sort_client_ids(processes)
             if epoch.members[processes[client_id]].share_known
+            and processes[client_id] not in epoch.doubtful
         }
 
     return [row | span for _, row, span in _intervals(replay, loads)]

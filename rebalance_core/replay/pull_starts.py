@@ -318,7 +318,7 @@ def _remember(
     stays: bool,
     lows: list[int | None],
 ) -> None:
-    """What an epoch makes of a queue that somebody holds after it.
+    """Remember what an epoch makes of a queue that somebody holds after it.
 
     Args:
         past: changed in place; when it was given up is set.

@@ -1,6 +1,6 @@
 """Who holds what once every member has seen the current view: one pass of each member."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import BYTES, DROP
+from rebalance_core.protocol.languages import BYTES, DROP, UTF16
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
@@ -50,13 +50,15 @@ class Settled:
         frozen_topics: those of which some member got no answer.
         taken: of shared topics; processes that take nothing may be missing.
         unsure: queues that no process is known to hold, and a member may hold whose subscriptions
-            are not known: they are not nobody's.
+            or rules are not known: they are not nobody's; and all that are doubtful.
+        doubtful: queues that a process holds or not, by rules of its client that were only read.
     """
 
     holdings: dict[ProcessKey, frozenset[MessageQueue]]
     frozen_topics: frozenset[str]
     taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
     unsure: frozenset[MessageQueue] = frozenset()
+    doubtful: Holdings = field(default_factory=dict)
 
 
 def strategy_key(member: Member) -> StrategyKey:
@@ -69,6 +71,7 @@ def settle(
     before: Holdings,
     strategies: Mapping[StrategyKey, AllocationStrategy],
     taken_before: Mapping[ProcessKey, Taken] | None = None,
+    doubtful_before: Holdings | None = None,
 ) -> Settled:
     """Run one pass of every member on the current view.
 
@@ -80,25 +83,31 @@ def settle(
 
     A member whose subscriptions are not known counts for every topic. Its retry topic apart, what
     it would hold of the topics that others subscribe is ``unsure``, and it freezes none of them. So
-    is all that a member may hold of whose order of the members nothing is known.
+    is all that a member may hold of whose rules nothing is known. Where a rule decides that was
+    only read, a member is left with what it holds either way; the rest is ``doubtful``.
 
     Args:
         state: the group as its members see it now.
         before: what each process held until now; processes that are gone are ignored.
         strategies: one for the `strategy_key` of each member.
         taken_before: what each process took of shared topics until now.
+        doubtful_before: what was doubtful until now.
     """
-    orders = {member.profile.order for member in state.members.values()}
-    client_ids = {order: state.sorted_client_ids(order) for order in orders}
+    client_ids = {order: state.sorted_client_ids(order) for order in (UTF16, BYTES)}
     holdings: dict[ProcessKey, frozenset[MessageQueue]] = {}
+    doubtful: dict[ProcessKey, frozenset[MessageQueue]] = {}
     taken: dict[ProcessKey, Taken] = {}
     frozen: set[str] = set()
     for key, member in state.members.items():
         shared = (taken_before or {}).get(key, Taken())
         held = Taken(before.get(key, frozenset()) | shared.pulled, shared.popped)
-        now = _pass(state, member, held, client_ids[member.profile.order], strategies, frozen)
+        may_hold = (doubtful_before or {}).get(key, frozenset())
+        doubts = Doubts(held.pulled, may_hold)
+        now = _pass(state, member, held, client_ids, strategies, frozen, doubts)
         if member.suspended:  # it runs no pass, but everybody else goes on counting it
-            now = held
+            now, doubts.found = held, set(may_hold)
+        if doubts.found:
+            doubtful[key] = frozenset(doubts.found)
         alone = frozenset(queue for queue in now.pulled if queue.topic not in state.shared)
         holdings[key] = alone
         if state.shared or now.popped:
@@ -106,43 +115,82 @@ def settle(
     unsure: set[MessageQueue] = set()
     for member in state.members.values():
         if not member.share_known:
-            ids = client_ids[member.profile.order]
-            unsure.update(_may_hold(state, member, ids, strategies))
+            unsure.update(_may_hold(state, member, client_ids, strategies))
     unsure -= frozenset[MessageQueue]().union(*holdings.values())
-    return Settled(holdings, frozenset(frozen), taken, frozenset(unsure))
+    unsure.update(*doubtful.values())
+    return Settled(holdings, frozenset(frozen), taken, frozenset(unsure), doubtful)
+
+
+@dataclass(slots=True)
+class Doubts:
+    """The queues one process may hold or not after a pass, by rules that were only read.
+
+    Attributes:
+        held: what it surely held before.
+        may_hold: what was doubtful before.
+        found: what is doubtful now.
+        ended: the pass may have ended, so that it keeps what it has of the topics that follow.
+    """
+
+    held: frozenset[MessageQueue]
+    may_hold: frozenset[MessageQueue]
+    found: set[MessageQueue] = field(default_factory=set)
+    ended: bool = False
+
+    def between(
+        self, *outcomes: Iterable[MessageQueue], or_as_before: str | None = None
+    ) -> list[MessageQueue]:
+        """Return what it holds by each of the outcomes; what it holds by some only is doubtful.
+
+        ``or_as_before``: the topic of which it may also keep what it had.
+        """
+        sets = [set(outcome) for outcome in outcomes]
+        possible = set().union(*sets)
+        if or_as_before is not None:
+            sets.append({queue for queue in self.held if queue.topic == or_as_before})
+            possible |= sets[-1] | {q for q in self.may_hold if q.topic == or_as_before}
+        sure = set.intersection(*sets)
+        self.found |= possible - sure
+        return sorted(sure)
 
 
 def _may_hold(
     state: GroupView,
     member: Member,
-    client_ids: list[str],
+    client_ids: Mapping[str, list[str]],
     strategies: Mapping[StrategyKey, AllocationStrategy],
 ) -> Iterator[MessageQueue]:
     """Queues that a member of unknown subscriptions may hold: its share of every topic.
 
-    Without a share of a topic it keeps what it had of it, which nobody knows. One whose order is
+    Without a share of a topic it keeps what it had of it, which nobody knows. One whose rules are
     not known may hold any queue of its topics.
     """
     strategy = strategies[strategy_key(member)]
     for topic, queues in state.readable.items():
-        if not member.order_known:
+        if not member.rule_known:
             retry_read = is_retry_topic(topic) and "retry" in member.profile.read
             if member.subscribes(topic) or not member.subscriptions_known or retry_read:
                 yield from queues
         elif topic != member.retry_topic:
-            share = _share(state, member, topic, queues, client_ids, strategy)
+            doubts = Doubts(frozenset(), frozenset())
+            share = _share(state, member, topic, queues, client_ids, strategy, doubts)
             yield from queues if share is None or member.suspended else share
+            yield from doubts.found
 
 
 def _pass(
     state: GroupView,
     member: Member,
     held: Taken,
-    client_ids: list[str],
+    client_ids: Mapping[str, list[str]],
     strategies: Mapping[StrategyKey, AllocationStrategy],
     frozen: set[str],
+    doubts: Doubts,
 ) -> Taken:
-    """What one member's pass leaves it with; topics without an answer are added to ``frozen``."""
+    """Return what one member's pass surely leaves it with.
+
+    Topics without an answer are added to ``frozen``, what it may have beside to ``doubts``.
+    """
     pulled: set[MessageQueue] = set()
     popped: set[MessageQueue] = set()
     for topic in state.topics_of(member):
@@ -151,11 +199,17 @@ def _pass(
         pops = shared is not None and pops_topic(state, member, shared)
         answer: Sequence[MessageQueue] | None
         if shared is not None and pops:
-            answer = _popped(state, member, shared, client_ids, strategy)
+            answer = _popped(state, member, shared, client_ids[UTF16], strategy)
         else:
             queues = state.readable[topic] if shared is None else shared.queues
-            answer = _share(state, member, topic, queues, client_ids, strategy)
-            answer = _with_locks(state, member, answer, held.pulled)
+            answer = _share(state, member, topic, queues, client_ids, strategy, doubts)
+            answer = _with_locks(state, member, answer, held.pulled, doubts)
+        profile = member.profile
+        if answer is None and "no_queue" in profile.read:
+            answer = doubts.between((), or_as_before=topic)
+            doubts.ended |= profile.ends_pass
+        elif answer is not None and doubts.ended:
+            answer = doubts.between(answer, or_as_before=topic)
         if answer is None:
             frozen.add(topic)
             pulled.update(queue for queue in held.pulled if queue.topic == topic)
@@ -170,8 +224,11 @@ def _with_locks(
     member: Member,
     share: Sequence[MessageQueue] | None,
     held: frozenset[MessageQueue],
+    doubts: Doubts,
 ) -> Sequence[MessageQueue] | None:
-    """The share without new queues whose order lock nobody gives."""
+    """The share without new queues whose order lock nobody gives; whether a client asks for it may
+    be doubtful.
+    """
     its = state.settings
     if (
         share is None
@@ -184,7 +241,8 @@ def _with_locks(
         )
     ):
         return share
-    return [q for q in share if q in held or q.broker_name not in state.lockless]
+    given = [q for q in share if q in held or q.broker_name not in state.lockless]
+    return doubts.between(share, given) if "locks" in member.profile.read else given
 
 
 def pops_topic(state: GroupView, member: Member, shared: SharedTopic) -> bool:
@@ -201,7 +259,7 @@ def _popped(
     client_ids: list[str],
     strategy: AllocationStrategy,
 ) -> Sequence[MessageQueue] | None:
-    """Which queues one member pops of a topic; None when it gets no answer."""
+    """Return the queues one member pops of a topic; None when it gets no answer."""
     if not shared.queues:
         return None
     if member.rebalance_mode == PROXY_REBALANCE:
@@ -224,15 +282,18 @@ def _share(
     member: Member,
     topic: str,
     queues: Sequence[MessageQueue],
-    client_ids: list[str],
+    client_ids: Mapping[str, list[str]],
     strategy: AllocationStrategy,
+    doubts: Doubts,
 ) -> Sequence[MessageQueue] | None:
     """One member's share of one topic; None when the pass leaves the topic as it is.
 
-    A client whose strategies answer an empty argument with nothing lets go of the topic.
+    A client whose strategies answer an empty argument with nothing lets go of the topic. Where it
+    is not known in which order a client sorts, it has what it gets in either.
     """
-    without: Sequence[MessageQueue] | None = [] if member.profile.no_queue == DROP else None
-    if not member.order_known:
+    profile = member.profile
+    without: Sequence[MessageQueue] | None = [] if profile.no_queue == DROP else None
+    if not member.rule_known:
         return []
     if member.message_model == BROADCASTING:
         return queues or without
@@ -240,15 +301,17 @@ def _share(
         return None
     if strategy.name == CONFIG_STRATEGY:
         # The list comes back whole for every topic; the other topics' passes take their own part.
-        listed = strategy.allocate(member.client_id, queues, client_ids)
+        listed = strategy.allocate(member.client_id, queues, client_ids[profile.order])
         return [queue for queue in listed if queue.topic == topic]
     if not queues:
         return without
-    if member.profile.order == BYTES:
-        queues = sorted(queues)
+    given = sorted(queues) if profile.order == BYTES else queues, client_ids[profile.order]
     try:
-        share = strategy.allocate(member.client_id, queues, client_ids)
-        # the pass of another topic drops what it does not name itself
-        return share if strategy.keeps_to_topic else [q for q in share if q.topic == topic]
+        share = strategy.allocate(member.client_id, *given)
+        if "order" in profile.read and given != (list(queues), client_ids[UTF16]):
+            as_java = strategy.allocate(member.client_id, queues, client_ids[UTF16])
+            share = doubts.between(share, as_java)
     except AllocationError as error:
         return without if error.java_class == EMPTY_ARGUMENT else None
+    # the pass of another topic drops what it does not name itself
+    return share if strategy.keeps_to_topic else [q for q in share if q.topic == topic]

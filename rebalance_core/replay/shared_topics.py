@@ -56,14 +56,14 @@ class Member:
         return rules_version(self.language, self.version)
 
     @property
-    def order_known(self) -> bool:
-        """False: it divides by a list of members whose order is not known."""
-        return self.profile.share_known or self.message_model == BROADCASTING
+    def rule_known(self) -> bool:
+        """False: nobody knows by which rule, or by which order of the members, it divides."""
+        return self.message_model == BROADCASTING or self.profile.share_known(self.strategy)
 
     @property
     def share_known(self) -> bool:
         """False: nobody can say which queues it takes."""
-        return self.subscriptions_known and self.order_known
+        return self.subscriptions_known and self.rule_known
 
     @property
     def key(self) -> ProcessKey:

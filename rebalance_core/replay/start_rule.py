@@ -128,7 +128,7 @@ def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
 def _answers(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, seen: QueueOffset
 ) -> set[bool | None]:
-    """What `_broker_says_zero` may be at any time inside the window.
+    """Return what `_broker_says_zero` may be at any time inside the window.
 
     The minimum only rises. While it is 0, the last observation says nothing of what comes after it,
     except of a retry queue that nobody observed because it is so young.

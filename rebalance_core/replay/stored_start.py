@@ -222,7 +222,7 @@ class StoredStarts:
         return kept or recent or self._outlived(handover)
 
     def _floor(self, handover: Handover, base: CommittedOffset | None) -> int:
-        """What the last owner, and so whoever reads after it, cannot have been below."""
+        """Return what the last owner, and so whoever reads after it, cannot have been below."""
         if base is not None:
             return base.committed_offset
         return 0 if self._outlived(handover) else handover.past.low or 0
@@ -268,7 +268,7 @@ class StoredStarts:
     def _high(
         self, handover: Handover, inside: Iterable[CommittedOffset], values: list[int]
     ) -> int | None:
-        """What the queue had when the last one gave it up that can have written."""
+        """Return the queue's end when the last owner that can have written gave it up."""
         change, past = handover.change, handover.past
         end_ms = min(handover.gone_ms, change.latest_ms)
         back = any(row.observed_ms > end_ms + COMMIT_TRANSIT_MS for row in inside)

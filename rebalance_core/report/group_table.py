@@ -26,7 +26,7 @@ WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """What the table shows of one group.
+    """One group's row in the table.
 
     Attributes:
         verdict: of the comparison; reason: of UNKNOWN why.

@@ -189,7 +189,7 @@ def _moving(groups: Mapping[tuple[str, str], Rows]) -> list[dict[str, Any]]:
 
 
 def _sparks(nights: Rows, groups: Mapping[tuple[str, str], Rows]) -> list[tuple[str, int, Markup]]:
-    """Of a cluster what each night came to: title, value of the last night, picture."""
+    """Draw a cluster's nights: title, value of the last night, picture."""
     ends = [night["end_ms"] for night in nights]
     epochs, moved = dict.fromkeys(ends, 0), dict.fromkeys(ends, 0)
     for (cluster, _), rows in groups.items():

@@ -103,7 +103,7 @@ def read_ingested(session: SparkSession, folder: str) -> AuditInputs:
 def unwritten_inputs(
     session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
 ) -> AuditInputs:
-    """What an ingest makes of a collection; ``kept`` releases it in the end."""
+    """Make the input tables of a collection as an ingest does; ``kept`` releases it in the end."""
     tables = kept.enter_context(ingested_tables(session, collection, assumed))
     history: dict[str, Any] = {name: tables[name] for name in INPUT_TABLES}
     return AuditInputs(InputTables(**history), observed(tables))

@@ -178,7 +178,7 @@ def ingest(
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
         tables["findings"] += [*zone_findings(collection, shifts), *offset_findings(clocks)]
-        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks.offsets)
+        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
         whole = whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]

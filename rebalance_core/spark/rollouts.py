@@ -98,7 +98,7 @@ def _groups(ready: ReadyGroups) -> Iterator[DeployedGroup]:
 def _played(
     session: SparkSession, rollouts: Rollouts, pieces: Sequence[Piece], tasks: int
 ) -> Iterator[Figures]:
-    """What pieces come to, in their order; one Spark job a round."""
+    """Play pieces in their order; one Spark job a round."""
     if not pieces:
         return
 

@@ -161,7 +161,7 @@ def _lose(life: MemberLife, process: FleetProcess) -> None:
 
 
 def _new_release(life: MemberLife) -> None:
-    """What the new program sets otherwise than the old one; mostly nothing."""
+    """Draw the settings that the new program changes; mostly none."""
     draws, release = life.draws, life.release
     if draws.chance(NEW_VERSION_CHANCE):
         release = replace(release, version=draws.mixed(CLIENT_VERSIONS))

@@ -158,7 +158,7 @@ def _late_broker_config(
 def _changes(
     plan: FleetPlan, cluster: Cluster, number: int, day: int, history: list[TopicConfig]
 ) -> list[TopicConfig]:
-    """What the operators do to the topic on one day; mostly nothing."""
+    """Draw what operators do to the topic on one day; mostly nothing."""
     draws = Draws(plan.seed, "topic-changes", cluster.number, number, day)
     if not draws.chance(CHANGES_PER_DAY):
         return []

@@ -23,9 +23,8 @@ SERIES: dict[str, tuple[Shape, tuple[int, ...]]] = {
 }
 """What grows, from where, and its values; ``queues``: of each topic on each broker."""
 ABOUT = """\
-Processor time of check, fan-out and the rows of all tables, from rows of events in memory, nothing
-written; the fastest of the rounds. The exponent is the slope of a line through the logarithms of
-size and time: 1 is linear. Asserted: as many cells are owned as the shape has."""
+Check, fan-out and the rows of all tables from events in memory; the fastest of the rounds. The
+exponent is the slope of size and time on logarithmic scales: 1 is linear."""
 
 
 def exponents(rounds: int = 2, share: float = 1.0) -> Report:

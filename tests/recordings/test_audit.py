@@ -149,6 +149,16 @@ def test_a_proxied_group_without_its_proxies(tmp_path: Path) -> None:
     assert not offline & unseen
 
 
+def test_proxies_that_the_names_of_dumps_alone_tell_of(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(DATA / "grpc" / "collection", tmp_path / "c"))
+    shutil.rmtree(folder / "proxy")
+    tables = audit_folder(folder)
+    groups = {row["consumer_group"] for row in tables["group_verdicts"]}
+    assert not [group for group in groups if "-proxy-" in group]
+    unseen = {group for _, rule, group in found(tables) if rule == "PROXY_GROUP_UNSEEN"}
+    assert unseen == {"g-slow"}  # nobody was asked for its members
+
+
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """A copy of the recording `nightly`, to take things away from."""

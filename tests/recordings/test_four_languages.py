@@ -39,8 +39,12 @@ def vectors(language: str) -> dict[tuple[str, str, str, str], dict[str, Any]]:
 
 
 def text_of(case: Mapping[str, Any]) -> str:
-    params = case["params"]
-    return f"{case['strategy']}(virtual_nodes={params})" if params else str(case["strategy"])
+    name, params = str(case["strategy"]), case["params"]
+    if name == "MACHINE_ROOM":
+        return (
+            f"{name}(consumer_idcs={'|'.join(params)})"  # Go counts a room twice that is there so
+        )
+    return f"{name}(virtual_nodes={params})" if params else name
 
 
 def groups(strategy: str) -> list[dict[str, Any]]:
@@ -142,6 +146,47 @@ def test_the_audit_names_what_go_and_java_leave_out_and_read_twice(
         assert (
             mixed["remedy"] == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
         )
+
+
+GO_RINGS = [one for one in groups("CONSISTENT_HASH") if len(one["queues"]) > 2 * len(one["cids"])]
+
+
+@pytest.mark.parametrize("case", GO_RINGS, ids=[str(one["case"]) for one in GO_RINGS])
+def test_the_points_of_go_s_ring_are_inferred(case: dict[str, Any], tmp_path: Path) -> None:
+    """Go has no usual number of them; only one of those that people give fits what is held."""
+    members, held = held_by(case, ("GO",))
+    tables = audit_folder(write_group(tmp_path / "c", members, held))
+    assert verdict(tables) == ("EQUAL", 0)
+    (found,) = (r for r in tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_INFERRED")
+    usual = "CONSISTENT_HASH" if case["params"] == 10 else text_of(case)
+    assert found["evidence"]["strategy"] == usual
+
+
+OTHERS = [
+    one
+    for strategy in ("AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM")
+    for one in groups(strategy)
+    if len(one["queues"]) >= len(one["cids"])
+]
+
+
+@pytest.mark.parametrize("languages", [("GO",), ("RUST", "JAVA"), ("GO", "RUST", "JAVA")])
+@pytest.mark.parametrize("case", OTHERS, ids=[str(one["case"]) for one in OTHERS])
+def test_by_every_strategy_live_ownership_is_equal_and_what_is_lost_is_named(
+    case: dict[str, Any], languages: tuple[str, ...], tmp_path: Path
+) -> None:
+    members, held = held_by(case, languages)
+    tables = audit_folder(write_group(tmp_path / "c", members, held, text_of(case)))
+    assert verdict(tables) == (("EQUAL" if any(held.values()) else "UNKNOWN"), 0)
+    uniform = [held_by(case, (language,))[1] for language in languages]
+    lost = [q for q, owners in held.items() if not owners and any(one[q] for one in uniform)]
+    twice = [queue for queue, owners in held.items() if len(owners) > 1]
+    if len(languages) > 1:
+        (mixed,) = (row for row in tables["findings"] if row["rule_id"] == "MIXED_LANGUAGES")
+        assert mixed["severity"] == ("ERROR" if lost or twice else "INFO")
+        assert mixed["evidence"].get("nobody") == (named_queues(lost) if lost else None)
+        several = mixed["evidence"].get("several", "")
+        assert several.count(" by ") == len(twice)
 
 
 def named_queues(queues: Iterable[MessageQueue]) -> str:

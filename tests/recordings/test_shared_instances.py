@@ -22,22 +22,20 @@ from tests.unit.engine.test_fan_out import arrow_tables
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(600)]
 
-SLOW_PASS = ("clicks-app", "join", "p2")
-"""1.85 s after p1's start: that pass took 862 ms, of which 700 between two of its topics."""
 WOKEN_MS = 33_261
 """p3 acts on the second scale-out when it is told of p1's clicks-app; its own pass is due later."""
 
 
 @cache
 def found() -> list[Compared]:
-    return [one for one in compared(SHARED, 1_000, given=Given.FILES) if one.what != GAP]
+    return compared(SHARED, 1_000, given=Given.FILES)
 
 
-def test_every_latency_is_inside_the_futures() -> None:
-    outside = [one for one in found() if not one.is_inside]
-    assert len(found()) >= 20
-    assert {(one.change.group, one.change.kind, one.who) for one in outside} <= {SLOW_PASS}
-    assert len(outside) <= 2
+def test_every_latency_and_gap_is_inside_the_futures() -> None:
+    """Also that of a pass of 862 ms, 700 of them between the retry topic and the other one."""
+    assert len([one for one in found() if one.what == GAP]) >= 10
+    assert len([one for one in found() if one.what != GAP]) >= 20
+    assert not [one for one in found() if not one.is_inside]
 
 
 def test_a_start_in_the_instance_is_what_makes_a_member_act(

@@ -89,4 +89,4 @@ def test_what_cannot_be_sent_is_named() -> None:
 
     rebalance_core.register_strategy("HELD", Held())
     with pytest.raises(UsageError, match="HELD cannot be sent to Spark's tasks: cannot pickle"):
-        in_tasks(list).__getstate__()  # type: ignore[attr-defined]
+        in_tasks(list).__getstate__()  # type: ignore[call-arg]

@@ -95,6 +95,7 @@ RULES: tuple[Rule, ...] = (
     start_offsets.REPLAYED,
     start_offsets.FAILED,
     offset_rollback.RULE,
+    offset_rollback.NOT_KEPT,
     above_end.RULE,
     cluster.NOT_READ,
     cluster.LOCKS,

@@ -153,7 +153,7 @@ def _finding(
 
 
 def _when(case: GroupCase, place: Place, fall: Fall) -> str:
-    """What happened in between, and when."""
+    """Say what happened in between, and when."""
     made = [
         row["event_ms"]
         for row in case.rows("topics")
@@ -215,12 +215,12 @@ def _names(queues: Iterable[MessageQueue]) -> str:
 RULE = Rule(
     "COMMITS_ABOVE_END",
     WARNING,
-    "The end of a queue went back, or commits lie above it: the broker lost its store, or the "
-    "topic was made anew. Who reads on is sent to 0 and reads again (4.9.0 to 4.9.3, a queue from "
-    "0), or to the end and skips what is stored. ERROR while commits of a group that is online lie "
-    "above; INFO where a pull from above was only sent to the end.",
-    "queue_offsets, committed_offsets, QUEUE_PROGRESS; facts OFFSET_CORRECTED (broker.log)",
-    "Find out what became of the broker's store. Set the group's offsets there to where it shall "
-    "read on (resetOffsetByTime).",
+    "Commits lie above the end of a queue, or its end went back: the broker lost its store, or "
+    "the topic was made anew. Readers are sent to 0 and read again (4.9.0 to 4.9.3, a queue from "
+    "0), or to the end and skip what is stored. ERROR while commits of an online group lie above; "
+    "INFO where a pull was only sent to the end.",
+    "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED (broker.log)",
+    "Find out what happened to the broker's store, and set the group's offsets there "
+    "(resetOffsetByTime).",
     find,
 )

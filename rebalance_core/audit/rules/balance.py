@@ -99,8 +99,8 @@ def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
 SKEW = Rule(
     "SURPLUS_SKEW",
     WARNING,
-    "AVG divides each topic alone and gives the remainder to the first members of the sorted list. "
-    "With many topics that do not divide evenly the same members always get more.",
+    "AVG gives the remainder of each topic to the first members in the sorted list. With many "
+    "topics that do not divide evenly, the same members always get more.",
     "consumer_load, memberships",
     "Make the queues of each topic a multiple of the members, or use AVG_BY_CIRCLE or "
     "CONSISTENT_HASH, or spread the topics over several groups.",
@@ -110,10 +110,10 @@ SKEW = Rule(
 HASH = Rule(
     "HASH_IMBALANCE",
     WARNING,
-    "CONSISTENT_HASH places few points per member on the ring, so shares differ widely.",
+    "CONSISTENT_HASH has few points per member on its ring, so shares differ widely.",
     "consumer_load, memberships (strategy)",
-    "Raise the number of virtual nodes in all members at once (100 or more), or use AVG if members "
-    "change rarely.",
+    "Raise the virtual nodes in all members at once (100 or more), or use AVG if members change "
+    "rarely.",
     find_hash,
     by_owners=True,
 )
@@ -171,12 +171,10 @@ def _idle_member_finding(case: GroupCase, idle: list[str], first_ms: int) -> Fin
 IDLE_MEMBER = Rule(
     "IDLE_MEMBER",
     WARNING,
-    "A queue is pulled by one member at a time, so members beyond the number of queues hold "
-    "nothing and do nothing. Who pops a shared topic is not idle, nor who reads queues that the "
-    "application names.",
+    "One member at a time pulls a queue, so members beyond the number of queues do nothing.",
     "consumer_load (idle), memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
-    "members. If they are meant as spares, accept this finding.",
+    "members. Accept the finding if they are spares.",
     find_idle_member,
     by_owners=True,
 )
@@ -239,7 +237,7 @@ def _unreached_queues_finding(
 
 
 def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
-    """Which queues they are; none where the topic's configuration at the end does not tell."""
+    """Name the queues; nothing where the topic's configuration at the end does not tell."""
     reached = {
         (row["broker_name"], row["queue_id"]) for row in reach(case) if row["topic"] == topic
     }
@@ -254,11 +252,11 @@ def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
 UNREACHED_QUEUES = Rule(
     "POP_UNREACHED_QUEUE",
     ERROR,
-    "Members share the queues of a topic, but no member may take messages of some of them: these "
-    "wait. A broker that is asked by a strategy other than AVG and AVG_BY_CIRCLE answers nothing; "
-    "a member that counts and does not subscribe the topic leaves its part to too few others.",
+    "Members share the queues of a topic, but none may take messages from some of them, which "
+    "wait: the broker was asked by a strategy other than AVG and AVG_BY_CIRCLE, or a member "
+    "counts that does not subscribe the topic.",
     "pop_metrics (unreached), pop_reach, memberships; offsets for the backlog",
-    "Use AVG or AVG_BY_CIRCLE in the members that ask the broker, and the same subscription in "
-    "all; or let everybody pop everything (mqadmin setConsumeMode -q 0).",
+    "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
+    "let everybody pop everything (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,
 )

@@ -45,10 +45,10 @@ def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
 GAVE_UP_ASKING = Rule(
     "GAVE_UP_ASKING",
     WARNING,
-    "A client to 5.3.1 that is set to ask brokers (clientRebalance = false) and gets no answer to "
-    "its first questions on a topic divides that topic itself until it is restarted: at once when "
-    "the broker refuses, after 6 s when none answers. The others go on asking.",
-    "facts GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
+    "A client up to 5.3.1 with clientRebalance = false got no answer to its first questions on a "
+    "topic and divides it itself until restarted: at once when the broker refuses, after 6 s when "
+    "none answers.",
+    "GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find_gave_up_asking,
     files=("client_log", "consumerStatus"),
@@ -84,12 +84,11 @@ def _never_balanced(row: Row) -> bool:
 RESTLESS_PASSES = Rule(
     "RESTLESS_PASSES",
     INFO,
-    "With CONFIG a client from 5.2 on never sees its allocation as balanced, so it runs a pass "
-    "every second instead of every 20 seconds: for each topic a broker is asked for the list of "
-    "members.",
+    "With CONFIG a client from 5.2 on never sees its allocation as balanced and runs a pass every "
+    "second instead of every 20.",
     "memberships (strategy, version)",
-    "Nothing while brokers bear it: one request a second, member and topic. Else use AVG, or set "
-    "rocketmq.client.rebalance.minInterval in the members.",
+    "Nothing while brokers can bear one request per second, member and topic. Else use AVG, or "
+    "raise rocketmq.client.rebalance.minInterval in the members.",
     find_restless_passes,
 )
 
@@ -99,11 +98,10 @@ RESTLESS_PASSES = Rule(
 NO_BROKER_ADDRESS = Rule(
     "NO_BROKER_ADDRESS",
     WARNING,
-    "A Go client holds queues of a broker, and its routes have no address of that broker, as while "
-    "it has no master: it does not pull them and says so for each (no broker found for mq). "
-    "Messages there wait, though the queues have a holder. INFO where it lasted no longer than a "
-    "poll of the routes.",
-    "facts NO_BROKER_ADDRESS (client log)",
+    "A Go client holds queues of a broker whose address its routes lack, as while it has no "
+    "master, and does not pull them (no broker found for mq). INFO where it lasted no longer than "
+    "a poll of the routes.",
+    "NO_BROKER_ADDRESS (client log)",
     "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
     "(BID 0). If it has one, restart the client named.",
     files=("client_log",),
@@ -150,13 +148,12 @@ LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
 STARVED_TIMERS = Rule(
     "STARVED_TIMERS",
     WARNING,
-    "A client's heartbeats go to brokers that do not answer. Each costs up to 3 s of the one "
-    "thread on which a client polls routes, sends heartbeats and commits offsets, so all of these "
-    "are late: the route change that would end it is learnt minutes after the event, commits fall "
-    "behind, and brokers that live may expire the client.",
-    "facts HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
-    "Restart the clients named if they do not recover. Take brokers off the routes (wipeWritePerm, "
-    "then stop them) before their hosts go away; stop one at a time.",
+    "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
+    "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
+    "living brokers may expire the client.",
+    "HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
+    "Restart the clients named if they do not recover. Take brokers off the routes "
+    "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",
     files=("client_log",),
 )
 

@@ -37,8 +37,7 @@ CLOCKS_MS = 70_000
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
     ERROR,
-    "Two name servers know different brokers at the end: clients that ask the one and clients that "
-    "ask the other divide different queues.",
+    "Two name servers know different brokers at the end, so their clients divide different queues.",
     "BROKER_REGISTERED of each name server's log",
     "Check the broker's list of name servers (namesrvAddr) and the network between them.",
     about=BROKER,
@@ -48,11 +47,10 @@ NAME_SERVERS_DIFFER = Rule(
 BROKER_FLAPS = Rule(
     "BROKER_FLAPS",
     WARNING,
-    "A broker expired at the name server and registered again within two minutes: its heartbeats "
-    "stall, and every client's queues on it move twice. Not where its own log has a start: it was "
-    "restarted.",
+    "A broker expired at the name server and registered again within two minutes without a "
+    "restart: its heartbeats stall, and every client's queues on it move twice.",
     "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events; BROKER_STARTED",
-    "Look for long pauses (GC, disk) of the broker and for losses on its way to the name server.",
+    "Look for long pauses of the broker (GC, disk) and packet loss on its way to the name server.",
     about=BROKER,
 )
 
@@ -60,11 +58,11 @@ BROKER_FLAPS = Rule(
 SLAVE_NOT_READABLE = Rule(
     "SLAVE_NOT_READABLE",
     INFO,
-    "The slaves of brokers refuse to be read (slaveReadEnable=false, the default where no file "
-    "tells): when a master goes its queues stay allocated, and nobody reads them.",
+    "Slaves refuse to be read (slaveReadEnable=false, the default where no file tells). When "
+    "their master goes, its queues stay allocated and nobody reads them.",
     "BROKER_SLAVES, MASTER_DOWN (REFUSED) of cluster_events",
-    "Set slaveReadEnable=true on the slaves, or let a slave act as master "
-    "(enableSlaveActingMaster), if consumption is to go on without the master.",
+    "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
+    "master (enableSlaveActingMaster).",
 )
 
 
@@ -334,19 +332,19 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
 NOT_READ = Rule(
     "MASTER_GONE_NOT_READ",
     WARNING,
-    "A broker's master was gone while members had its queues, and its slaves refuse to be read "
+    "A broker's master was gone while members had its queues, and its slaves refuse reads "
     "(slaveReadEnable=false, the default): nothing of it was consumed.",
     "MASTER_DOWN (REFUSED) and MASTER_UP of cluster_events, ownership, queue_offsets",
-    "Bring the master back. Set slaveReadEnable=true on the slaves, or let a slave act as master "
-    "(enableSlaveActingMaster), if consumption is to go on without it.",
+    "Bring the master back. To consume without it, set slaveReadEnable=true on the slaves, or let "
+    "a slave act as master (enableSlaveActingMaster).",
     find_unread,
     about=BROKER,
 )
 LOCKS = Rule(
     "MASTER_GONE_LOCKS",
     WARNING,
-    "Orderly queues that move while their broker has no master have no owner until it is back: "
-    "order locks are asked of the master only.",
+    "Orderly queues that move while their broker has no master have no owner until it is back, "
+    "because only the master gives order locks.",
     "MASTER_DOWN and MASTER_UP of cluster_events, ownership",
     "Start and stop no member of an orderly group while a master is gone; with "
     "enableSlaveActingMaster a slave gives the locks.",
@@ -356,10 +354,10 @@ LOCKS = Rule(
 FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
     INFO,
-    "Commits fell back with a switch of roles: a slave knows an older copy, and a master that is "
-    "back knows nothing of what was committed to the slave. Messages are read again.",
-    "MASTER_DOWN and MASTER_UP of cluster_events, facts OFFSET_WENT_BACK, committed_offsets",
-    "Nothing where consumers bear repeats; else compare with what was processed.",
+    "Commits fell back with a switch of roles: a slave has an older copy, and a returning master "
+    "lacks what was committed to the slave. Messages are read again.",
+    "MASTER_DOWN and MASTER_UP of cluster_events, OFFSET_WENT_BACK, committed_offsets",
+    "Nothing where consumers tolerate repeats; else compare with what was processed.",
     find_fallen,
     about=BROKER,
 )

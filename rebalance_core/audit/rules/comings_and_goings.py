@@ -104,12 +104,12 @@ def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]
 FLAPPING_MEMBERS = Rule(
     "MEMBER_FLAPS",
     WARNING,
-    "Processes of one host join and go again within minutes, time after time: a container in a "
-    "crash loop, or a connection that keeps breaking. Each coming and each going moves queues of "
-    "the whole group, and what was not committed yet is read again.",
+    "Processes of one host join and leave within minutes, again and again: a crash loop, or a "
+    "connection that keeps breaking. Each change moves queues of the whole group, and uncommitted "
+    "messages are read again.",
     "memberships",
-    "Look into the log of the host named for why the process ends (or its connection breaks); keep "
-    "it stopped until that is mended.",
+    "Find out in the log of the host named why the process ends or its connection breaks; keep it "
+    "stopped until that is fixed.",
     find_flapping_members,
 )
 
@@ -191,12 +191,11 @@ def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
 EXPIRED_ALIVE = Rule(
     "EXPIRED_WHILE_ALIVE",
     WARNING,
-    "A broker heard nothing of a member for two minutes and gave it up, and the same process came "
-    "back. Meanwhile others read its queues while it may have gone on reading them, too. INFO if "
-    "it happened once.",
-    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, facts HEARTBEAT_INTERVAL",
-    "Look for long pauses of the process (GC, a frozen container), for losses between it and the "
-    "broker, and at STARVED_TIMERS: one thread sends all heartbeats.",
+    "A broker heard nothing of a member for two minutes and dropped it, and the same process came "
+    "back. Meanwhile others read its queues. INFO if it happened once.",
+    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, HEARTBEAT_INTERVAL",
+    "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
+    "broker, and STARVED_TIMERS.",
     find_expired_alive,
 )
 
@@ -267,13 +266,10 @@ def _listed(together: list[Row], behind: bool) -> set[str]:
 MEMBERS_APART = Rule(
     "MEMBERS_APART",
     ERROR,
-    "Some members connect to brokers, others to proxies in CLUSTER mode. Brokers and proxies keep "
-    "lists of their own, so each side divides all queues among its own members, and messages are "
-    "consumed twice.",
-    "observed_members (consumerConnection of brokers), facts GROUP_AT_BROKER, CONNECTION and "
-    "GROUP_AT_PROXY (consumerConnection of proxies), memberships",
-    "Connect all members of the group the same way, to the name servers or to the proxies, or "
-    "give those behind proxies a group of their own.",
+    "Some members connect to brokers, others to proxies in CLUSTER mode. Each side divides all "
+    "queues among its own members, so messages are consumed twice.",
+    "observed_members, GROUP_AT_BROKER, GROUP_AT_PROXY, CONNECTION, memberships",
+    "Connect all members the same way, or give those behind proxies a group of their own.",
     find_members_apart,
     files=("consumerConnection",),
 )
@@ -354,24 +350,23 @@ def _refusals(unlisted: Unlisted) -> str:
 UNSEEN_MEMBERS = Rule(
     "PROXY_GROUP_UNSEEN",
     WARNING,
-    "Somebody reads for the group, and no log or dump that was collected names a member. Brokers "
-    "never see the clients of proxies (CODE 206, not online). Who the members are, and what they "
-    "reach, is unknown. INFO where offsets moved once only, as an administrator's reset moves "
-    "them.",
+    "Somebody reads for the group, and nothing that was collected names a member. Brokers never "
+    "see the clients of proxies (CODE 206, not online). INFO where offsets moved once only, as in "
+    "an administrator's reset.",
     "committed_offsets, QUEUE_PROGRESS, GROUP_AT_BROKER, NOT_ONLINE; no memberships",
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
-    "If the offsets were reset by hand, nothing is wrong.",
+    "Nothing is wrong if the offsets were reset by hand.",
     find_unseen_members,
 )
 UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
     WARNING,
-    "A client of the group runs and is no member: brokers lost it, it commits or writes on, or "
-    "pulls are refused because no member is registered (CODE 24). It gets nothing, or it reads "
-    "queues that others have. ERROR where nobody else reads and messages wait.",
-    "CONSUMER_LOST of cluster_events; committed_offsets and log lines of that client after it; "
-    "facts GROUP_NOT_KNOWN (broker.log)",
-    "Restart the client (its log has HEARTBEAT_FAILED where a broker cannot be reached) and check "
-    "the network to the brokers. Do not delete the group: it is in use.",
+    "A client of the group runs and is no member: brokers lost it, but it commits or logs on, or "
+    "pulls are refused because no member is registered (CODE 24). ERROR where nobody else reads "
+    "and messages wait.",
+    "CONSUMER_LOST of cluster_events, later committed_offsets and log lines of that client, "
+    "GROUP_NOT_KNOWN (broker.log)",
+    "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "
+    "check the network to the brokers. Do not delete the group: it is in use.",
     find_unlisted,
 )

@@ -95,7 +95,7 @@ def _until(span: Span) -> str:
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:
-    """What brokers said of it: refused pulls, topics dropped out of the table."""
+    """Quote brokers on it: refused pulls, topics dropped out of the table."""
     words = {}
     for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
         facts = case.facts(kind)
@@ -109,11 +109,10 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "INCONSISTENT_SUBSCRIPTION",
     ERROR,
     "Members of one group subscribe different topics. Each topic is divided among all members, so "
-    "the share of those that do not subscribe it is read by nobody, and every heartbeat overwrites "
-    "the subscription the broker keeps for the group.",
-    "memberships, ownership; facts NO_SUBSCRIPTION and TOPIC_DROPPED",
-    "Give every member of the group the same topics (compare the versions deployed on the hosts "
-    "named), or use one group per set of topics. The queues are read again within a minute.",
+    "nobody reads the share of those that do not subscribe it.",
+    "memberships, ownership, NO_SUBSCRIPTION, TOPIC_DROPPED",
+    "Give every member the same topics (compare the versions deployed on the hosts named), or use "
+    "one group per set of topics.",
     find_inconsistent_subscription,
 )
 
@@ -134,7 +133,7 @@ def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
 
 
 def _differing(case: GroupCase) -> dict[str, list[Row]]:
-    """What clients that are still members said last, of topics on which they differ."""
+    """Return the last statements of clients that are still members, on topics where they differ."""
     there = {row["client_id"] for row in case.members}
     last: dict[tuple[str, str], Row] = {}
     for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):
@@ -200,12 +199,11 @@ def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding
 INCONSISTENT_TAGS = Rule(
     "INCONSISTENT_TAGS",
     ERROR,
-    "Members of one group subscribe a topic with different tag or SQL expressions. The broker "
-    "keeps one expression for the group, that of the last heartbeat, so messages that only some "
-    "members want are skipped without a trace.",
-    "facts CLIENT_TOPIC (consumerStatus) and TAGS_CHANGED (broker.log)",
+    "Members subscribe a topic with different tag or SQL expressions. The broker keeps only the "
+    "last heartbeat's, so messages that only some members want are skipped silently.",
+    "CLIENT_TOPIC (consumerStatus), TAGS_CHANGED (broker.log)",
     "Deploy the same expression to all members named, or use one group per expression. Messages "
-    "already filtered out are read again only after a reset of the offsets by time.",
+    "already skipped need a reset of the offsets by time.",
     find_inconsistent_tags,
     files=("consumerStatus", "broker_log"),
 )
@@ -256,11 +254,11 @@ def _unsubscribed_share_finding(
 UNSUBSCRIBED_SHARE = Rule(
     "UNSUBSCRIBED_SHARE",
     ERROR,
-    "A member called unsubscribe() on a topic that others of its group still subscribe. Members "
-    "are counted by group, so it still gets a share of that topic, and nobody reads it.",
+    "A member called unsubscribe() on a topic that others of its group still subscribe. It still "
+    "gets a share of that topic, and nobody reads it.",
     "memberships and epochs (UNSUBSCRIBE), ownership",
-    "Restart or stop the member named: its share is read again at once. For good: let all members "
-    "drop the topic together, or move the topic into a group of its own.",
+    "Restart or stop the member named. For good, let all members drop the topic together, or move "
+    "it into a group of its own.",
     find_unsubscribed_share,
     by_owners=True,
 )

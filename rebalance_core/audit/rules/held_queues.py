@@ -156,20 +156,20 @@ BLOCKED = Rule(
     "CONSUMER_BLOCKED",
     WARNING,
     "A client pulls messages and does not finish them: the listener hangs, or an orderly listener "
-    "answers SUSPEND for the same message again and again.",
-    "facts STUCK_QUEUE and HELD_QUEUE (consumerStatus)",
-    "Take a thread dump of the client (consumerStatus -s); look at the message at the committed "
-    "offset of the queue named; skip it or fix the listener.",
+    "keeps answering SUSPEND for one message.",
+    "STUCK_QUEUE and HELD_QUEUE (consumerStatus)",
+    "Take a thread dump of the client (consumerStatus -s) and look at the message at the "
+    "committed offset of the queue named; skip it or fix the listener.",
     find_blocked,
     files=("consumerStatus",),
 )
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
     WARNING,
-    "A client has given up a queue that by the division is its own, and nothing reads it until the "
-    "client notices, up to two minutes later.",
-    "facts HELD_QUEUE (dropped), ownership",
-    "Wait two minutes and dump consumerStatus again; if the queue is still dropped, restart the "
+    "A client gave up a queue that is its own by the division. Nothing reads it until the client "
+    "notices, up to two minutes later.",
+    "HELD_QUEUE (dropped), ownership",
+    "Dump consumerStatus again after two minutes; if the queue is still dropped, restart the "
     "client named.",
     find_zombie,
     files=("consumerStatus",),
@@ -177,9 +177,9 @@ ZOMBIE = Rule(
 NOT_PULLING = Rule(
     "NOT_PULLING",
     WARNING,
-    "A client holds a queue and has not asked for its messages for more than two minutes, though "
-    "the broker is up: the pull request got lost, or the client's pull thread hangs.",
-    "facts HELD_QUEUE (last_pull_ms), ownership",
+    "A client holds a queue and has not pulled it for more than two minutes, though the broker is "
+    "up: the pull request got lost, or the pull thread hangs.",
+    "HELD_QUEUE (last_pull_ms), ownership",
     "Take a thread dump of the client named and restart it.",
     find_not_pulling,
     files=("consumerStatus",),
@@ -187,10 +187,10 @@ NOT_PULLING = Rule(
 EXPIRED = Rule(
     "PULL_EXPIRED",
     WARNING,
-    "A client found that it had not pulled a queue of its own for two minutes (pullMaxIdleTime): "
-    "the pull request got lost. It gave the queue up and took it anew; until then nobody read it.",
-    "facts PULL_EXPIRED (client log)",
-    "Look in the client's log for what hung in a pull callback or hook two minutes before. A "
-    "rocketmq.client.pull.pullMaxIdleTime below a long poll (15 s) does it to every idle queue.",
+    "A client had not pulled its own queue for two minutes (pullMaxIdleTime), as the pull request "
+    "got lost. It gave the queue up and took it anew; until then nobody read it.",
+    "PULL_EXPIRED (client log)",
+    "Find out in the client's log what hung in a pull callback or hook two minutes before. A "
+    "pullMaxIdleTime below a long poll (15 s) does this to every idle queue.",
     find_expired,
 )

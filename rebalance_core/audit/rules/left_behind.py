@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
-from rebalance_core.model.events import TOPIC_CONFIG
+from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -91,11 +91,11 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
 MISSING = Rule(
     "GROUP_NOT_CONFIGURED",
     ERROR,
-    "Clients of the group run, and no broker of its topics has the group configured. Where groups "
-    "are not created automatically, brokers from 5.1.1 on ignore such consumers: they get nothing.",
-    "memberships, facts of clients, facts GROUP_CONFIG, topics",
-    "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct the "
-    "group's name in the client.",
+    "Clients of the group run, and no broker of its topics has it configured. Without automatic "
+    "creation, brokers from 5.1.1 on ignore such consumers: they get nothing.",
+    "memberships, facts of clients, GROUP_CONFIG, topics",
+    "Create the group on every broker (updateSubGroup -c <cluster> -g <group>), or correct its "
+    "name in the client.",
     find_missing,
     files=("subscription_group_json",),
 )
@@ -104,9 +104,9 @@ BACK = Rule(
     WARNING,
     "The group was deleted while clients still asked for its messages, so a broker created it "
     "again with default settings.",
-    "facts GROUP_DELETED, GROUP_CREATED, GROUP_CONFIG",
-    "Stop all consumers of the group, then delete it again; or configure it as it should be "
-    "(updateSubGroup) if it is needed.",
+    "GROUP_DELETED, GROUP_CREATED, GROUP_CONFIG",
+    "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if it "
+    "is needed.",
     find_back,
     files=("subscription_group_json",),
 )
@@ -240,12 +240,25 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         yield Finding(
             f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
-            {"behind": listed(parts)},
+            {"behind": listed(parts)} | _how_it_ended(case, since, topics),
             severity=None if _is_sure(case) else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=None if unlisted is None else MAY_RUN,
         )
+
+
+def _how_it_ended(case: GroupCase, since: int, topics: dict[str, int]) -> dict[str, str]:
+    """What known issues go by: the last member expired, and which topics were popped."""
+    ends = {
+        row["detail"]
+        for row in case.ordered_events
+        if row["event_type"] == CONSUMER_LOST and row["event_ms"] == since
+    }
+    popped = sorted({row["topic"] for row in case.rows("pop_reach")} & set(topics))
+    return ({"ended": EXPIRED} if EXPIRED in ends else {}) | (
+        {"popped": listed(popped)} if popped else {}
+    )
 
 
 def _is_sure(case: GroupCase) -> bool:
@@ -262,9 +275,9 @@ LEFTOVER = Rule(
     WARNING,
     "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
     "again starts from them and skips or replays messages.",
-    "committed_offsets, facts GROUP_CONFIG and GROUP_DELETED, topics",
-    "If the group or topic will not come back, clean up: deleteSubGroup -r true removes a group's "
-    "offsets; before re-using a name, reset its offsets (resetOffsetByTime).",
+    "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
+    "If the group or topic will not come back, remove its offsets (deleteSubGroup -r true). "
+    "Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
 )

@@ -306,13 +306,13 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
 DIFFER = Rule(
     "MEMBER_LISTS_DIFFER",
     ERROR,
-    "Brokers list different members of the group. Each member asks any broker, so members divide "
-    "the queues by different lists: some are read twice, some by nobody. A list that lacks a "
-    "member is short; one that still has a member which left at another broker is stale.",
-    "observed_members (consumerConnection of each broker), facts GROUP_AT_BROKER, "
-    "CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED; CONSUMER_LEAVE of cluster_events",
+    "Brokers list different members of the group. Members ask any broker, so some queues are read "
+    "twice, some not at all. A list is short if it lacks a member, stale if it keeps one that "
+    "left at another broker.",
+    "observed_members, GROUP_AT_BROKER, CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED, CONSUMER_LEAVE "
+    "of cluster_events",
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
-    "log); restart that member if it can reach the broker.",
+    "log); restart the member if it can reach the broker.",
     find_differ,
     about=BROKER,
     files=("consumerConnection",),
@@ -320,22 +320,22 @@ DIFFER = Rule(
 NOT_LISTED = Rule(
     "NOT_IN_MEMBER_LIST",
     WARNING,
-    "A member was given a list of members in which it does not stand. It drops all queues of the "
-    "topic and takes them back at a later pass.",
-    "facts NOT_IN_MEMBER_LIST (client log)",
+    "A member got a member list without itself. It drops all queues of the topic and takes them "
+    "back at a later pass.",
+    "NOT_IN_MEMBER_LIST (client log)",
     "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
-    "reach one of the brokers: check the network and consumerConnection of each broker.",
+    "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
     files=("client_log",),
 )
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
     WARNING,
-    "A client got no list of members: the broker asked is down, or does not know the group. Its "
-    "pass leaves the topic as it is.",
-    "facts NO_MEMBER_LIST (client log)",
-    "If it lasts: check that the brokers of the topic run, and that the group is configured on "
-    "them (subscriptionGroup.json) where automatic creation is off.",
+    "A client got no member list: the broker asked is down or does not know the group. The pass "
+    "leaves the topic as it is.",
+    "NO_MEMBER_LIST (client log)",
+    "If it lasts, check that the topic's brokers run, and that the group is configured on them "
+    "where automatic creation is off.",
     find_no_list,
     files=("client_log",),
 )

@@ -123,8 +123,8 @@ def _mixtures_parts(who: dict[str, list[str]]) -> str:
 STRATEGIES = Rule(
     "MIXED_STRATEGIES",
     ERROR,
-    "Members divide the queues by different strategies, or by one with different parameters. Each "
-    "computes its own share alone, so some queues are read twice and some by nobody.",
+    "Members divide the queues by different strategies or parameters. Each computes its own "
+    "share, so some queues are read twice and some not at all.",
     "memberships (strategy)",
     "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
     find_strategies,
@@ -133,8 +133,8 @@ VERSIONS = Rule(
     "MIXED_VERSIONS",
     WARNING,
     "Members run different client versions. 4.9 and 5.x hand over, lock and hash differently: "
-    "slower hand-overs, and with CONSISTENT_HASH and non-ASCII names other shares. Within 5.x this "
-    "is for information.",
+    "hand-overs are slower, and shares differ with CONSISTENT_HASH and non-ASCII names. INFO "
+    "within 5.x.",
     "memberships (version)",
     "Finish the upgrade: bring all members to one version.",
     find_versions,
@@ -142,9 +142,8 @@ VERSIONS = Rule(
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
     ERROR,
-    "CLUSTERING and BROADCASTING members in one group. Broadcasting members read every queue and "
-    "still count in the others' division, so part of the queues has no owner among the rest, and "
-    "the broker keeps the model of the last heartbeat.",
+    "A group has CLUSTERING and BROADCASTING members. Broadcasting members read every queue and "
+    "still count in the others' division, so part of the queues has no owner among the rest.",
     "memberships (message_model)",
     "Put the broadcasting members into a group of their own.",
     find_models,
@@ -238,7 +237,7 @@ def _judged(
 
 
 def _difference(group: MixedGroup) -> tuple[str, dict[str, str]] | None:
-    """That members do not divide alike, with the queues; None: nobody knows of any queue."""
+    """Find members that do not divide alike, with the queues; None: nobody knows of any queue."""
     nobody, several = group.nobody, group.several
     if not (nobody or several):
         return None
@@ -322,10 +321,9 @@ def _readers(several: Owners) -> str:
 LANGUAGES = Rule(
     "MIXED_LANGUAGES",
     WARNING,
-    "Members are clients of different languages, and each divides the queues by the rules of its "
-    "own client. An error where queues are left out or read twice for it (a warning once it is "
-    "over); for information where the shares of the members and queues at hand agree; a warning "
-    "where a share is not known.",
+    "Members are clients of different languages, which divide by different rules. ERROR where "
+    "queues are left out or read twice (WARNING once over), INFO where the shares at hand agree, "
+    "WARNING where a share is not known.",
     "observed_members (language, version), memberships (strategy, language), ownership",
     "Use clients of one language in a group, or a strategy by which all of them divide alike.",
     find_languages,
@@ -419,17 +417,17 @@ def _had_other_id(case: GroupCase, client_id: str) -> bool:
 REFUSED = Rule(
     "BROADCASTING_REFUSED",
     ERROR,
-    "Members consume by BROADCASTING, and the group's configuration on a broker forbids it: every "
-    "pull is refused. mqadmin updateSubGroup sets consumeBroadcastEnable=false by default.",
-    "memberships (message_model), facts GROUP_CONFIG and BROADCAST_REFUSED",
+    "Members consume by BROADCASTING, and the group's configuration on a broker forbids it, so "
+    "every pull is refused. mqadmin updateSubGroup sets consumeBroadcastEnable=false by default.",
+    "memberships (message_model), GROUP_CONFIG, BROADCAST_REFUSED",
     "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
     find_refused,
 )
 START = Rule(
     "BROADCAST_START",
     INFO,
-    "A broadcasting member keeps its offsets in a local file whose path holds its client id. "
-    "Without the file it begins where ConsumeFromWhere says, and messages in between are left out.",
+    "A broadcasting member keeps its offsets in a local file under its client id. Without the "
+    "file it starts where ConsumeFromWhere says, and messages in between are left out.",
     "pull_starts, memberships (BROADCASTING)",
     "Keep the client id (instanceName) and the folder .rocketmq_offsets across restarts; in "
     "containers mount the folder.",

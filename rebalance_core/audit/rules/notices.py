@@ -48,11 +48,10 @@ def find_notices_off(case: GroupCase) -> Iterator[Finding]:
 NOTICES_OFF = Rule(
     "NOTICES_OFF",
     INFO,
-    "notifyConsumerIdsChangedEnable is false, of the group or of a broker: nobody is told of a "
-    "member that joins or unregisters, so that for up to 23 s two members may read a queue, or "
-    "nobody does.",
-    "facts GROUP_CONFIG, consumer_groups, NOTICES of cluster_events",
-    "Nothing if it was meant; else mqadmin updateSubGroup -a true, or updateBrokerConfig.",
+    "notifyConsumerIdsChangedEnable is false for the group or a broker. Nobody is told of joins "
+    "and leaves, so for up to 23 s a queue may have two readers, or none.",
+    "GROUP_CONFIG, consumer_groups, NOTICES of cluster_events",
+    "Nothing if it is meant; else mqadmin updateSubGroup -a true, or updateBrokerConfig.",
     find_notices_off,
 )
 
@@ -82,8 +81,8 @@ def find_rare(case: GroupCase) -> Iterator[Finding]:
 RARE = Rule(
     "RARE_HEARTBEATS",
     WARNING,
-    "A client's heartbeatBrokerInterval is longer than brokers wait for a heartbeat "
-    "(channelExpiredTimeout, 120 s): each of them gives the living member up, again and again.",
+    "A client's heartbeatBrokerInterval is longer than the 120 s that brokers wait "
+    "(channelExpiredTimeout), so they drop the living member again and again.",
     "heartbeat_broker_interval_ms of cluster_events and consumer_groups",
     RARE_BEATS,
     find_rare,
@@ -232,7 +231,7 @@ def _is_storm(one: Notifications) -> bool:
 
 
 def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
-    """What makes heartbeats contradict each other, where the ledger or a log tells it."""
+    """Say why heartbeats contradict each other, where the ledger or a log tells it."""
     stretches = stated_subscriptions(case)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
@@ -258,15 +257,12 @@ def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
 REBALANCE_STORM = Rule(
     "REBALANCE_STORM",
     WARNING,
-    "Brokers tell the members to rebalance far more often than members come or go. Each time all "
-    "of them ask a broker for the list of members, topic by topic, and pulls are refused while the "
-    "broker's table lacks a topic. Members that subscribe different topics do it with every "
-    "heartbeat of each.",
-    "facts NOTIFIED (client log) and TOPIC_DROPPED (broker.log) against cluster_events; "
-    "memberships",
-    "Give all members the same topics (INCONSISTENT_SUBSCRIPTION, UNSUBSCRIBED_SHARE say who "
-    "differs). Where no subscription differs, look at the connections between the members and the "
-    "broker named: each new channel is answered with CHANGE.",
+    "Brokers tell members to rebalance far more often than members come or go. Each time all "
+    "members ask for the member list, topic by topic. Members that subscribe different topics "
+    "cause this with every heartbeat.",
+    "NOTIFIED (client log) and TOPIC_DROPPED (broker.log) against cluster_events, memberships",
+    "Give all members the same topics. If no subscription differs, check the connections between "
+    "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
     files=("client_log", "broker_log"),
 )
@@ -319,11 +315,11 @@ def _lasted(fact: Row) -> bool:
 SUBSCRIPTION_NOT_LATEST = Rule(
     "SUBSCRIPTION_NOT_LATEST",
     INFO,
-    "A member raises the version of its subscription with each change of its queues. A broker that "
-    "has an older one refuses its pulls until a heartbeat brings the new one, up to "
-    "heartbeatBrokerInterval (30 s) later: why the first messages after a change are late.",
-    "facts SUBSCRIPTION_NOT_LATEST (broker.log)",
-    "Nothing if it ends. Where it comes with every change and lasts, look whether heartbeats reach "
-    "the broker named, and shorten heartbeatBrokerInterval if the delay matters.",
+    "A change of its queues raises the version of a member's subscription. A broker with an older "
+    "one refuses its pulls until the next heartbeat (heartbeatBrokerInterval, 30 s), so the first "
+    "messages after a change are late.",
+    "SUBSCRIPTION_NOT_LATEST (broker.log)",
+    "Nothing if it ends. If it lasts, check whether heartbeats reach the broker named; shorten "
+    "heartbeatBrokerInterval if the delay matters.",
     find_subscription_not_latest,
 )

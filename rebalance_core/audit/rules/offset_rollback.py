@@ -1,4 +1,4 @@
-"""OFFSET_ROLLBACK: a committed offset that went back."""
+"""Offsets that do not go where they should: back (OFFSET_ROLLBACK), or on after a reset."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
 from rebalance_core.audit.orphans import explained, is_broadcasting
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.times import OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, utc
+from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
@@ -133,10 +133,117 @@ def _finding(falls: list[Fall], explanation: str | None) -> Finding:
 RULE = Rule(
     "OFFSET_ROLLBACK",
     WARNING,
-    "An offset was committed below one that was committed before: messages are read again. After a "
-    "rebalance or with duplicate client ids it has a cause and is for information.",
-    "facts OFFSET_WENT_BACK (broker.log), committed_offsets",
+    "An offset was committed below an earlier one: messages are read again. INFO after a "
+    "rebalance or with duplicate client ids, which explain it.",
+    "OFFSET_WENT_BACK (broker.log), committed_offsets",
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
-    "the hosts named: two processes that commit the same queue, or one restarted from an old copy.",
+    "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
+)
+
+
+# RESET_NOT_KEPT: the group went on from where it was, not from where it was told to.
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A reset of one queue that was not kept.
+
+    Attributes:
+        at_ms: when the broker took it; seen_ms: the commit that shows that it was not kept.
+        before: the commit before it; asked: what it was set to; after: the commit that is seen.
+    """
+
+    queue: MessageQueue
+    at_ms: int
+    seen_ms: int
+    before: int
+    asked: int
+    after: int
+
+    @property
+    def is_sure(self) -> bool:
+        """False if whoever kept it may have read up to there again in the meantime."""
+        return self.asked > self.before
+
+
+def find_not_kept(case: GroupCase) -> Iterator[Finding]:
+    """One finding a topic and severity."""
+    found: dict[tuple[str, bool], list[Reset]] = {}
+    for reset in _not_kept(case):
+        found.setdefault((reset.queue.topic, reset.is_sure), []).append(reset)
+    for (topic, sure), resets in sorted(found.items()):
+        first = resets[0]
+        names = queue_names((one.queue.broker_name, one.queue.queue_id) for one in resets)
+        may = "" if sure else ", unless they were read again meanwhile"
+        yield Finding(
+            f"The offsets of {plural(len(resets), 'queue')} of {topic} ({names}) were reset at "
+            f"{utc(first.at_ms)} and the group went on from where it was: most from "
+            f"{first.before}, set to {first.asked}, committed {first.after} at "
+            f"{utc(first.seen_ms)}{may}.",
+            {"queues": names, "before": first.before, "set_to": first.asked, "after": first.after},
+            severity=WARNING if sure else INFO,
+            topic=topic,
+            broker_name=first.queue.broker_name if len(resets) == 1 else None,
+            queue_id=first.queue.queue_id if len(resets) == 1 else None,
+            first_ms=min(one.at_ms for one in resets),
+            last_ms=max(one.seen_ms for one in resets),
+        )
+
+
+def _not_kept(case: GroupCase) -> list[Reset]:
+    """The last reset of each queue that a commit contradicts, the widest first."""
+    asked: dict[MessageQueue, list[Row]] = {}
+    for fact in case.facts("OFFSET_RESET"):
+        asked.setdefault(queue_of(fact), []).append(fact)
+    commits: dict[MessageQueue, list[Row]] = {}
+    for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"]):
+        commits.setdefault(queue_of(row), []).append(row)
+    found = []
+    for queue, facts in asked.items():
+        ends = [fact["first_ms"] for fact in facts[1:]]
+        for fact, until_ms in zip(facts, [*ends, None], strict=True):
+            one = _contradicted(queue, fact, until_ms, commits.get(queue, []))
+            found += [] if one is None else [one]
+    return sorted(found, key=lambda one: (-abs(one.asked - one.before), one.queue))
+
+
+def _contradicted(
+    queue: MessageQueue, fact: Row, until_ms: int | None, commits: list[Row]
+) -> Reset | None:
+    """The reset, if the first look at the broker after it shows that it was not kept.
+
+    What clients log is no look: a broker refuses what they commit before they have seen a reset. A
+    store may be older than it is.
+    """
+    at_ms, to = fact["first_ms"], number(fact, "offset")
+    earlier = [row for row in commits if row["observed_ms"] < at_ms]
+    later = [
+        row
+        for row in commits
+        if row["client_id"] is None
+        and row["observed_ms"] > at_ms + SECOND_MS + STALE_STORE_MS
+        and (until_ms is None or row["observed_ms"] < until_ms)
+    ]
+    if not earlier or not later:
+        return None
+    before, seen = earlier[-1]["committed_offset"], later[0]
+    after, seen_ms = seen["committed_offset"], seen["observed_ms"]
+    skipped = to > before and after < to
+    went_on = to < before <= after and seen_ms <= at_ms + MINUTE_MS
+    return Reset(queue, at_ms, seen_ms, before, to, after) if skipped or went_on else None
+
+
+NOT_KEPT = Rule(
+    "RESET_NOT_KEPT",
+    WARNING,
+    "Offsets were reset and the broker took it (Reset offset), and what is committed after it is "
+    "not what was asked: below an offset that was to be skipped to. INFO where the group was to "
+    "go back and a look within a minute shows it where it was: it may have read that again.",
+    "facts OFFSET_RESET (broker.log), committed_offsets",
+    "Stop all members of the group, reset again (mqadmin resetOffsetByTime), check with "
+    "consumerProgress, and start them; clients that are not Java, and Java before 5.1, may commit "
+    "what they hold in memory over a reset.",
+    find_not_kept,
+    files=("consumer_offset_json",),
 )

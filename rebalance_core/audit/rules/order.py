@@ -144,7 +144,7 @@ STUCK = Rule(
     ERROR,
     "An orderly member keeps the lock of a queue it should no longer hold, so the member that "
     "should read it is refused again and again.",
-    "facts LOCK_REFUSED (lock.log, filter.log), HELD_QUEUE and STUCK_QUEUE (consumerStatus)",
+    "LOCK_REFUSED (lock.log, filter.log), HELD_QUEUE and STUCK_QUEUE (consumerStatus)",
     "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
     "consumer). Restart it; the lock is free within 60 s.",
     find_stuck,
@@ -155,10 +155,9 @@ WAIT = Rule(
     "LOCK_WAIT",
     INFO,
     "After a hand-over an orderly member waits until the old owner releases the lock or its 60 s "
-    "are over. A Go client never releases the locks of queues that it gives up: they end 40 to "
-    "60 s later.",
-    "facts LOCK_REFUSED, diffs; observed_members (language)",
-    "Nothing; it is how ordered consumption hands over.",
+    "are over. Go clients never release locks of queues that they give up: 40 to 60 s.",
+    "LOCK_REFUSED, diffs, observed_members (language)",
+    "Nothing; this is how orderly consumption hands over.",
     find_wait,
     files=("lock_log",),
 )
@@ -290,14 +289,12 @@ def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Block]) ->
 BLOCKED_ORDER = Rule(
     "POP_ORDER_BLOCKED",
     WARNING,
-    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A gRPC "
-    "client that dies stays a member of its proxy for 120 to 130 s, and the proxy renews the "
-    "invisible time of what it had popped until then: the queue stands still. INFO where nobody "
-    "was lost and one snapshot alone shows it: a slow listener does the same.",
-    "facts ORDER_BLOCK (consumerOrderInfo.json), cluster_events (CONSUMER_LOST), memberships",
-    "Shut clients down gracefully (close the consumer), which leaves no gap; look for what killed "
-    "the client named. If nobody died, take a thread dump of the group's clients: a listener "
-    "hangs.",
+    "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
+    "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
+    "then. INFO where nobody was lost and only one snapshot shows it: a slow listener.",
+    "ORDER_BLOCK (consumerOrderInfo.json), cluster_events (CONSUMER_LOST), memberships",
+    "Shut clients down gracefully; find out what killed the client named. If nobody died, take a "
+    "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,
     files=("consumer_order_info_json",),
 )

@@ -1,6 +1,7 @@
 """Queues without an owner or with two, and the client ids that several processes use."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rebalance_core.audit.case import (
     BROKER,
@@ -131,10 +132,10 @@ def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
 ORPHAN_QUEUES = Rule(
     "ORPHAN_QUEUES",
     ERROR,
-    "The group is online, but some queues of topics it subscribes have no owner: their messages "
-    "wait. CONFIG and MACHINE_ROOM, which leave queues out by design, have rules of their own.",
-    "ownership (rows without a client open at the end), memberships; offsets for the backlog",
-    "Remove the reason named (see the other findings of the group). If there is none, restart the "
+    "The group is online, but queues of its topics have no owner: their messages wait. Queues "
+    "that CONFIG and MACHINE_ROOM leave out have rules of their own.",
+    "ownership (no client at the end), memberships; offsets for the backlog",
+    "Remove the reason named (see the group's other findings). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,
     by_owners=True,
@@ -159,7 +160,8 @@ def find_double_owner(case: GroupCase) -> Iterator[Finding]:
         yield _finding(topic, rows, "")
     for topic, rows in by_topic(_seen(case)).items():
         if topic not in predicted:
-            yield _finding(topic, rows, "as dumps show, ")
+            seen_ms = max(row["from_ms"] for row in rows)
+            yield replace(_finding(topic, rows, "as dumps show, "), seen_ms=seen_ms)
 
 
 def _twice(case: GroupCase) -> list[Row]:
@@ -265,11 +267,11 @@ def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
 DOUBLE_OWNER = Rule(
     "DOUBLE_OWNER",
     ERROR,
-    "Two members of a CLUSTERING group hold one queue for longer than a rebalance takes. Both read "
-    "the same messages, and their commits overwrite each other.",
+    "Two members of a CLUSTERING group hold one queue for longer than a rebalance takes. Both "
+    "read the same messages, and their commits overwrite each other.",
     "ownership (holders), observed_ownership",
-    "Look for duplicate client ids, mixed strategies or member lists that differ between brokers "
-    "(other findings of the group); restart the member that should not hold the queue.",
+    "Look for duplicate client ids, mixed strategies or differing member lists (the group's other "
+    "findings); restart the member that should not hold the queue.",
     find_double_owner,
 )
 
@@ -292,6 +294,8 @@ def find_duplicates(case: GroupCase) -> Iterator[Finding]:
         if duplicate is None:
             if listing is not None and client_id not in crowded:
                 yield _seen_only(case, listing)
+        elif listing is None and client_id in crowded:
+            continue  # one broker lists everybody many times: the log lacks what the others did
         elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
             yield _duplicate(case, duplicate, listing)
 
@@ -353,7 +357,9 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
 
 
 def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
-    """Which queues the duplicates hold twice, and which nobody holds; epoch None: at the end."""
+    """Name the queues that the duplicates hold twice, and those nobody holds; epoch None:
+    at the end.
+    """
     if is_broadcasting(case):
         return ""
     words = []
@@ -428,30 +434,30 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
 DUPLICATE = Rule(
     "DUPLICATE_CLIENT_ID",
     ERROR,
-    "Two live processes use one client id. Members divide by list position, and both take the "
-    "first of the two: with AVG both read the same slice and nobody reads the second one; orderly "
-    "consumption loses its order, because locks are kept per client id.",
-    "memberships (channels of one id that overlap); consumerConnection (addresses of one id)",
-    "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
-    "value unique to the container or host; then restart both.",
+    "Two live processes use one client id. Both take the same share, so with AVG one slice is "
+    "read twice and another by nobody; orderly consumption loses its order, because locks are "
+    "kept per client id.",
+    "memberships (overlapping channels of one id), consumerConnection (addresses of one id)",
+    "Give each process its own id: unset instanceName and rocketmq.client.name, or make them "
+    "unique to the container or host; then restart both.",
     find_duplicates,
 )
 HALF_OPEN = Rule(
     "HALF_OPEN_DUPLICATE",
     INFO,
-    "One process stood twice in the member list because it reconnected before the broker noticed "
-    "that its old channel was dead. It resolves within 130 s.",
-    "memberships (channels of one id that overlap, the older one went)",
+    "One process was listed twice, because it reconnected before the broker noticed that its old "
+    "channel was dead. It resolves within 130 s.",
+    "memberships (overlapping channels of one id, the older one went)",
     "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
     find_half_open,
 )
 MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
     WARNING,
-    "A broker lists members several times, as it does after it was frozen and connections queued "
-    "up. Shares are divided by the list, so queues have no owner until the extra entries expire.",
+    "A broker lists members several times, as after a freeze while connections queued up. Queues "
+    "have no owner until the extra entries expire.",
     "consumerConnection (addresses of one id at one broker)",
-    "Wait two minutes and dump consumerConnection again. If the entries stay, restart that broker; "
+    "Dump consumerConnection again after two minutes. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",
     find_multiplied,
     about=BROKER,

@@ -144,7 +144,7 @@ _SEEN_BY = "memberships (strategy), ownership, topics"
 GAP = Rule(
     "CONFIG_GAP",
     ERROR,
-    "Members read the queues of a list by hand (strategy CONFIG), and no list names some queues of "
+    "With CONFIG members read the queues of lists made by hand, and no list names some queues of "
     "the topic: nobody reads them.",
     _SEEN_BY,
     "Add the queues to the list of one member and restart it, or use AVG.",
@@ -154,7 +154,7 @@ GAP = Rule(
 OVERLAP = Rule(
     "CONFIG_OVERLAP",
     ERROR,
-    "A queue stands in the CONFIG lists of several members. All of them read it, and their commits "
+    "A queue is in the CONFIG lists of several members. All of them read it, and their commits "
     "overwrite each other.",
     _SEEN_BY,
     "Leave each queue in one list only and restart the others.",
@@ -235,8 +235,8 @@ UNMATCHED_ROOMS = Rule(
     "MACHINE_ROOM reads only brokers named room@broker whose room is configured. Queues of other "
     "brokers never get an owner.",
     "memberships (strategy), ownership",
-    "Name all rooms that hold queues in consumeridcs of every member, or use MACHINE_ROOM_NEARBY, "
-    "or take the topic off the brokers outside.",
+    "Name all rooms that hold queues in consumeridcs of every member, use MACHINE_ROOM_NEARBY, or "
+    "take the topic off the other brokers.",
     find_unmatched_rooms,
     by_owners=True,
 )

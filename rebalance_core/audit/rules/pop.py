@@ -85,12 +85,11 @@ def _reason(case: GroupCase, topic: str, member: Row) -> str:
 IGNORED_MODE = Rule(
     "POP_IGNORED",
     WARNING,
-    "The request mode of a topic is POP and no member pops it: an orderly listener, "
-    "clientRebalance = true (the default of the client), or a client before 5.0. Nothing says so "
-    "in any log.",
+    "A topic's request mode is POP and no member pops it: an orderly listener, clientRebalance = "
+    "true (the client's default), or a client before 5.0. No log says so.",
     "cluster_events (REQUEST_MODE), memberships (rebalance_mode), consumer_groups (ordered)",
-    "Set clientRebalance = false in every member if POP is meant, which an orderly listener cannot "
-    "have; else set the mode back to PULL (mqadmin setConsumeMode), so that nobody relies on it.",
+    "If POP is meant, set clientRebalance = false in every member (orderly listeners cannot pop); "
+    "else set the mode back to PULL (mqadmin setConsumeMode).",
     find_ignored_mode,
 )
 
@@ -173,13 +172,13 @@ def _sides(both: Readers) -> dict[str, str]:
 POPPED_AND_PULLED = Rule(
     "POP_MIXED_WITH_PULL",
     ERROR,
-    "Some members pop a topic, by the request mode POP or behind a proxy, while others pull a "
-    "share of its queues, computed over all members. Both commit to the same offsets: messages "
-    "are consumed twice. clientRebalance = true, the default, ignores the mode without a word.",
+    "Some members pop a topic (request mode POP, or behind a proxy) while others pull a share of "
+    "its queues: messages are consumed twice. clientRebalance = true, the default, ignores the "
+    "mode silently.",
     "pop_reach, memberships (rebalance_mode), cluster_events (REQUEST_MODE)",
     "Set clientRebalance = false in all members and restart those that gave up asking "
-    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode) for all; give "
-    "clients behind proxies and clients that pull groups of their own.",
+    "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
+    "proxies and clients that pull separate groups.",
     find_popped_and_pulled,
 )
 
@@ -319,12 +318,11 @@ def _dump(row: Row) -> tuple[str, int]:
 INVISIBLE_TIME = Rule(
     "INVISIBLE_TIME_TOO_SHORT",
     WARNING,
-    "A client pops messages faster than its listener consumes them: their invisible time is over "
-    "while they wait in the client, they are dropped unseen and delivered again, and again. The "
-    "group does more work than it has messages and falls behind.",
-    "facts POP_TIMED_OUT (client log), POP_QUEUE, POP_SETTINGS and CONSUME_RATE (consumerStatus)",
-    "Raise popInvisibleTime in the clients above the time that a full batch takes in the listener "
-    "(popBatchNums x listener time / threads), lower popBatchNums, or add threads or members.",
+    "A client pops messages faster than its listener consumes them. Their invisible time ends "
+    "while they wait, and they are dropped and delivered again and again.",
+    "POP_TIMED_OUT (client log), POP_QUEUE, POP_SETTINGS and CONSUME_RATE (consumerStatus)",
+    "Raise popInvisibleTime above the time that a full batch takes (popBatchNums x listener time "
+    "/ threads), lower popBatchNums, or add threads or members.",
     find_invisible_time,
     files=("client_log", "consumerStatus"),
 )
@@ -381,11 +379,10 @@ MISSING_POP_RETRY_TOPIC = Rule(
     "MISSING_POP_RETRY_TOPIC",
     WARNING,
     "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
-    "topic. While that does not exist, its pass never succeeds and is repeated every second (from "
-    "5.2 on), with a request to a broker for each topic.",
-    "facts MISSING_ROUTE (client log), memberships",
-    "Create the topic named (mqadmin updateTopic, one queue a broker), set the mode to POP, or set "
-    "clientRebalance = true in clients that do not pop.",
+    "topic. While that is missing its pass fails and is repeated every second (from 5.2 on).",
+    "MISSING_ROUTE (client log), memberships",
+    "Create the topic named (mqadmin updateTopic, one queue per broker), set the mode to POP, or "
+    "set clientRebalance = true in clients that do not pop.",
     find_missing_pop_retry_topic,
     files=("client_log",),
 )

@@ -250,11 +250,11 @@ SKIPPED = Rule(
     "START_SKIPPED",
     WARNING,
     "A member began to read queues behind messages that the group never read. On new queues of a "
-    "topic that the group reads it is a loss; for a group that is new to the topic it is what "
-    "CONSUME_FROM_LAST_OFFSET or a timestamp says, and for information.",
+    "topic that the group reads this is a loss; for a group new to the topic it is what its "
+    "ConsumeFromWhere asks for (INFO).",
     _SEEN_BY,
     "If the messages are wanted, reset the group's offsets of the topic by time "
-    "(resetOffsetByTime). For new queues: commit before producers use them, or use "
+    "(resetOffsetByTime). For new queues, commit before producers use them, or use "
     "CONSUME_FROM_FIRST_OFFSET.",
     find_skipped,
 )
@@ -271,9 +271,9 @@ REPLAYED = Rule(
 FAILED = Rule(
     "START_FAILED",
     WARNING,
-    "A member could not find out where to start on a queue, so it does not read it.",
+    "A member could not find out where to start on a queue and does not read it.",
     "pull_starts (FAILED)",
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
-    "client's ConsumeFromWhere is one it accepts.",
+    "client accepts its ConsumeFromWhere.",
     find_failed,
 )

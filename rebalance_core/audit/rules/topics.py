@@ -90,12 +90,11 @@ def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
 TOPIC_GONE = Rule(
     "TOPIC_GONE",
     WARNING,
-    "A topic that the group subscribes was deleted. Members keep the queues they had and pull "
-    "them in vain; for the rest nothing of it is delivered.",
+    "A topic that the group subscribes was deleted. Members keep its queues and pull them in vain.",
     "topics and epochs (TOPIC_DELETED), memberships",
-    "If it was a mistake, create the topic again with the same number of queues. If some brokers "
-    "or a name server still have it, delete it there too (deleteTopic). Else take the subscription "
-    "out of the consumers and delete the group's offsets.",
+    "If it was a mistake, create the topic again with as many queues. If some brokers or a name "
+    "server still have it, delete it there too (deleteTopic). Else remove the subscription from "
+    "the consumers and the group's offsets.",
     find_topic_gone,
 )
 
@@ -199,15 +198,15 @@ FEWER = Rule(
     "A broker has more write queues than read queues of a topic: producers fill queues that no "
     "consumer may read.",
     "topics (readQueueNums, writeQueueNums, perm), queue_offsets",
-    "Raise readQueueNums to writeQueueNums (updateTopic -r). When scaling in, lower the write "
-    "queues first and the read queues only when the rest is drained.",
+    "Raise readQueueNums to writeQueueNums (updateTopic -r). To scale in, lower the write queues "
+    "first, and the read queues when the rest is drained.",
     find_fewer,
 )
 MORE = Rule(
     "READ_MORE_THAN_WRITTEN",
     INFO,
-    "A broker has more read queues than write queues of a topic. The queues without inflow take "
-    "whole shares, so members with the same number of queues have different load.",
+    "A broker has more read queues than write queues of a topic. Queues without inflow count as "
+    "full shares, so members with equally many queues have different load.",
     "topics (readQueueNums, writeQueueNums)",
     "When the queues are drained, lower readQueueNums to writeQueueNums.",
     find_more,
@@ -215,11 +214,11 @@ MORE = Rule(
 READ_ONLY = Rule(
     "READ_ONLY_BROKER_COUNTED",
     INFO,
-    "Queues on a broker that cannot be written still count in the division. Members that hold them "
-    "have less to do than their number of queues says.",
+    "Queues on a broker that cannot be written still count in the division. Their holders have "
+    "less to do.",
     "topics (perm), ownership",
     "Normal while a broker is drained. When it is empty, take its read permission too "
-    "(updateTopicPerm), so that the members share what is left.",
+    "(updateTopicPerm).",
     find_read_only,
     by_owners=True,
 )
@@ -285,9 +284,9 @@ IMBALANCE = Rule(
 UNREAD = Rule(
     "RETRY_QUEUES_UNREAD",
     WARNING,
-    "The group's retryQueueNums is larger than the read queues of its %RETRY% topic: failed "
-    "messages go to queues that nobody may read.",
-    "facts GROUP_CONFIG (retry_queue_nums), topics",
+    "The group's retryQueueNums exceeds the read queues of its %RETRY% topic: failed messages go "
+    "to queues that nobody may read.",
+    "GROUP_CONFIG (retry_queue_nums), topics",
     "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
     "retryQueueNums (updateSubGroup -q).",
     find_unread,

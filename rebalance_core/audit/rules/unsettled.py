@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import takewhile
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
@@ -22,6 +23,7 @@ from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
+from rebalance_core.protocol.languages import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
@@ -36,30 +38,54 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
     """
     if reads_static_topic(case):
         return
-    stretch = []
-    for epoch in reversed(case.epochs):
-        if epoch["status"] != FROZEN:
-            break
-        stretch.append(epoch)
-    if not stretch or not case.members or not orphans.has_settled(case, stretch[-1]["epoch"]):
+    since_ms = _frozen_since(case)
+    if since_ms is None or not case.members:
         return
     why = [text for topic in dumps.subscribed_topics(case) for text in _why(case, topic)]
     if not why and not strategy_is_known(case):
         return
     ids = sorted({row["client_id"] for row in case.members})
-    let_go = sorted(dumps.letting_go(case) & set(ids)) if dumps.unreadable_topics(case) else []
-    kept = (
-        [] if len(let_go) == len(ids) else ["Members keep what they held; who joins gets nothing."]
-    )
-    if let_go:
-        kept.append(f"Go clients gave up what they held: {listed(let_go, 3)}.")
     yield Finding(
-        f"{listed(ids, 3)} cannot allocate since {utc(stretch[-1]['from_ms'])}: "
-        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(kept)}",
+        f"{listed(ids, 3)} cannot allocate since {utc(since_ms)}: "
+        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(case, ids))}",
         {"why": listed(why), "members": listed(ids)} | _logged(case),
         severity=INFO if _may_be_elsewhere(case) else ERROR,
-        first_ms=stretch[-1]["from_ms"],
+        first_ms=since_ms,
     )
+
+
+def _frozen_since(case: GroupCase) -> int | None:
+    """Since when members cannot allocate; None: they can, or that is not settled.
+
+    Where nobody freezes, clients of other languages may let go of a topic without a readable queue.
+    """
+    stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(case.epochs)))
+    first = stretch[-1] if stretch else None
+    if first is None and any(map(_is_of_another, case.members)):
+        topics = dumps.subscribed_topics(case)
+        shut = [ms for topic, ms in dumps.unreadable_topics(case).items() if topic in topics]
+        first = case.epoch_at(min(shut)) if shut else None
+    settled = first is not None and orphans.has_settled(case, first["epoch"])
+    return first["from_ms"] if first is not None and settled else None
+
+
+def _is_of_another(member: Row) -> bool:
+    return profile_of_row(member) is not JAVA_PROFILE
+
+
+def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
+    """In words, by what the client of each member does without a readable queue."""
+    of_client = dumps.languages(case)
+    profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
+    shut = bool(dumps.unreadable_topics(case))
+    unproven = [one for one, its in profiles.items() if shut and "no_queue" in its.read]
+    let_go = sorted(dumps.letting_go(case) & {*ids}) if shut else []
+    if len(unproven) + len(let_go) < len(profiles):
+        yield "Members keep what they held; who joins gets nothing."
+    if let_go:
+        yield f"Go clients gave up what they held: {listed(let_go, 3)}."
+    if unproven:
+        yield f"What others keep nobody ran: {listed(unproven, 3)}."
 
 
 def _may_be_elsewhere(case: GroupCase) -> bool:
@@ -144,13 +170,12 @@ def _logged(case: GroupCase) -> dict[str, str]:
 FROZEN_GROUP = Rule(
     "FROZEN_GROUP",
     ERROR,
-    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Each keeps "
-    "the queues it held, members that join get none, and nobody takes those of members that go. Go "
-    "clients give up the queues of a topic that has no readable queue.",
-    "epochs (FROZEN), memberships, topics; facts ALLOCATION_FAILED; observed_members (language)",
-    "Create the topic or give it back its read permission; for rooms, name brokers and clients so "
-    "that each has a room; or unsubscribe the topic in all members. Passes succeed again within a "
-    "minute.",
+    "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Members "
+    "keep the queues they held, new ones get none, and nobody takes those of members that go. Go "
+    "clients give up a topic without a readable queue.",
+    "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members (language)",
+    "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
+    "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
 )
 
@@ -219,11 +244,10 @@ def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
 SUSPENDED = Rule(
     "MEMBER_SUSPENDED",
     WARNING,
-    "A member called suspend(). It reads nothing, keeps the queues it holds and stays in everybody "
-    "else's computation, so its share waits until resume().",
+    "A member called suspend(). It reads nothing and keeps its share, which waits until resume().",
     "memberships (suspended), ownership",
-    "Call resume() in the client named, or stop it so that the others take its queues. If it was "
-    "suspended on purpose, accept this finding.",
+    "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
+    "finding if it was suspended on purpose.",
     find_suspended,
 )
 
@@ -287,10 +311,10 @@ def _short(case: GroupCase, row: Row) -> int:
 TRANSIENT_OWNERSHIP = Rule(
     "TRANSIENT_OWNERSHIP",
     INFO,
-    "While a join, a loss or a change of topics was being settled, queues had no owner or were "
-    "held twice. That is how rebalancing works; nothing is lost.",
+    "Queues had no owner or two while a join, a loss or a change of topics settled. That is how "
+    "rebalancing works; nothing is lost.",
     "ownership, epochs, diffs",
-    "Nothing. If it happens often, look at what makes members come and go.",
+    "Nothing. If it happens often, find out what makes members come and go.",
     find_transient_ownership,
     by_owners=True,
 )

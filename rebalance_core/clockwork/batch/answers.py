@@ -159,10 +159,10 @@ class Answers:
                 found[rows] = self._lists.hash_at(each, seed[rows], at_us[rows])
         return found
 
-    def members(self, who: int, place: int, begin: int) -> tuple[str, ...]:
-        """The list that one pass is given."""
+    def members(self, who: int, place: int, begin: int) -> Ints:
+        """The lives in the list that one pass is given."""
         if place < 0:
-            return ()
+            return np.empty(0, np.int64)
         seed = int(self._elements.seed[who])
         return self._lists.members_at(self._lists.lists[place], seed, int(begin) + SAMPLE_AFTER_US)
 

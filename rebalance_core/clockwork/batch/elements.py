@@ -66,6 +66,7 @@ class Elements:
         self.heartbeats = self._of_lives([each.heartbeats for each in traits])
         self.takes_locks = self._of_lives([each.takes_locks for each in traits])
         self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
+        self.shared = futures.ticks.shared[lives][self.life]
         self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
         self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
         topics = futures.script.topics

@@ -1,6 +1,6 @@
 """What stays the same through a script, of many futures: lives, their settings and their state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -59,6 +59,40 @@ class Trait:
     leaves_in_time: bool
     beats_at_once: bool
     hash: int
+
+
+_STATE = {
+    "last_end": 0, "used": 0, "number": 0, "wait": 0, "held": 1, "asks_us": 0, "asked": 1,
+    "masterless": 1, "ends_us": 0, "balances": 0, "beats": 0, "later_us": 1, "fetched": 1,
+}  # fmt: skip
+"""Of `Futures`: which axis counts lives."""
+
+
+def state_of(its: object, names: Iterable[str]) -> dict[str, Any]:
+    """Copies of arrays by name."""
+    return {name: getattr(its, name).copy() for name in names}
+
+
+def take_over(its: object, state: dict[str, Any], axes: Mapping[str, int], lives: int) -> None:
+    """Set the first lives of arrays to what another object's were.
+
+    Args:
+        its: whose arrays.
+        state: the others, of `state_of`.
+        axes: by name, which axis counts lives: the first or the second. The first of two may be
+            longer than it begins with.
+        lives: how many.
+    """
+    for name, axis in axes.items():
+        own, given = getattr(its, name), state[name]
+        if axis == 0:
+            own[:lives] = given[:lives]
+            continue
+        if len(own) < len(given):
+            nothing = BEFORE_ALL if own.dtype == np.int64 else 0
+            own = np.full((len(given), *own.shape[1:]), nothing, own.dtype)
+            setattr(its, name, own)
+        own[: len(given), :lives] = given[:, :lives]
 
 
 @dataclass(eq=False)
@@ -122,6 +156,19 @@ class Futures:
         self.later_us = np.empty((0, *shape), np.int64)
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
+    def state(self) -> dict[str, Any]:
+        """What is handed from one segment to the next, copied."""
+        registered = {number: since.copy() for number, since in self.registered.items()}
+        return state_of(self, _STATE) | {"registered": registered}
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over where the first lives stood in the same futures of another script."""
+        take_over(self, state, _STATE, lives)
+        shape = len(self.script.lives), len(self.seeds)
+        for number, since in state["registered"].items():
+            self.registered[number] = np.full(shape, NEVER)
+            self.registered[number][:lives] = since[:lives]
+
     @cached_property
     def deaf(self) -> NDArray[np.bool_]:
         """By life: no notice wakes it."""
@@ -163,7 +210,7 @@ class Futures:
 
     @cached_property
     def mate_wakes(self) -> MateWakes:
-        """What wakes its processes beside the group's own brokers."""
+        """Return what wakes its processes beside the group's own brokers."""
         return MateWakes(self.ticks)
 
     @cached_property

@@ -226,7 +226,9 @@ class KnownRoutes:
 def _span(
     versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
 ) -> tuple[int, int]:
-    """Which versions may be known in a segment: from the last one that everybody has, on."""
+    """Return the versions that may be known in a segment: from the last one that everybody
+    has, on.
+    """
     margin = SECOND_US + LONGEST_WAY_US + late_us + ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)

@@ -1,10 +1,12 @@
 """Order locks over many futures (rocketmq.md §7): who has a queue, and what brokers give."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows, state_of
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer, draws_of, uniforms
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.ticks import (
@@ -44,6 +46,22 @@ class Stays:
         self._forced = np.array([each.version >= FORCED_UNLOCK for each in futures.traits], bool)
         brokers = np.array(script.broker_entities, np.uint64)
         self._broker_entity = brokers[np.array(script.broker_of_queue, np.int64)]
+
+    def state(self) -> dict[str, Any]:
+        """What is handed from one segment to the next, copied; and when lives end."""
+        times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
+        return state_of(self, ("_life", "_until", "_release")) | times
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over the stays of another script, whose lives end at other times."""
+        self._life, self._until, self._release = (
+            state[name].copy() for name in ("_life", "_until", "_release")
+        )
+        at = np.minimum(self._life, lives - 1), np.arange(self._life.shape[1]) % self._seeds
+        stays = self._until == state["ended"][at]
+        unlocks = stays & (self._release == state["unlocks_all"][at])
+        self._until = np.where(stays, self._ended[at], self._until)
+        self._release = np.where(unlocks, self._unlocks_all[at], self._release)
 
     def begin(self, at: Ints, lives: Ints, now_us: Times) -> None:
         """Lives take queues; those that never unlock are passed over."""
@@ -225,6 +243,19 @@ class OrderLocks:
             at = queue * self._seeds + np.flatnonzero(there)
             self._stays.begin(at, np.full(len(at), life), self._seen[at])
 
+    def state(self) -> dict[str, Any]:
+        """What is handed from one segment to the next, copied."""
+        own = state_of(self, ("_owner", "_renewed", "_seen"))
+        return own | self._stays.state() | {"_followed_us": self._followed_us}
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over who has which locks in another script that begins with the same lives."""
+        owner = state["_owner"]
+        self._owner = np.where(owner == _NOBODY, _NOBODY, self._client[owner])
+        self._renewed, self._seen = state["_renewed"].copy(), state["_seen"].copy()
+        self._followed_us = state["_followed_us"]
+        self._stays.resume(state, lives)
+
     def begin(self, segment: PlaySegment) -> None:
         """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
         if segment.after_gap:
@@ -308,7 +339,7 @@ class OrderLocks:
         self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
 
     def _remember_renewals(self, at: Ints, now_us: int) -> None:
-        """What the rounds of lockAll of a gap left: the last of each process counts.
+        """Keep, of a gap's rounds of lockAll, the last one of each process.
 
         As ``loop.order_locks.remember_renewals`` has it.
         """
@@ -328,5 +359,5 @@ class OrderLocks:
             self._owner[at[rows]], self._renewed[at[rows]] = client[rows], last[rows]
 
     def _first_round(self, lives: Ints, at: Ints) -> Times:
-        started = self._futures.ticks.timers_start[lives, at % self._seeds]
+        started = self._futures.ticks.own_start[lives, at % self._seeds]
         return np.asarray(started + FIRST_LOCK_RENEWAL_US, np.int64)

@@ -84,7 +84,7 @@ class MemberLists:
         client_ids = [futures.script.lives[life].client_id for life in lives]
         keys = [java_string_key(client_id) for client_id in client_ids]
         self._order = np.array(sorted(range(len(lives)), key=keys.__getitem__), np.int64)
-        self._client_ids = np.array(client_ids, object)[self._order]
+        self._in_order = lives[self._order]
         self._size = len(lives) * len(futures.seeds)
         self.lists = [self._list(number) for number in self._numbers()]
 
@@ -107,10 +107,11 @@ class MemberLists:
             total += np.where(there, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
         return total
 
-    def members_at(self, place: MemberList, seed: int, at_us: int) -> tuple[str, ...]:
-        """The client ids in a list at a time in one future, sorted as clients sort."""
+    def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
+        """The lives in a list at a time in one future, as clients sort them."""
         there = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
-        return tuple(self._client_ids[there[self._order]].tolist())
+        found: NDArray[np.int64] = self._in_order[there[self._order]]
+        return found
 
     def keep(self) -> None:
         """Hand over to the next segment who is registered where."""
@@ -191,7 +192,7 @@ class MemberLists:
         missing = since >= ticks.NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
-        started = self._futures.ticks.timers_start[self._lives]
+        started = self._futures.ticks.beats_start[self._lives]
         # what the last heartbeat before the segment did counts
         rested = self._segment.after_gap and not self._segment.is_first
         period = self._futures.ticks.periods.beat[self._lives]
@@ -219,7 +220,7 @@ class MemberLists:
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """What one operation on a list sends.
+    """The notices that one operation on a list sends.
 
     Attributes:
         life: place of who registers or goes.

@@ -78,17 +78,18 @@ class SubscribedRoutes(KnownRoutes):
     def reads(self, broker: int, elements: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where a broker is in a route that the element knows of a topic it subscribes."""
         codes = self.subscriptions.codes_at(elements, at_us)
-        return self.reads_with(broker, elements, at_us, codes)
+        return np.asarray(self.read_with([broker], elements, at_us, codes)[0], bool)
 
-    def reads_with(
-        self, broker: int, elements: Ints, at_us: Times, codes: Ints
+    def read_with(
+        self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
     ) -> NDArray[np.bool_]:
-        """The same with sets of topics that are given by their numbers."""
-        found = np.zeros(len(elements), bool)
+        """(brokers, n) the same, with sets of topics that are given by their numbers."""
+        found = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
-            if has_broker[broker].any():
+            its = has_broker[brokers]
+            if its.any():
                 subscribed = self._mixed.subscriptions.has[codes, topic]
-                found |= subscribed & has_broker[broker][self.at(topic, elements, at_us)]
+                found |= subscribed & its[:, self.at(topic, elements, at_us)]
         return found
 
     def keep(self) -> None:
@@ -179,88 +180,107 @@ class TopicTables:
         self._tells = np.array(tells, bool) | (version < BROADCASTING_IS_SILENT)
         self._notified = futures.script.settings.notified
         self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
-        self._operations = [self._operations_of(place) for place in lists]
+        self._operations = np.array([self._operations_of(place) for place in lists], np.int64)
+        self._notices_count = ~futures.deaf[lives][:, None]
+        self._stack(lists)
+
+    def _stack(self, lists: list[MemberList]) -> None:
+        """All lists as one array each: (lists, lives x S), or (lists, S)."""
+        self._numbers = np.array([place.number for place in lists], np.int64)
+        self._brokers = [place.broker for place in lists]
+        if not lists:
+            return
+        self._until, self._joining, self._joins, self._since, self._fed = (
+            np.stack([getattr(place, name).reshape(-1) for place in lists])
+            for name in ("until", "joining", "joins", "since", "fed")
+        )
+        for place, since, fed in zip(lists, self._since, self._fed, strict=True):
+            place.since, place.fed = (x.reshape(place.since.shape) for x in (since, fed))
+        self._up, self._down, self._told = (
+            np.stack([getattr(place, name) for place in lists]) for name in ("up", "down", "told")
+        )
 
     def hear(self, seen: Seen) -> NDArray[np.bool_]:
         """Let brokers see one event in each of some futures; True where one told somebody."""
-        told = np.zeros(len(seen.seed), bool)
-        its, seeds = self._elements, len(self._elements.futures.seeds)
-        who = seen.life * seeds + seen.seed
-        codes = self._routes.subscriptions.codes_at(who, seen.at_us)
+        if not self._lists:
+            return np.zeros(len(seen.seed), bool)
+        its, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
+        who = life * len(its.futures.seeds) + seed
+        codes = self._routes.subscriptions.codes_at(who, at)
         states = seen.kind == Kind.SUBSCRIBES
-        codes[states] = self._routes.subscriptions.codes[seen.number[states], seen.life[states]]
+        codes[states] = self._routes.subscriptions.codes[seen.number[states], life[states]]
         # who changes its topics and goes in one instant does so in this order
-        beats = _IS_HEARTBEAT[seen.kind] & (seen.at_us < its.ended[who] + states)
-        for number, place in enumerate(self._lists):
-            since, until = place.since.reshape(-1)[who], place.until.reshape(-1)[who]
-            there = (place.up[seen.seed] <= seen.at_us) & (seen.at_us < place.down[seen.seed])
-            hears = there & (place.joining.reshape(-1)[who] <= seen.at_us)
-            rows = np.flatnonzero(beats & hears)
-            reads = np.zeros(len(who), bool)
-            reads[rows] = self._routes.reads_with(
-                place.broker, who[rows], seen.at_us[rows], codes[rows]
-            )
-            listed = (since <= seen.at_us) & (seen.at_us < until)
-            asks = (seen.kind == Kind.ASKS) & self._asked(number, seen)
-            asks &= hears & (seen.at_us < its.ended[who])
-            new = (reads | asks) & ~listed
-            if new.any():
-                place.since.reshape(-1)[who[new]] = seen.at_us[new]
-                place.fed.reshape(-1)[who[new]] = True
-            joins = (seen.kind == Kind.JOINS) & (since == seen.at_us)
-            joins &= place.joins.reshape(-1)[who]
-            goes = (seen.kind == Kind.GOES) & (until == seen.at_us) & (since < until)
-            goes &= there & place.told[seen.life]
-            names = reads | new | joins
-            heard = self._mixed.heard[place.number]
-            before = heard[seen.seed]
-            heard[seen.seed[names]] = codes[names]
-            differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
-            tells = ((differs | new | joins) & self._notified | goes) & self._tells[seen.life]
-            tells &= self._elements.futures.ticks.tells(place.broker, seen.seed, seen.at_us)
-            told |= tells
-            rows = np.flatnonzero(tells)
-            if len(rows):
-                self._tell(number, seen.rows(rows), new[rows])
-        return told
+        beats = _IS_HEARTBEAT[seen.kind] & (at < its.ended[who] + states)
+        # from here on (lists, futures)
+        since, until = self._since[:, who], self._until[:, who]
+        there = (self._up[:, seed] <= at) & (at < self._down[:, seed])
+        hears = there & (self._joining[:, who] <= at)
+        reads = beats & hears & self._routes.read_with(self._brokers, who, at, codes)
+        listed = (since <= at) & (at < until)
+        new = reads & ~listed
+        asks = seen.kind == Kind.ASKS
+        if asks.any():
+            new |= self._asked(asks, seen) & hears & (at < its.ended[who]) & ~listed
+        joins = (seen.kind == Kind.JOINS) & (since == at) & self._joins[:, who]
+        if new.any():
+            number, row = np.nonzero(new)
+            self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
+        goes = (seen.kind == Kind.GOES) & (until == at) & (since < until)
+        goes &= there & self._told[:, life]
+        before = self._mixed.heard[self._numbers[:, None], seed]
+        number, row = np.nonzero(reads | new | joins)
+        self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
+        differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
+        tells = ((differs | new | joins) & self._notified | goes) & self._tells[life]
+        if its.futures.script.notices:
+            tells &= [its.futures.ticks.tells(broker, seed, at) for broker in self._brokers]
+        number, row = np.nonzero(tells)
+        if len(row):
+            self._tell(number, seen.rows(row), new[number, row])
+        return np.asarray(tells.any(axis=0), bool)
 
-    def _asked(self, number: int, seen: Seen) -> NDArray[np.bool_]:
-        """True where the event is that a broker was asked; it is one no more."""
-        asked = self._agenda.channel_us[number]
-        found: NDArray[np.bool_] = asked[seen.life, seen.seed] == seen.at_us
-        found &= seen.kind == Kind.ASKS
-        asked[seen.life[found], seen.seed[found]] = NEVER
+    def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
+        """(lists, futures) the event is that a broker was asked; it is one no more."""
+        asked = self._agenda.channel_us
+        found: NDArray[np.bool_] = asks & (asked[:, seen.life, seen.seed] == seen.at_us)
+        number, row = np.nonzero(found)
+        asked[number, seen.life[row], seen.seed[row]] = NEVER
         return found
 
-    def _tell(self, number: int, seen: Seen, again: NDArray[np.bool_]) -> None:
-        """NOTIFY_CONSUMER_IDS_CHANGED to everybody in a list."""
-        place, seed, at = self._lists[number], seen.seed, seen.at_us
-        if self._newest_wins:
-            # of one instant, what the timers and passes send comes after notices
-            from_us = at + (seen.kind >= Kind.TICKS)
-            told_us = self._mixed.told_us[place.broker]
-            newer = told_us[seed] < at
-            self._wakes.cancel(place.broker, seed[newer], from_us[newer])
-            told_us[seed] = at
+    def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
+        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; ``number`` of each event's, rising."""
+        seed, at = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
-        ticks = self._operations[number][np.where(again, _AGAIN, seen.kind), seen.life]
+        ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
         ticks = ticks + np.where(numbered, seen.number, 0)
-        its, words = self._elements, self._words[:, seed]
-        listed = (place.since[:, seed] <= at) & (at < place.until[:, seed])
-        listed &= ~its.futures.deaf[its.lives][:, None]
+        its, words, shape = self._elements, self._words[:, seed], self._words.shape
+        since, until = (
+            times.reshape(-1, *shape)[number, :, seed].T for times in (self._since, self._until)
+        )
+        listed = (since <= at) & (at < until) & self._notices_count
         woken = at + draws.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
         woken = its.futures.woken((its.lives[:, None], seed), woken)
         if self._lost:
             listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
-        shape = self._words.shape
+        woken = np.where(listed, woken, NEVER)
         used = its.used.reshape(shape)[:, seed]
         soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
         # no clock comes to rest before that pass, and no newer notice keeps these back
         sure = (its.last_end + its.min_interval < its.rest) & (its.asks_us == NEVER)
         as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
+        # of one instant, what the timers and passes send comes after notices
+        from_us = at + (seen.kind >= Kind.TICKS)
         if self._newest_wins:
             as_one = np.minimum(as_one, at)
-        self._wakes.put(place.broker, seed, np.where(listed, woken, NEVER), used, as_one)
+        for each in np.flatnonzero(np.bincount(number)).tolist():
+            part = slice(*np.searchsorted(number, (each, each + 1)))
+            seeds, broker = seed[part], self._brokers[each]
+            if self._newest_wins:
+                told_us = self._mixed.told_us[broker]
+                newer = told_us[seeds] < at[part]
+                self._wakes.cancel(broker, seeds[newer], from_us[part][newer])
+                told_us[seeds] = at[part]
+            self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:
         """(kinds, lives) the ticks of draws of what a broker tells."""
@@ -320,7 +340,7 @@ class OpenLists(MemberLists):
 
     def _last_beat(self, at_us: int) -> Times:
         """(lives, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
-        first = self._futures.ticks.timers_start[self._lives] + FIRST_HEARTBEAT_US
+        first = self._futures.ticks.beats_start[self._lives] + FIRST_HEARTBEAT_US
         period = self._futures.ticks.periods.beat[self._lives]
         number = (at_us - first) // period
         return np.where(number < 0, BEFORE_ALL, first + number * period)

@@ -130,7 +130,7 @@ class _MixedPlay:
         return found
 
     def _hear(self, until_us: Times) -> Times:
-        """What happens to brokers before a time; returns (S,) until when all of it is known."""
+        """Tell brokers all they learn before a time; returns (S,) until when all of it is known."""
         until_us = np.minimum(until_us, NEVER)
         while True:
             at = self._agenda.next_us()

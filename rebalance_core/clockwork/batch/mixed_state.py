@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, state_of, take_over
 from rebalance_core.clockwork.batch.member_lists import MemberList
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import (
@@ -145,6 +146,12 @@ def is_mixed(script: Script) -> bool:
     return len(sets) > 1
 
 
+_STATE = {
+    "beat_us": 0, "beat_of": 0, "channel_us": 1, "wakes_us": 1, "wakes_by": 1, "fetched_us": 1,
+}  # fmt: skip
+"""Of `MixedState`: which axis counts lives."""
+
+
 @dataclass(eq=False)
 class MixedState:
     """Where brokers and members stand.
@@ -194,6 +201,17 @@ class MixedState:
     def of(cls, script: Script, ticks: Ticks) -> MixedState | None:
         """None for a group whose members all subscribe the same."""
         return cls(script, ticks) if is_mixed(script) else None
+
+    def state(self) -> dict[str, Any]:
+        """What is handed from one segment to the next, copied."""
+        names = (*_STATE, "heard", "told_us")
+        return state_of(self, names) | {"followed_us": self.followed_us}
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over what brokers of another script heard, and what was under way to its lives."""
+        take_over(self, state, _STATE, lives)
+        self.heard, self.told_us = state["heard"].copy(), state["told_us"].copy()
+        self.followed_us = state["followed_us"]
 
     def may_read(self, life: int, broker: int) -> bool:
         """Some topic that the life ever subscribes is, at some time, on the broker."""
@@ -350,7 +368,7 @@ class Agenda:
         self.beat_us, self.beat_of = mixed.beat_us[lives], mixed.beat_of[lives]
         self.channel_us = mixed.channel_us[np.ix_(self._numbers, lives)]
         self._period = futures.ticks.periods.beat[lives]
-        self._first_tick = futures.ticks.timers_start[lives] + FIRST_HEARTBEAT_US
+        self._first_tick = futures.ticks.beats_start[lives] + FIRST_HEARTBEAT_US
         self._states = len(mixed.subscriptions.since)
         # rows are sorted by the time, and then by kind, life and state, all in one number
         self._keys = self._known(lists, futures.ticks.ended[lives])

@@ -396,7 +396,8 @@ def delays_of(its: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
         number: of their passes, (n,) or (K, n).
     """
     words, new = its.words[who], ~its.observed[who]
-    draws, slow = draws_of(words, Timer.DROP_AFTER, number), new & (number < SLOW_PASSES)
+    slow = new & (number < SLOW_PASSES) | its.shared[who]
+    draws = draws_of(words, Timer.DROP_AFTER, number)
     drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
     draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)
     return drop, np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.answers import Moves
+from rebalance_core.clockwork.batch.beginnings import Beginnings, Standing
 from rebalance_core.clockwork.batch.futures import Futures, segments_of
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
@@ -17,6 +18,7 @@ from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares, UnlistedQueueError, added
 from rebalance_core.clockwork.loop import play as loop
+from rebalance_core.clockwork.mates import wakes_by_passes
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import (
     GIVEN_UP,
@@ -135,7 +137,7 @@ CONFIG = "CONFIG"
 """Shares that do not keep to the topic."""
 
 SHARED_CLIENTS = "SHARED_CLIENTS"
-"""Members subscribe differently, and share their clients with other groups."""
+"""Members share clients with groups whose passes wake these, or subscribe differently."""
 
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
@@ -149,18 +151,23 @@ NOTICES_BATCHED = "NOTICES_BATCHED"
 
 LOCKS_KEPT = "LOCKS_KEPT"
 """A member keeps the order locks of what it gives up."""
+ENDS_PASS = "ENDS_PASS"
+"""A topic without an answer ends the pass of a member that has several."""
 LETS_GO = "LETS_GO"
 """A broker that comes back knows nobody, and some member then lets go of what it holds."""
 
 
 def _reason_of_languages(script: Script) -> str:
-    """What a member of another language does that only the plain loop plays; else `REGULAR`."""
+    """Return what only the plain loop plays of a member in another language; else `REGULAR`."""
     profiles = {member.profile for life in script.lives for _, member in life.states}
     restarts = any(life.up is not None for life in script.broker_lives)
     if restarts and any(profile.empty_list == DROP for profile in profiles):
         return LETS_GO
     if takes_locks(script) and any(profile.locks == KEPT for profile in profiles):
         return LOCKS_KEPT
+    states = (member for life in script.lives for _, member in life.states)
+    if any(member.profile.ends_pass and len(member.subscriptions) > 1 for member in states):
+        return ENDS_PASS
     return REGULAR
 
 
@@ -171,7 +178,7 @@ def reason_of(script: Script) -> str:
     changes = any(len({member.subscriptions for member in each}) > 1 for each in members)
     if is_mixed(script) and ((takes_locks(script) and changes) or _changes_unseen(script)):
         return MIXED_SUBSCRIPTIONS
-    if is_mixed(script) and script.mates:
+    if script.mates and (is_mixed(script) or any(map(wakes_by_passes, script.mates))):
         return SHARED_CLIENTS
     if any(
         (a.strategy, a.version, a.message_model, a.profile)
@@ -248,7 +255,10 @@ BYTES_OF_A_SLICE = 150_000_000
 
 
 def play_seeds(
-    script: Script, seeds: NDArray[np.int64] | Sequence[int], options: ClockOptions
+    script: Script,
+    seeds: NDArray[np.int64] | Sequence[int],
+    options: ClockOptions,
+    beginnings: Beginnings | None = None,
 ) -> OwnershipLog:
     """`loop.play_seeds_one_by_one`, for many seeds in little time.
 
@@ -260,6 +270,8 @@ def play_seeds(
         script: what happens to the group.
         seeds: (S,) of the futures.
         options: what was asked for.
+        beginnings: where the same futures of other scripts of the group stood; None: nothing of
+            them is known.
 
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
@@ -271,7 +283,7 @@ def play_seeds(
     logs = []
     for first in range(0, len(wanted), step):
         try:
-            log = _play_slice(script, wanted[first : first + step], options)
+            log = _play_slice(script, wanted[first : first + step], options, beginnings)
         except UnlistedQueueError:
             return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
@@ -285,27 +297,37 @@ def seeds_of_a_slice(script: Script) -> int:
     return max(16, BYTES_OF_A_SLICE // (8 * max(times, 1)))
 
 
-def _play_slice(script: Script, seeds: NDArray[np.int64], options: ClockOptions) -> OwnershipLog:
+def _play_slice(
+    script: Script,
+    seeds: NDArray[np.int64],
+    options: ClockOptions,
+    beginnings: Beginnings | None,
+) -> OwnershipLog:
     if not (script.changes and script.lives):
         return ownership_log([])
+    beginnings = beginnings or Beginnings()
     futures = Futures(script, seeds, options)
-    sets = QueueSets()
+    sets = beginnings.sets_of(futures)
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
     locks = OrderLocks(futures) if takes_locks(script) else None
-    _hold_at_first(futures, sets, locks)
     moves: list[Moves] = []
     come, gone = _stays(futures)
     mixed = MixedState.of(script, futures.ticks)
-    for segment in segments_of(script):
+    standing = Standing(futures, sets, locks, mixed, moves, come)
+    segments = list(segments_of(script))
+    done, stops = beginnings.resume(standing, segments), beginnings.stops(standing, segments)
+    if not done:
+        _hold_at_first(futures, sets, locks)
+    for number, segment in enumerate(segments[done:], done + 1):
         if locks is not None:
             locks.begin(segment)
         lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
-        if not len(lives):
-            continue
-        if mixed is not None:
+        if len(lives) and mixed is not None:
             play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves, locks)
-        else:
+        elif len(lives):
             play_segment(futures, segment, lives, shares, sets, moves, locks)
+        if number in stops:
+            beginnings.keep(standing, segments[:number])
     return Logbook(futures, sets).log(moves)
 
 

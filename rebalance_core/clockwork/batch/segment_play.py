@@ -257,7 +257,9 @@ class _SegmentPlay:
         return self._of_futures(found)
 
     def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
-        """What the passes tell fresh brokers: by their heartbeat, and from 5.2 on by asking."""
+        """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
+        by asking.
+        """
         topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
@@ -294,7 +296,7 @@ class _SegmentPlay:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
         its = self._elements
-        started = self._futures.ticks.timers_start[its.lives].reshape(-1)[who]
+        started = self._futures.ticks.beats_start[its.lives].reshape(-1)[who]
         period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
         known = np.maximum(end, place.up[its.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.languages import DROP
+from rebalance_core.protocol.languages import BYTES, DROP
+from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 
@@ -26,6 +28,8 @@ _SET_BITS = 32
 _SECOND = (1 << _SET_BITS) - 1
 
 
+MembersAt = Callable[[int], NDArray[np.int64]]
+"""Lives in the member list at a place, as clients sort them."""
 SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
@@ -111,6 +115,25 @@ class UnlistedQueueError(Exception):
     """An own strategy gives a queue that is in no route: the plain loop plays what comes of it."""
 
 
+class Rules(NamedTuple):
+    """What decides over a member's share of given queues and members.
+
+    Attributes:
+        strategy: its text.
+        version: whose rules it follows.
+        by_bytes: it sorts by bytes, not as Java.
+    """
+
+    strategy: str
+    version: str
+    by_bytes: bool
+
+
+def rules_of(member: Member) -> Rules:
+    """The rules of a member."""
+    return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
+
+
 class Shares:
     """The shares of one topic.
 
@@ -128,26 +151,27 @@ class Shares:
             [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
         )
         self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
+        self._queues_by_bytes = [sorted(each) for each in self._queues]
         name = futures.script.topics[topic]
         self._numbers = {
             queue: i for i, queue in enumerate(futures.script.queues) if queue.topic == name
         }
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
-        self._views: list[tuple[int, tuple[str, ...]]] = []
+        self._views: list[tuple[int, NDArray[np.int64]]] = []
+        """By row: version of the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out."""
-        self._strategies: dict[tuple[str, str], AllocationStrategy] = {}
-        self._of_places: dict[tuple[tuple[str, str], int, int], NDArray[np.int32]] = {}
-        self._alike: dict[tuple[str, str], dict[str, list[int]]] = {}
+        self._strategies: dict[Rules, AllocationStrategy] = {}
+        self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
+        self._alike: dict[Rules, dict[str, list[int]]] = {}
         for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
-            names = self._alike.setdefault((trait.member.strategy, trait.member.rules_version), {})
+            names = self._alike.setdefault(rules_of(trait.member), {})
             names.setdefault(life.client_id, []).append(number)
-        self._life_of: dict[str, int] = {}
-        """By client id, where no two lives have one and all divide alike; else empty."""
-        ids = [life.client_id for life in self._script.lives]
-        if len(self._alike) == 1 and len(set(ids)) == len(ids):
-            self._life_of = {client_id: number for number, client_id in enumerate(ids)}
+        self._ids = [life.client_id for life in self._script.lives]
+        self._one_each = len(self._alike) == 1 and len(set(self._ids)) == len(self._ids)
+        """No two lives have one client id, and all divide alike."""
+        self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = [sets.number(each.queues) for each in self._versions]
 
     def everything(self, versions: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -159,7 +183,7 @@ class Shares:
         lives: NDArray[np.int64],
         versions: NDArray[np.int64],
         hashes: NDArray[np.uint64],
-        members: Callable[[int], tuple[str, ...]],
+        members: MembersAt,
     ) -> NDArray[np.int32]:
         """The share of each pass, `UNCHANGED` or `REFUSED`.
 
@@ -167,7 +191,7 @@ class Shares:
             lives: numbers of lives.
             versions: of the route that they know.
             hashes: of the member list that they were given; 0: none.
-            members: the list that the pass at a place was given, sorted as clients sort.
+            members: lives in the list that the pass at a place was given, as clients sort them.
         """
         keys = hashes + self._words[versions]
         at = self._places(keys, versions, members)
@@ -186,29 +210,37 @@ class Shares:
         self,
         hashes: NDArray[np.uint64],
         versions: NDArray[np.int64],
-        members: Callable[[int], tuple[str, ...]],
+        members: MembersAt,
     ) -> NDArray[np.int64]:
         """The rows of the table that views have, with the shares of all that are in them.
 
         Args:
             hashes: of the member lists.
             versions: of the route.
-            members: the list at a place, sorted as clients sort.
+            members: lives in the list at a place, as clients sort them.
         """
         at = self._places(hashes + self._words[versions], versions, members)
         rows = self._rows[at]
         for row in set(rows.tolist()):
-            for alike in self._alike.values():
-                life = next((alike[m][0] for m in self._views[row][1] if m in alike), None)
-                if life is not None and self.table[row, life] == _NOT_YET:
+            for life in self._one_of_each(row):
+                if self.table[row, life] == _NOT_YET:
                     self._share(row, life)
         return rows
+
+    def _one_of_each(self, row: int) -> list[int]:
+        """A life that is in a view, of each strategy in it."""
+        lives = self._views[row][1]
+        if self._one_each:
+            return [int(life) for life in lives[:1]]
+        names = [self._ids[life] for life in lives.tolist()]
+        found = (next((its[m][0] for m in names if m in its), None) for its in self._alike.values())
+        return [life for life in found if life is not None]
 
     def _places(
         self,
         keys: NDArray[np.uint64],
         versions: NDArray[np.int64],
-        members: Callable[[int], tuple[str, ...]],
+        members: MembersAt,
     ) -> NDArray[np.int64]:
         """Places of the keys among those known; new ones are added."""
         if len(self._keys):
@@ -232,23 +264,24 @@ class Shares:
 
     def _share(self, row: int, life: int) -> None:
         """Work out what a life takes in a view, and with it all others of its strategy."""
-        trait, (version, members) = self._traits[life], self._views[row]
-        client_id = self._script.lives[life].client_id
-        if not members or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
+        trait, (version, lives) = self._traits[life], self._views[row]
+        if not len(lives) or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, life] = UNCHANGED
             return
-        key = trait.member.strategy, trait.member.rules_version
+        key = rules_of(trait.member)
         if key not in self._strategies:
-            self._strategies[key] = parse_strategy(key[0], version=key[1])
+            self._strategies[key] = parse_strategy(key.strategy, version=key.version)
+        queues, lives = self._lists(key, version, lives)
         try:
-            of_places = self._by_place(key, version, members)
-            if self._life_of and of_places is not None:
-                self.table[row, [self._life_of[member] for member in members]] = of_places
+            of_places = self._by_place(key, version, lives)
+            if self._one_each and of_places is not None:
+                self.table[row, lives] = of_places
                 if self.table[row, life] != _NOT_YET:
                     return
-            shares = self._shares(key, version, members)
+            client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
+            shares = self._shares(key, version, lives, members)
             if client_id not in shares:
-                share = self._strategies[key].allocate(client_id, self._queues[version], members)
+                share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(share)}
         except AllocationError as error:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
@@ -258,14 +291,27 @@ class Shares:
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
+    def _lists(
+        self, key: Rules, version: int, lives: NDArray[np.int64]
+    ) -> tuple[list[MessageQueue], NDArray[np.int64]]:
+        """MqAll, and the lives of cidAll, as clients with these rules sort them."""
+        if key.by_bytes:
+            in_order = sorted(lives.tolist(), key=self._ids.__getitem__)
+            return self._queues_by_bytes[version], np.array(in_order, np.int64)
+        return self._queues[version], lives
+
     def _shares(
-        self, key: tuple[str, str], version: int, members: tuple[str, ...]
+        self, key: Rules, version: int, lives: NDArray[np.int64], members: list[str]
     ) -> dict[str, int]:
-        """Sets by client id, of all members; none where a strategy throws for one of them."""
+        """Sets by client id, of all members; none where a strategy throws for one of them.
+
+        ``lives`` and their ids, ``members``, are in the order of `_lists`.
+        """
         try:
-            of_places = self._by_place(key, version, members)
+            of_places = self._by_place(key, version, lives)
             if of_places is None:
-                found = self._strategies[key].allocate_all(self._queues[version], members)
+                queues = self._lists(key, version, lives)[0]
+                found = self._strategies[key].allocate_all(queues, members)
                 return {client_id: self._number(share) for client_id, share in found.items()}
         except AllocationError:
             return {}
@@ -273,21 +319,21 @@ class Shares:
         return dict(zip(reversed(members), reversed(of_places.tolist()), strict=True))
 
     def _by_place(
-        self, key: tuple[str, str], version: int, members: tuple[str, ...]
+        self, key: Rules, version: int, lives: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
         """Sets by place in the list of members; None where names count, or somebody's throws."""
         strategy = self._strategies[key]
-        if not strategy.by_place or "" in members:
+        if not strategy.by_place or (self._nameless and self._nameless & set(lives.tolist())):
             return None
-        found = self._of_places.get((key, version, len(members)))
+        found = self._of_places.get((key, version, len(lives)))
         if found is None:
-            names = [str(n) for n in range(len(members))]
+            names = [str(n) for n in range(len(lives))]
             try:
-                shares = strategy.allocate_all(self._queues[version], names)
+                shares = strategy.allocate_all(self._lists(key, version, lives)[0], names)
             except AllocationError:
                 return None
             found = np.array([self._number(share) for share in shares.values()], np.int32)
-            self._of_places[key, version, len(members)] = found
+            self._of_places[key, version, len(lives)] = found
         return found
 
     def _number(self, queues: list[MessageQueue]) -> int:

@@ -25,7 +25,7 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """What one member list may be in a segment: (S, K), in order of time.
+    """The member lists that may be answered in a segment: (S, K), in order of time.
 
     Attributes:
         since: since when each future has each answer.
@@ -131,9 +131,9 @@ class Steady:
     def _rows(self, shares: Shares, version: int, answers: _Answers) -> Ints:
         """(S, K) rows of the table of shares."""
 
-        def members(place: int) -> tuple[str, ...]:
+        def members(place: int) -> Ints:
             if not found[place]:
-                return ()
+                return np.empty(0, np.int64)
             seed, number = divmod(first[place], answers.seen.shape[1])
             at_us = max(answers.since[seed, number], self._segment.begin_us)
             return self._lists.members_at(answers.place, seed, at_us)

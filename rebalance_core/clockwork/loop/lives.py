@@ -1,5 +1,6 @@
 """Processes that come, change and go, and brokers and masters that do, as the script has it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,14 +17,14 @@ from rebalance_core.clockwork.loop.world import (
     World,
     passes_while_suspended,
     schedule_pass,
-    wake,
+    wake_instance,
 )
 from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
-from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.protocol.languages import DROP
+from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.model.group_settings import PUSH, GroupSettings
+from rebalance_core.protocol.languages import BYTES, DROP
 from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import parse_strategy
 
@@ -113,7 +114,7 @@ def schedule_life(world: World, life: Life) -> None:
 
 
 def _schedule_lists(world: World, life: Life) -> None:
-    """What brokers' lists see of it after its join: one of them alone, or all at its end."""
+    """Schedule when brokers' lists see it after its join: one of them alone, or all at its end."""
     index = life.index
     seen_us = world.future.sightings_us(life)
     for sighting, at_us in zip(life.sightings, seen_us, strict=True):
@@ -127,37 +128,38 @@ def _schedule_lists(world: World, life: Life) -> None:
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
-def schedule_mates(world: World) -> None:
-    """Put down what wakes processes beside the group's own brokers: groups of one instance."""
-    for index, at_us in MateWakes(world.future.ticks).between(BEFORE_ALL, NEVER):
-        woken = partial(_woken, world, index)
-        world.agenda.put(int(at_us[0]), Kind.NOTICE, woken, process=index)
-
-
-def _woken(world: World, index: int) -> None:
-    client = world.clients.get(index)
-    if client is not None:
-        wake(world, client)
+def join_instances(worlds: Sequence[World]) -> None:
+    """Tell worlds of one agenda of each other: groups that share client instances."""
+    by_group = {world.script.consumer_group: world for world in worlds}
+    for world in worlds:
+        wakes = MateWakes(world.future.ticks)
+        for script in world.script.together[1:]:
+            if mate := by_group.get(script.consumer_group):
+                for life, own, comes_to in wakes.links(script):
+                    mate.together.setdefault(life, []).append((world, own, comes_to))
 
 
 def come(world: World, life: Life) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
     member, index = life.states[0][1], life.index
+    process = start_process(
+        life.client_id,
+        replace(
+            world.script.settings,
+            client_version=member.rules_version,
+            message_model=member.message_model,
+            # Where a queue begins to be read is nothing that this simulates.
+            consume_from_where=DEFAULT.consume_from_where,
+        ),
+        parse_strategy(member.strategy, version=member.rules_version),
+    )
+    its = member.profile
+    process.lets_go, process.by_bytes = its.no_queue == DROP, its.order == BYTES
+    process.ends_pass = its.ends_pass
     client = Client(
         life,
         member,
-        start_process(
-            life.client_id,
-            replace(
-                world.script.settings,
-                client_version=member.rules_version,
-                message_model=member.message_model,
-                # Where a queue begins to be read is nothing that this simulates.
-                consume_from_where=DEFAULT.consume_from_where,
-            ),
-            parse_strategy(member.strategy, version=member.rules_version),
-            lets_go=member.profile.no_queue == DROP,
-        ),
+        process,
         PassClock(
             world.future.first_pass_end[index],
             world.future.min_interval[index],
@@ -171,6 +173,7 @@ def come(world: World, life: Life) -> Client:
         client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
     world.clients[index] = client
     membership.first_routes(world, client)
+    _keep_pace(world, index)
     if not world.idle:
         schedule_timers(world, client)
     return client
@@ -204,10 +207,9 @@ def place_observed(world: World) -> None:
 
 
 def _started(world: World, index: int) -> None:
-    """``start()`` ends with a wake-up of its own."""
-    client = world.clients.get(index)
-    if client is not None and client.process.is_push:
-        wake(world, client)
+    """``start()`` of a push consumer ends with a wake-up of its own."""
+    if world.script.settings.consumer_type == PUSH:
+        wake_instance(world, index)
 
 
 def _change(world: World, life: Life, number: int) -> None:
@@ -217,10 +219,32 @@ def _change(world: World, life: Life, number: int) -> None:
         return
     before, client.member = client.member, life.states[number][1]
     _take_settings(client, client.member)
+    _keep_pace(world, life.index)
     if client.member.subscriptions - before.subscriptions:
         membership.heartbeat(world, client, Operation.SUBSCRIBES, number)
     if before.suspended and not client.member.suspended:
         _resume(world, client, number)
+
+
+def _keep_pace(world: World, index: int) -> None:
+    """From 5.2 on a suspended group makes an instance pass every second: it is unbalanced."""
+    itself = (world, index)
+    everybody = [itself, *((other, life) for other, life, _ in world.together.get(index, ()))]
+    for each, life in everybody if len(everybody) > 1 else ():
+        client = each.clients.get(life)
+        if client is None:
+            continue
+        around = (other.clients.get(place) for other, place, _ in each.together.get(life, ()))
+        spins = any(c is not None and _spins(c) for c in around)
+        clock = client.clock
+        clock.own_wait_us = clock.min_interval_us if spins else each.future.wait[life]
+        if spins and clock.wait_us > clock.own_wait_us:
+            clock.wait_us = clock.own_wait_us
+            schedule_pass(each, client)
+
+
+def _spins(client: Client) -> bool:
+    return client.member.suspended and not passes_while_suspended(client)
 
 
 def _resume(world: World, client: Client, number: int) -> None:
@@ -275,3 +299,4 @@ def _go(world: World, life: Life) -> None:
 
 def _gone(world: World, life: Life) -> None:
     del world.clients[life.index]
+    _keep_pace(world, life.index)

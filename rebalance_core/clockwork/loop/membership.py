@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from rebalance_core.clockwork.draws import DRAW_BITS, NOTICE, Operation, Timer, operation_id
-from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, World, wake
+from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, World, wake_instance
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, RouteVersion
 from rebalance_core.model.events import BATCHED, OFF
@@ -248,9 +248,7 @@ def _deliver(
         return
     if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
         return
-    client = world.clients.get(target)
-    if client is not None:
-        wake(world, client)
+    wake_instance(world, target)
 
 
 # Heartbeats: every 30 s, and after a pass that changed something (rocketmq.md §4.4, §6.1, §6.2).

@@ -1,7 +1,8 @@
 """One future of a script, or several one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
 from rebalance_core.clockwork.loop import lives
@@ -13,6 +14,7 @@ from rebalance_core.clockwork.loop.world import (
     Agenda,
     Client,
     Future,
+    Kind,
     PassBegun,
     World,
     schedule_pass,
@@ -67,28 +69,48 @@ def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played
 
 
 def _played(script: Script, seed: int, options: ClockOptions) -> World:
-    world = World(
-        script, Future(script, seed, options), Agenda(), lives.brokers_at_first(script), begin_pass
-    )
+    """Play a group, with those that share its client instances beside it."""
+    agenda = Agenda()
+    scripts = [each for each in script.together[1:] if each.changes and script.changes]
+    worlds = [_world(each, seed, options, agenda) for each in (script, *scripts)]
+    lives.join_instances(worlds)
+    if script.changes:
+        agenda.run_until(NEVER)
+    return worlds[0]
+
+
+def _world(script: Script, seed: int, options: ClockOptions, agenda: Agenda) -> World:
+    """One group, and everything that its script has, on the agenda."""
+    future = Future(script, seed, options)
+    world = World(script, future, agenda, lives.brokers_at_first(script), begin_pass)
     lives.schedule_brokers(world)
     for life in script.lives:
         lives.schedule_life(world, life)
-    lives.schedule_mates(world)
     ended_us = BEFORE_ALL
     for stretch in stretches_of(script):
-        world.agenda.run_until(stretch.begin_us)
-        if ended_us == BEFORE_ALL:
-            lives.place_observed(world)
-        _take_up(world, ended_us)
+        _put(world, stretch.begin_us, partial(_begin_stretch, world, ended_us))
+        at_us = stretch.begin_us
         for number in stretch.changes:
             if number > 0 and rested(script, number):
-                world.agenda.run_until(script.changes[number].begin_us)
-                _put_out_of_step(world, number)
-        world.agenda.run_until(stretch.end_us)
-        world.idle, ended_us = True, stretch.end_us
-    if script.changes:
-        world.agenda.run_until(NEVER)
+                at_us = max(at_us, script.changes[number].begin_us)
+                _put(world, at_us, partial(_put_out_of_step, world, number))
+        ended_us = stretch.end_us
+        _put(world, max(at_us, ended_us), partial(_end_stretch, world))
     return world
+
+
+def _put(world: World, at_us: int, action: Callable[[], None]) -> None:
+    world.agenda.put(at_us, Kind.STRETCH, action)
+
+
+def _begin_stretch(world: World, ended_us: int) -> None:
+    if ended_us == BEFORE_ALL:
+        lives.place_observed(world)
+    _take_up(world, ended_us)
+
+
+def _end_stretch(world: World) -> None:
+    world.idle = True
 
 
 def _take_up(world: World, since_us: int) -> None:

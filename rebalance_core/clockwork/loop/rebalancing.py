@@ -27,7 +27,8 @@ from rebalance_core.clockwork.loop.world import (
     PassBegun,
     World,
     schedule_pass,
-    wake,
+    wake_instance,
+    wake_others,
 )
 from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
 from rebalance_core.clockwork.script import RouteVersion
@@ -88,7 +89,8 @@ def act(
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
     number = math.inf if client.life.observed else one.number
-    delay = draws.COLD_DROP_AFTER if number < SLOW_PASSES else draws.DROP_AFTER
+    slow = number < SLOW_PASSES or world.future.ticks.shared[index]
+    delay = draws.COLD_DROP_AFTER if slow else draws.DROP_AFTER
     last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
     if new or record.locks:
         delay = draws.COLD_ADD_AFTER if number < COLD_PASSES else draws.ADD_AFTER
@@ -139,6 +141,8 @@ def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bo
         clock.last_end_us = end_us
         if record.balanced is False:
             clock.unbalanced()
+            if clock.min_interval_us:
+                wake_others(world, client.index, end_us)
     after: list[tuple[Kind, int, Callable[[], None]]] = [
         (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
         for later_ms in record.rebalance_later_ms
@@ -168,7 +172,9 @@ def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> Non
 
 
 def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Of queues in routes; a pull consumer takes what CONFIG names, there or not."""
+    """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
+    there or not.
+    """
     if not (client.leaving or world.lives(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)
@@ -182,7 +188,7 @@ def _heartbeat(world: World, one: RunningPass) -> None:
 
 def _wake(world: World, client: Client) -> None:
     if world.runs(client):
-        wake(world, client)
+        wake_instance(world, client.index)
 
 
 def draw_of(world: World, one: RunningPass, timer: int) -> int:

@@ -39,6 +39,8 @@ class Future:
         self.ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
         self.created: list[int] = ticks.created[:, 0].tolist()
         self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
+        self._beats_start: list[int] = ticks.beats_start[:, 0].tolist()
+        self._own_start: list[int] = ticks.own_start[:, 0].tolist()
         self.joined: list[int] = ticks.joined[:, 0].tolist()
         self.ended: list[int] = ticks.ended[:, 0].tolist()
         self.unlocked: list[int] = ticks.unlocked[:, 0].tolist()
@@ -125,21 +127,19 @@ class Future:
 
     def heartbeat_us(self, life: int, number: int) -> int:
         """Tick of a heartbeat."""
-        return self.timers_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
+        return self._beats_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
 
     def heartbeats_before(self, life: int, at_us: int) -> int:
         """How many heartbeats have their tick before a time."""
-        return _ticks_before(self.timers_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
+        return _ticks_before(self._beats_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
 
     def lock_renewal_us(self, life: int, number: int) -> int:
         """Tick of lockAll."""
-        return self.timers_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
+        return self._own_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
 
     def lock_renewals_before(self, life: int, at_us: int) -> int:
         """How many rounds of lockAll have their tick before a time."""
-        return _ticks_before(
-            self.timers_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us
-        )
+        return _ticks_before(self._own_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us)
 
 
 def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
@@ -152,6 +152,7 @@ def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
 class Kind(IntEnum):
     """Kinds of happenings; those of one instant in this order."""
 
+    STRETCH = -1
     SCRIPT = 0
     MEMBERSHIP = 1
     NOTICE = 2
@@ -411,6 +412,8 @@ class World:
         stretch: counts those that are followed; timers of an older one have been made up for.
         rows: (life, queue, at_us, delta) of the log so far.
         passes: that began so far.
+        together: by life: (world, life) of other groups in its instance, and when a wake-up at a
+            time comes to it.
     """
 
     script: Script
@@ -423,6 +426,9 @@ class World:
     stretch: int = 0
     rows: list[tuple[int, int, int, int]] = field(default_factory=list)
     passes: list[PassBegun] = field(default_factory=list)
+    together: dict[int, list[tuple[World, int, Callable[[int], int]]]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def now_us(self) -> int:
@@ -473,6 +479,25 @@ def wake(world: World, client: Client) -> None:
     """``rebalanceImmediately``: the next pass begins as soon as the clock of passes allows."""
     client.clock.wake(world.now_us)
     schedule_pass(world, client)
+
+
+def wake_instance(world: World, life: int) -> None:
+    """A RebalanceService runs passes of all groups of its instance, whosever notice it is."""
+    _wake_life(world, life)
+    wake_others(world, life, world.now_us)
+
+
+def wake_others(world: World, life: int, at_us: int) -> None:
+    """Put a wake-up of the other groups in the instance of a life on the agenda."""
+    for other, index, comes_to in world.together.get(life, ()):
+        woken = partial(_wake_life, other, index)
+        world.agenda.put(comes_to(at_us), Kind.NOTICE, woken, process=index)
+
+
+def _wake_life(world: World, life: int) -> None:
+    client = world.clients.get(life)
+    if client is not None:
+        wake(world, client)
 
 
 def schedule_pass(world: World, client: Client) -> None:

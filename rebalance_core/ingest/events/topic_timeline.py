@@ -191,7 +191,7 @@ class Config(NamedTuple):
 
 @dataclass
 class _Broker:
-    """What is known of the topic on one broker so far."""
+    """The state of the topic on one broker so far."""
 
     config: Config | None = None
     changed_ms: int | None = None

@@ -6,6 +6,7 @@ A broker that drops INFO lines under load may drop the line that says what a mem
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -98,16 +99,26 @@ def unlogged_subscriptions(
     events = sorted(events, key=event_order)
     stays = _stays(events)
     own, held = _statements(pieces, context), _held(group, events, pieces, context)
+    connections = [piece for piece in pieces if piece.kind == "group_connection"]
     before = {id(row) for stay in stays for row in stay.changes}
     silent = {id(row) for row in by_silence}
     told: dict[str, str] = {}
     unknown: dict[str, str] = {}
-    for stay in [stay for stay in stays if stay.topics is None]:
+    known: dict[Topics, list[int]] = {}
+    for number, stay in enumerate(stays):
+        if stay.topics is not None:
+            known.setdefault(stay.topics, []).append(number)
+    for number in [number for number, stay in enumerate(stays) if stay.topics is None]:
+        stay = stays[number]
         stated = [one for one in own.get(stay.client_id, ()) if stay.covers(one[0])]
         seen = {one[1] for one in held.get(stay.client_id, ()) if stay.covers(one[0])}
-        topics = stated[0][1:] if stated else _of_group(stay, stays, pieces, Topics(seen), context)
+        others = ((one, (stays[n] for n in numbers)) for one, numbers in known.items())
+        topics = (
+            stated[0][1:] if stated else _of_group(stay, others, connections, Topics(seen), context)
+        )
         if topics is not None:
             stay.join["subscriptions"] = sorted(topics[0])
+            insort(known.setdefault(topics[0], []), number)
             _change(group, stay, stated)
             told[stay.client_id] = topics[1]
         elif context.given.get(group, {}).get("subscriptions") is None:
@@ -197,24 +208,25 @@ def _held(
 
 
 def _of_group(
-    stay: _Stay, stays: Iterable[_Stay], pieces: Iterable[Evidence], seen: Topics,
-    context: ClusterContext,
+    stay: _Stay, others: Iterable[tuple[Topics, Iterable[_Stay]]], connections: Iterable[Evidence],
+    seen: Topics, context: ClusterContext,
 ) -> tuple[Topics, str] | None:  # fmt: skip
-    """What the group subscribes while the member is there, and a source; None: not one set.
+    """Return the group's one subscription while the member is there, and a source; None: several.
 
     Args:
         stay: the member's.
-        stays: of all members.
-        pieces: evidence of the group.
+        others: stays of members whose topics are known, in order of time, by these topics.
+        connections: the group's ``consumerConnection``.
         seen: topics of which the member holds queues.
         context: of the cluster.
     """
     sets: dict[Topics, str] = {}
-    for other in stays:
-        if other.topics is not None and stay.meets(other) and other is not stay:
-            sets.setdefault(other.topics, other.join["source"])
-    for piece in pieces:
-        if piece.kind == "group_connection" and stay.covers(context.time_of(piece)):
+    for topics, members in others:
+        met = next((other for other in members if stay.meets(other)), None)
+        if met is not None:
+            sets[topics] = met.join["source"]
+    for piece in connections:
+        if stay.covers(context.time_of(piece)):
             topics = Topics(t for t, _ in piece.values["subscriptions"] if not is_retry_topic(t))
             if topics:
                 sets.setdefault(topics, piece.source)

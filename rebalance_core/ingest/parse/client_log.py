@@ -8,7 +8,7 @@ from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import lock_and_pop_logs
-from rebalance_core.ingest.parse.go_and_cpp_logs import NO_BROKER
+from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import (
     _LONG_MAX,
     between,
@@ -139,7 +139,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
 
 
 def _no_broker(message: str) -> Fields:
-    """Of a Go client, as `Translator` writes it."""
+    """Read the line of a Go client without a broker, as `Translator` writes it."""
     queues = message_queues(message)
     if len(queues) != 1:
         return None
@@ -147,8 +147,16 @@ def _no_broker(message: str) -> Fields:
     return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
 
 
+def _no_offset(message: str) -> Fields:
+    """Of a Go client, as `Translator` writes it."""
+    group = message.removeprefix(NO_OFFSET).partition(" MessageQueue [")[0]
+    fields = _no_broker(message)
+    return None if fields is None or not group else {"group": group} | fields
+
+
 TROUBLE_TEMPLATES: tuple[Template, ...] = (
     ("no_broker", NO_BROKER, _no_broker),
+    ("nothing_committed", NO_OFFSET, _no_offset),
     ("not_in_member_list", _NOT_LISTED, _not_listed),
     ("pull_expired", _EXPIRED, _pull_expired),
     ("allocation_failed", _THREW, _threw),
@@ -250,6 +258,12 @@ def _left_broker(message: str) -> Fields:
     return None if pieces is None else {"group": pieces[1]}
 
 
+def _language(message: str) -> Fields:
+    """Of a Go or C++ client, as `Translator` writes it."""
+    pieces = between(message, LANGUAGE, ", clientId=", ", group=", "")
+    return named(("language", "client_id", "group"), pieces)
+
+
 def _order_lock(message: str) -> Fields:
     group = message.partition(" MessageQueue [")[0].rpartition(" ")[2]
     return {"group": group} if group else None
@@ -283,6 +297,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("allocated", "client " + _ALLOCATED, _allocated),
     ("allocated", _ALLOCATED, _allocated),
     ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
+    ("client_language", LANGUAGE, _language),
     ("paused", "consumer was paused, execute pull request later. instanceName=", _paused),
     ("suspended", "suspend this consumer, ", _last_word("group")),
     ("resumed", "resume this consumer, ", _last_word("group")),

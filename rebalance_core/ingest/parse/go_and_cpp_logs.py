@@ -35,8 +35,15 @@ _CPP_COMMIT = re.compile(
     r"its offset is:(?P<offset>-?\d+)"
 )
 _CPP_STARTS = re.compile(r"DefaultMQPushConsumerImpl:(?P<group>\S+) start$")
+LANGUAGE = "language of a client: "
+"""Before the language, client id and group that a line of its own log names; no client's words."""
 NO_BROKER = "no broker found for mq "
 """Of a Go client: its routes have no address of the queue's broker, so it does not pull it."""
+
+NO_OFFSET = "no committed offset, Group: "
+"""Of a Go client: the broker answered QUERY_NOT_FOUND, the group has committed nothing there."""
+_FETCH_FAILED = "fetch offset of mq from broker error"
+_NOT_FOUND = "broker response code: 22,"
 
 
 class Translated(NamedTuple):
@@ -55,12 +62,13 @@ class Translator:
     """Reads the lines of one client's log in order.
 
     A commit names no client, and in C++ no group: they are those that lines before it named, if
-    these named one only.
+    these named one only. The first line that names a client with a group states its language.
     """
 
     def __init__(self) -> None:
         self._clients: set[str] = set()
         self._groups: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def line(self, text: str) -> Translated | None:
         """Read what the line states; None: it is of neither client."""
@@ -91,22 +99,36 @@ class Translator:
         if said == "remove unnecessary mq because unsubscribed" and queue:
             what = "truncateMessageQueueNotMyTopic remove unnecessary mq"
             return f"doRebalance, {group}, {what}, {queue}"
+        if said == _FETCH_FAILED and queue and group:
+            why = str(fields.get("underlayError") or "")
+            return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
-        return NO_BROKER + queue if said == NO_BROKER.strip() and queue else said
+        if said == NO_BROKER.strip() and queue:
+            return NO_BROKER + queue
+        if client and group and (client, group) not in self._told:
+            return self._language("GO", client, group)
+        return said
 
     def _of_cpp(self, said: str) -> str:
         if found := _EMPTY_LIST.match(said):
             return f"doRebalance, {found['group']}, {found['topic']}, get consumer id list failed"
         if found := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
             named = found.groupdict()
+            client = named.get("client") or ""
             self._groups.add(named["group"])
-            self._clients |= {named.get("client") or ""} - {""}
+            self._clients |= {client} - {""}
+            if client and (client, named["group"]) not in self._told:
+                return self._language("CPP", client, named["group"])
         elif (found := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
             (group,) = self._groups
             return self._commit(group, found["queue"], found["offset"])
         return said
+
+    def _language(self, language: str, client: str, group: str) -> str:
+        self._told.add((client, group))
+        return f"{LANGUAGE}{language}, clientId={client}, group={group}"
 
     def _commit(self, group: str, queue: str, offset: object) -> str:
         client = next(iter(self._clients)) if len(self._clients) == 1 else ""

@@ -150,8 +150,7 @@ def inside_second(second_ms: int, notified: list[int], not_before: int) -> int:
     return max(second_ms + MIDDLE_MS, earliest)
 
 
-# The head of a log line: when, and the message that follows (rocketmq.md §10.1, Appendix C L1 to
-# L3).
+# The head of a log line: when, and the message that follows (rocketmq.md §10.1).
 
 LEVELS = ("TRACE ", "DEBUG ", "INFO ", "WARN ", "ERROR ")
 _LEVEL = " (?:TRACE|DEBUG|INFO|WARN|ERROR) "

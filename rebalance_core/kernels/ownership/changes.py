@@ -155,7 +155,7 @@ class Holdings:
         return Block(cells, entry)
 
     def _divided_cells(self, cells: Cells) -> Ints | None:
-        """Which cells can be read in an epoch with members; None: all."""
+        """Return the cells that can be read in an epoch with members; None: all."""
         some = cells.stretches
         last = some.queue + some.count - 1
         last_id = self.queues.ids_of(last, some.topic_broker)
@@ -348,7 +348,7 @@ class Differ:
         return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
 
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
-        """What became of entries that held a queue of a topic in the epoch before.
+        """Say what became of entries that held a queue of a topic in the epoch before.
 
         Returns:
             Whether the process is no longer a member; whether it still subscribes the topic.

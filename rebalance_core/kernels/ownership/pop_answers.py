@@ -240,7 +240,7 @@ class PopAnswers:
         return segment[stretch], self._process[row], begin[meets], end[meets]
 
     def _pulled(self, cells: Cells, owned: list[tuple[int, Ints, Ints]]) -> Stints:
-        """What members pull of topics that others pop."""
+        """Return the queues that members pull of topics that others pop."""
         spans = self.holdings.shared_piece(cells, owned).spans
         begin = cells.epoch[spans.begin]
         end = begin + spans.end - spans.begin

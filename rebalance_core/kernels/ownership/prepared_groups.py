@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels import group_rows, segments
@@ -241,7 +242,7 @@ def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _turned(events: Events, ordinal: Ints) -> Ints:
-    """Those of a broker's MASTER events after which its locks are given again, or no more."""
+    """Keep the MASTER events after which a broker's locks are given again, or no more."""
     now = _lockless(events, ordinal)
     was = np.roll(now, 1)
     was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
@@ -388,14 +389,18 @@ def _left_for_languages(
 ) -> None:
     """Set the reason of groups with members that do not do as Java's; changed in place."""
     profiles, group = profiles_of(coded, membership), runs.group
+    strategies = coded.names.words.take(pa.array(membership.states.strategy)).to_pylist()
 
     def having(rule: Callable[[ClientProfile], bool]) -> Bools:
         """By run: the member's profile is so."""
         return np.array([rule(profile) for profile in profiles], np.bool_)[runs.state]
 
+    known = [its.share_known(text) for its, text in zip(profiles, strategies, strict=True)]
     grids = [grid, *([] if popped is None else [popped.grid])]
     frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
-    apart = having(lambda profile: not (profile.share_known and profile.retry and profile.notified))
+    apart = ~np.array(known, np.bool_)[runs.state]
+    apart |= having(lambda profile: not (profile.retry and profile.notice_run))
+    apart |= having(lambda profile: profile.pass_ms != DEFAULT_INTERVALS.wait_interval_ms)
     own_passes = coded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
     apart |= having(lambda profile: profile is not JAVA_PROFILE) & own_passes
     apart |= having(lambda profile: profile.locks == KEPT) & coded.groups.ordered[group]

@@ -234,7 +234,7 @@ class Sharing:
         )
 
     def _divided(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
-        """What the members have that divide by their group's strategy of this number.
+        """Return the queues of members that divide by their group's strategy of this number.
 
         Every process of the owner's id takes what the first position of that id is given; what the
         further ones are given belongs to nobody, but on a hash ring (rocketmq.md §2.2, §2.7).
@@ -256,7 +256,7 @@ class Sharing:
         return segment, stretch, epoch, self._until(stretch, epoch + 1)
 
     def _until(self, stretch: Ints, end: Ints) -> Ints:
-        """What the last pass of a stretch gave is kept."""
+        """Keep what the last pass of a stretch gave."""
         passes = self._passes
         return np.where(end == passes.end[stretch], passes.kept[stretch], end)
 

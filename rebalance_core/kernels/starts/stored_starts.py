@@ -217,14 +217,14 @@ class StoredStarts:
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
     def _handed_over(self) -> Ints:
-        """What the last holder is seen to persist on the way out, or `NONE`."""
+        """Return the offset that the last holder is seen to persist on the way out, or `NONE`."""
         inside = self._inside
         handed = np.full(len(self._rows.queue), segments.NONE, np.int64)
         handed[inside.row[inside.handing]] = inside.offset[inside.handing]
         return handed
 
     def _high(self, most: Ints) -> Ints:
-        """What the queue had when the last one gave it up that can have written."""
+        """Return the queue's end when the last owner that can have written gave it up."""
         rows = self._rows
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = segments.extreme(np.maximum, self._inside.at_ms, self._bounds, segments.NONE)

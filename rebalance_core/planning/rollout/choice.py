@@ -38,7 +38,7 @@ class Staffing:
 
 
 def staffing(groups: Sequence[Sequence[Turn]]) -> Staffing:
-    """Of groups that are deployed together, each by the turns of its members.
+    """Count members of groups that are deployed together, each by the turns of its members.
 
     A member counts from its join to its stop; a pod from its start.
     """
@@ -126,8 +126,8 @@ def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """What is to be least: the cost, else messages read again, then time without an owner; and
-    how long it takes. The front is of these.
+    """Return what is minimised, and the front is of: the cost, else messages read again, then
+    time without an owner; and how long it takes.
     """
     if row["cost"] is not None:
         return (row["cost"], row["finish_s_p50"])
@@ -136,7 +136,7 @@ def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
-    """Of each row: none is as good in all that counts and better in one."""
+    """Mark the rows that no other one beats: as good in all that counts and better in one."""
     points = np.array([objective(row) for row in rows], np.float64)
     no_worse = (points[:, None] <= points[None, :]).all(axis=2)
     better = (points[:, None] < points[None, :]).any(axis=2)
@@ -162,7 +162,7 @@ Play = Callable[[Sequence[Piece]], Iterator[Figures]]
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What came of a search.
+    """The result of a search.
 
     Attributes:
         rollouts: what was searched.

@@ -288,7 +288,7 @@ _OF_TOTALS = {
 
 
 def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
-    """What some futures of one group come to.
+    """Return the figures of some futures of one group.
 
     Args:
         measured: of consecutive seeds, totals counted from ``begin_ms`` on.
@@ -357,7 +357,7 @@ class Rollouts:
         return tuple(self.search.turns(its, group.members) for group in self.groups)
 
     def play(self, piece: Piece) -> Figures:
-        """What a piece comes to. Cost: a hundredth of a second, and linear in futures x steps."""
+        """Play a piece. Cost: a hundredth of a second, and linear in futures x steps."""
         return figures_of(self._measured(piece, 0), self._script(piece)[1])
 
     def handovers(self, plan: int, futures: int) -> pa.Table:

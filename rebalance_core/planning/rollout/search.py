@@ -46,7 +46,7 @@ class RolloutPlan:
 
     @property
     def plan_id(self) -> str:
-        """What the plan is called in tables."""
+        """Return the plan's name in tables."""
         text = f"surge {self.surge}, unavailable {self.unavailable}, pause {told(self.pause_ms)}"
         return f"{text}, {self.order}{'' if self.graceful else ', killed'}"
 
@@ -131,7 +131,7 @@ MOST_PLANS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """What a rollout may cost at most, of all groups together; None: anything.
+    """The most that a rollout may cost, all groups together; None: anything.
 
     99 % of the futures must keep the first four; ``min_members`` holds for each group.
     """
@@ -145,7 +145,9 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Of a message that is read again, a queue-second without an owner, an hour of one more pod."""
+    """The price of a message read again, a queue-second without an owner, an hour of one
+    more pod.
+    """
 
     copy: float = 0.0
     no_owner_s: float = 0.0
@@ -154,7 +156,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Search:
-    """What is to be deployed, what it may cost, and which paces there are to choose from.
+    """A search: the change to deploy, its budgets, and the paces to choose from.
 
     Every combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
     """
@@ -234,7 +236,7 @@ def several(read: Reader) -> Reader:
 
 
 def read_change(value: Any) -> str:
-    """What is deployed."""
+    """Read the change that is deployed."""
     what, equals, text = edit.words(value).partition("=")
     if what == SWITCH_STRATEGY and text:
         return f"{what}={edit.strategy(text)}"
@@ -338,7 +340,7 @@ class _Reading:
 
 
 def named_budgets(budgets: Budgets) -> Iterator[tuple[str, float]]:
-    """Those that are given, by name."""
+    """Return the budgets that are given, by name."""
     for name in Budgets.__slots__:
         value = getattr(budgets, name)
         if value is not None:

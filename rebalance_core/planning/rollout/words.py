@@ -93,7 +93,7 @@ def _more(default: Row, row: Row) -> str:
 
 
 def _missed(searched: Searched) -> Iterator[str]:
-    """Of each budget that the nearest plan misses: whether any plan keeps it, and what it reaches.
+    """Say, for each budget the nearest plan misses, whether any plan keeps it, and what it reaches.
 
     Where each alone is kept by some plan, they do not go together.
     """

@@ -88,7 +88,7 @@ class Pace:
     pause_ms: int = 0
 
     def turns(self, members: int) -> tuple[Turn, ...]:
-        """Of each member, in their order."""
+        """Return the turns of each member, in order."""
         size, ready_ms = self.surge + self.unavailable, self.down_ms + self.ready_ms
         turns = []
         for place in range(members):
@@ -223,7 +223,7 @@ class Deploy(GroupEdit):
 
 
 def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -> Iterator[str]:
-    """What a deploy of a group does not buy, or costs beyond what its pace tells.
+    """Warn of costs of a deploy, or of gains it does not bring, that its pace does not tell.
 
     Args:
         turns: of its members.

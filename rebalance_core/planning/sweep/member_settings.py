@@ -202,7 +202,7 @@ def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 def _topics(
     tables: Mapping[str, pa.Table], rows: pa.Table, groups: Iterable[Group]
 ) -> dict[Group, set[str]]:
-    """What the groups ever subscribe; a request mode of no such topic does nothing."""
+    """Return the topics the groups ever subscribe; a request mode of no such topic does nothing."""
     found: dict[Group, set[str]] = {group: set() for group in groups}
     own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
     lists = [own.select([*GROUP, "topic", "subscriptions"])]

@@ -69,7 +69,7 @@ def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table
 
 
 def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """What all shared topics of each epoch come to; null where none has a readable queue."""
+    """Sum all shared topics of each epoch; null where none has a readable queue."""
     shared = shared.filter(pc.greater(shared["queues"], 0))
     grouped = shared.group_by(list(_EPOCH), use_threads=False).aggregate(list(SHARED.values()))
     names = {f"{column}_{how}": name for name, (column, how) in SHARED.items()}

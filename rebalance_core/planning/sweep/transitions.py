@@ -8,12 +8,13 @@ chance.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.clockwork.batch.beginnings import Beginnings
 from rebalance_core.clockwork.measured import Measured, propagation
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts.propagation import HANDOVERS
@@ -49,6 +50,32 @@ FIGURES = {field.name: field.type for field in TRANSITION_SCHEMA if field.name n
 
 Row = dict[str, Any]
 
+MOST_BYTES = 100_000_000
+"""Of futures that are kept for the histories to come; a group of 90 members needs 3 MB."""
+
+
+@dataclass(eq=False)
+class SharedBeginnings:
+    """Where futures stood before the first edits, of as many groups as fit into memory.
+
+    Attributes:
+        cuts_us: by cluster: the first edits of the histories of a plan.
+    """
+
+    cuts_us: Mapping[str, Sequence[int]]
+    _of: dict[tuple[str, str, int], Beginnings] = field(default_factory=dict)
+    _last: Beginnings = field(default_factory=Beginnings)
+    _bytes: int = 0
+    """Of all but the last."""
+
+    def of(self, cluster: str, consumer_group: str, strategy: int) -> Beginnings | None:
+        """Those of a group under a strategy; None where there is no room."""
+        key = cluster, consumer_group, strategy
+        if key not in self._of and self._bytes < MOST_BYTES:
+            self._bytes += self._last.bytes
+            self._of[key] = self._last = Beginnings(self.cuts_us.get(cluster, ()))
+        return self._of.get(key)
+
 
 @dataclass(frozen=True)
 class Transitions:
@@ -75,6 +102,7 @@ class Transitions:
         history: GroupHistory,
         strategies: Iterable[tuple[int, str | None]],
         first_ms: Mapping[str, int],
+        shared: SharedBeginnings | None = None,
     ) -> Iterator[tuple[int, Row]]:
         """(number of the strategy, the group's row of `TRANSITION_SCHEMA`).
 
@@ -82,15 +110,22 @@ class Transitions:
             history: of the group.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
             first_ms: by cluster: the first edit; steps before it do not count.
+            shared: with the other histories of the plan; None: there is none.
         """
-        first = first_ms.get(history.cluster, -1)
+        first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         for number, text in strategies:
-            row = transition_row(_under(history, text), self.futures, first, self.clock)
+            beginnings = None if shared is None else shared.of(*group, number)
+            under = _under(history, text)
+            row = transition_row(under, self.futures, first, self.clock, beginnings)
             yield number, row | {"cluster": history.cluster}
 
 
 def transition_row(
-    history: GroupHistory, futures: int, first_ms: int = -1, clock: ClockOptions = CLOCK
+    history: GroupHistory,
+    futures: int,
+    first_ms: int = -1,
+    clock: ClockOptions = CLOCK,
+    beginnings: Beginnings | None = None,
 ) -> Row:
     """The sums of a group over its steps from a time on: means over futures.
 
@@ -104,8 +139,9 @@ def transition_row(
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: what is assumed.
+        beginnings: as of `play_seeds`.
     """
-    slices = _slices(history, futures, clock)
+    slices = _slices(history, futures, clock, beginnings)
     parts = propagation(each.partial for each in slices).to_pylist()
     steps = [row for row in parts if row["change_ms"] >= first_ms]
     gap_ms, overlap_ms = _between(slices, first_ms)
@@ -128,9 +164,15 @@ def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
     return pa.concat_tables([HANDOVERS.arrow_schema().empty_table(), *tables])
 
 
-def _slices(history: GroupHistory, futures: int, clock: ClockOptions = CLOCK) -> list[Measured]:
+def _slices(
+    history: GroupHistory,
+    futures: int,
+    clock: ClockOptions = CLOCK,
+    beginnings: Beginnings | None = None,
+) -> list[Measured]:
     options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=clock)
-    return list(played(with_rates_going_on(history), options, range(futures)))
+    going_on = with_rates_going_on(history)
+    return list(played(going_on, options, range(futures), beginnings=beginnings))
 
 
 def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:

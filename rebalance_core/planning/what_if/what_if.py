@@ -216,6 +216,22 @@ class WhatIf:
         moves = "{} to {}".format(*spread) if spread and len(set(spread)) > 1 else self.moves
         return f"<WhatIf {self.change}: {moves} queues move, peak {self.after.peak}>"
 
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row a queue, its owners before and after, and whether they differ."""
+        import pyarrow as pa  # most callers print the result
+
+        there = (self.before.owners, self.after.owners)
+        rows = [
+            {
+                **queue._asdict(),
+                "before": list(there[0].get(queue, ())),
+                "after": list(there[1].get(queue, ())),
+                "moved": queue in self.moved,
+            }
+            for queue in sorted({*there[0], *there[1]})
+        ]
+        return pa.Table.from_pylist(rows).to_pandas()
+
     def _repr_html_(self) -> str:
         """The table, for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
@@ -324,7 +340,7 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
 def _of_client(
     strategy: PlanningStrategy, allocation: AllocationStrategy, member: Member
 ) -> AllocationStrategy:
-    """What the member's client makes of the group's strategy; RocketMQ lacks the others."""
+    """Return the group's strategy as the member's client has it; RocketMQ lacks the others."""
     text = str(strategy)
     own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
     return allocation if own == text else parse_strategy(own)

@@ -99,7 +99,7 @@ def _by_topic(figures: StepMovement) -> str:
 
 
 def _alike(topics: Iterable[tuple[str, Any]]) -> Iterator[tuple[Any, list[str], str]]:
-    """What topics of the same kind have, some of their names, and how many more there are."""
+    """Describe topics of the same kind: their figures, some names, and how many more there are."""
     kinds: dict[str, tuple[Any, list[str]]] = {}
     for name, kind in topics:
         kinds.setdefault(repr(kind), (kind, []))[1].append(name)

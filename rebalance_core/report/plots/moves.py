@@ -175,7 +175,7 @@ def draw_moves(steps: PlotRows) -> Figure:
 
 
 def _bars(frame: Any, name: str) -> tuple[Any, Any, Any, Any]:
-    """Of a strategy: bar numbers, mean moved and mean fewest of those compared, whether any is."""
+    """Return a strategy's bars: numbers, mean moved and mean fewest of those compared, if any."""
     rows = frame[frame["strategy"] == name]
     grouped = rows.groupby("bar", sort=True)
     compared = rows[rows["compared"]].groupby("bar", sort=True)

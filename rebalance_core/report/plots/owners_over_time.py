@@ -119,7 +119,7 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
 
 
 def _moving(rows: TimelineRows) -> TimelineRows:
-    """Of more queues than fit only those that changed hands, if any did."""
+    """Keep, of more queues than fit, only those that changed hands, if any did."""
     moving = tuple(row for row in rows.shown if len(row.history) > 1)
     if not rows.folded or not moving:
         return rows

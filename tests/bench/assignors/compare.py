@@ -29,18 +29,13 @@ FEWEST_COMPARED = 5
 TARGET_SECONDS = 60.0
 """The cap of the point with a target, whatever that of the others."""
 ABOUT = """\
-A star of points of the grid of Kafka's ServerSideAssignorBenchmark (members x queues a member x
-topics, after what happened), and a million queues. RocketMQ 5.3.3: AllocateMessageQueueAveragely,
-asked by every member for every topic, alone and as RebalanceImpl asks it (both lists copied and
-sorted first). Kafka 4.1.1: the group coordinator's range and uniform, the clients' range and
-cooperative sticky assignor. All compute the state before the change, if there was one, and the
-state after it. The coordinator's range assignor gives first and last partitions; `listed` also
-reads out every owner. Kernels: the owner of every queue, from prepared groups, as the tables are
-made of it; and a whole pass, from rows of events in memory to the rows of all tables. Processor
-time of the fastest run; in the JVM that of one thread, without the collector. Memory that a run
-frees is kept for the next one, as the JVM's heap and in Spark's workers. Asserted: the kernels'
-owners are RocketMQ's and those of Kafka's range assignors, queue by queue (CRC), and as many queues
-moved as `diffs` says."""
+Points of the grid of Kafka's ServerSideAssignorBenchmark (members x queues a member x topics, after
+what happened), and a million queues. Each computes the states before and after the change.
+`rocketmq-allocate`: AllocateMessageQueueAveragely (5.3.3), asked by every member for every topic;
+`rocketmq-rebalance`: as RebalanceImpl asks it, both lists copied and sorted first. Kafka 4.1.1: the
+coordinator's range (`listed`: every owner read out) and uniform assignors, the clients' range and
+cooperative sticky ones. Fastest run; in the JVM of one thread, without the collector; stopped
+after 60 s. Asserted: the kernels' owners are RocketMQ's and those of Kafka's range assignors."""
 
 Answers = Mapping[str, Mapping[Point, Answer]]
 
@@ -130,12 +125,12 @@ def _ratio(theirs: Answer | None, ours: Kernels) -> float | None:
 def _tables(
     points: list[Point], kernels: Mapping[Point, Kernels], answers: Answers
 ) -> tuple[Table, ...]:
-    def shown(name: str, point: Point) -> str:
+    def shown(name: str, point: Point) -> str | float:
         answer = answers[name].get(point)
         if answer is None:
             return ""
         ratio = _ratio(answer, kernels[point])
-        return "stopped" if ratio is None else f"{ratio:,.3g} x"
+        return "stopped" if ratio is None else ratio
 
     def balance(answer: Answer | None) -> str:
         if answer is None or answer.seconds is None:
@@ -150,7 +145,7 @@ def _tables(
              *(shown(name, p) for name in answers))
             for p in points
         ),
-        "Times as long as the kernels took for the owners (above 1: the kernels are faster).",
+        "Last columns: times as long as the kernels took for the owners.",
     )  # fmt: skip
     moves = Table(
         ("point", "RocketMQ and kernels", *(n for n in KAFKA if n in answers)),

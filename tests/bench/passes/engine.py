@@ -60,12 +60,9 @@ CONTESTANTS = (
     "reference (share)",
 )
 ABOUT = """\
-Rows of `ownership` of a generated day, by the engine as the tasks of a job run it and by what it
-replaces. The engine starts from checked rows, packed and routed to the tasks of their groups, and
-drops its rows in the task or writes them there, with count and digest; applyInPandas starts from
-the same rows fanned out, and its rows and those from memory end in Spark's noop sink or are written
-by Spark. The first run of each plan, which the JVM has yet to compile, is not counted. Asserted:
-applyInPandas and the replay (one group in a hundred, scaled by rows) give the same rows."""
+Rows of `ownership` of a generated day, by the engine and by what it replaces, from the same rows in
+memory into Spark's noop sink or Parquet with count and digest. Asserted: applyInPandas and the
+replay (one group in a hundred, scaled) give the same rows."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
 

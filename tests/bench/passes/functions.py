@@ -29,11 +29,8 @@ READS = "only reads the rows"
 BATCH = 10_000  # spark.sql.execution.arrow.maxRecordsPerBatch
 WARM_UP = 10
 ABOUT = """\
-`rmq_allocate` over kept rows, each a group of 16 queues and 5 members, into Spark's noop sink.
-*Only converts*: a pandas UDF of the same columns and type that returns one and the same answer for
-every row, made beforehand; *only passes Arrow on*: an Arrow UDF that does so, what Spark itself
-costs. Rounds in which the JVM has yet to compile do not count. Asserted: both forms give the same
-rows."""
+`rmq_allocate` over rows in memory, into Spark's noop sink. *Only converts* and *only passes Arrow
+on* return one answer made beforehand: Spark's own cost. Asserted: both forms give the same rows."""
 
 
 def groups(spark: SparkSession, rows: int, queues: int, members: int) -> DataFrame:

@@ -18,8 +18,8 @@ from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.recordings.tables import DATA
 
 ABOUT = """\
-The recordings' lines of each kind of log, repeated; they state far more than those of a quiet day.
-The parser alone in this process, Spark reading the lines and doing nothing with them, and both."""
+The recordings' lines of each kind of log, repeated; they state far more than those of a quiet
+day."""
 BATCH_ROWS = 10_000
 PLACES = {
     "namesrv_log": "namesrv/namesrv.log",

@@ -18,9 +18,8 @@ from tests.unit.producers.models import walk
 
 CONF = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/producers"
 ABOUT = """\
-Processor time for one producer over the 600 s of the bundled models, per setting and generation, at
-a pace and at ten and a hundred times that pace. The plain loop walks every send; unit tests hold
-both equal."""
+One producer over the 600 s of the bundled models, per setting and generation. The plain loop walks
+every send; unit tests hold both equal."""
 PACES = (20, 200, 2000)
 
 

@@ -17,8 +17,7 @@ from tests.bench.report import Figure, Report, Table, bench_main, tidy
 
 ABOUT = """\
 `plan --search` over 100 paces of a restart of both groups of the demo (12 members and 32 queues
-each, one orderly), in this process, beside 1,000 futures of Kubernetes' default (25 %/25 %) alone.
-Asserted: 100 plans, and as many futures of the chosen one as of the default."""
+each, one orderly), beside 1,000 futures of Kubernetes' default alone."""
 STEADY = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/demo/steady/tables"
 PLANS = 100
 SEARCH = Search(

@@ -30,9 +30,8 @@ from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
 ABOUT = """\
-A plan of scenarios and strategies against one simulation of the same day, in one session, as the
-jobs do it, without the futures of changes; a simulation that is not counted comes first. Asserted:
-every table has rows."""
+A plan of scenarios and strategies, without futures, against one simulation of the same day in one
+session."""
 EDITS = (
     'kind = "add_consumers"\ngroup = "*"\ncount = {n}',
     'kind = "remove_consumers"\ngroup = "*"\ncount = {n}',

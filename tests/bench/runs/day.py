@@ -24,11 +24,9 @@ OUTAGE_MS = 3_600_000
 MOST_TIMES_DAY = 2.0
 """What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
-`rebalance generate`'s day, seed 1: groups of all kinds, offsets and commits, from Parquet to
-Parquet, all tables. An empty Spark application starts Spark, reads the same files and writes one
-row. The same day with an outage: in each cluster the master of one broker is gone for an hour, its
-slaves live. Asserted: both carriers wrote the same rows and digests, and at most one group in
-10,000 was left to the plain replay; of the day with an outage at most one in 50."""
+`rebalance generate`'s day, seed 1: groups of all kinds, offsets and commits; with an outage one
+broker's master in each cluster is gone for an hour. Asserted: both carriers wrote the same digests;
+at most one group in 10,000 (with the outage one in 50) was left to the replay."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:

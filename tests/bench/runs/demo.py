@@ -13,10 +13,8 @@ FOUND = 3
 """The exit code of an audit that found something, as there is in that collection."""
 HELP_SECONDS, PROCESS_SECONDS, TIMES_EMPTY = 0.3, 1.5, 2.0
 ABOUT = """\
-`rebalance simulate` of the recording of `make demo` (11 events), in a process and on Spark, beside
-an application that starts Spark as the jobs do, reads the same files and writes one row. Processor
-time of the whole process tree, median of the rounds. Asserted: both carriers wrote the same rows
-and digests."""
+`rebalance simulate` of the recording of `make demo` (11 events), and an application that only
+starts Spark, reads the same files and writes one row. Median of the rounds."""
 
 
 def demo(rounds: int = 3) -> Report:

@@ -9,9 +9,8 @@ from tests.bench.runs.jobs import MEMORY_LIMIT_MIB, run_job
 from tests.bench.runs.yardstick import yardstick
 
 ABOUT = """\
-`rebalance propagate` over groups of 2 to 12 members and 24 queues, of RocketMQ 4.9.7 to 5.5.0, one
-in 21 orderly, each through joins, leaves, restarts, new queues and the end and return of a
-broker, five minutes apart. One command, which takes all cores; processor time of the whole tree.
+`rebalance propagate` over groups of 2 to 12 members and 24 queues, RocketMQ 4.9.7 to 5.5.0, one in
+21 orderly: joins, leaves, restarts, new queues, the end and return of a broker, five minutes apart.
 Asserted: a row of `propagation` for every change."""
 
 

@@ -111,17 +111,23 @@ def _orders(found: dict[Given, list[Compared]]) -> Iterator[str]:
 
 
 def _outside(found: dict[Given, list[Compared]]) -> Iterator[str]:
-    yield "Outside of all futures:"
+    yield "Outside of all futures, with the least and the most simulated:"
     yield ""
-    for given, figures in found.items():
-        for one in figures:
-            if not one.is_inside:
-                unit = UNITS.get(one.figure, 1)
-                low, high = (f"{x / unit:,.1f}" for x in np.quantile(one.futures, [0, 1]))
-                yield (
-                    f"* {one.run.name}, {one.group}, from the {given}: {one.figure} "
-                    f"{one.seen / unit:,.1f} ({low} to {high})"
-                )
+    yield "| run | group | figure | seen | from the tables | from the plan |"
+    yield "|---|---|---|---|---|---|"
+    for ones in zip(*found.values(), strict=True):
+        one = ones[0]
+        if not all(each.is_inside for each in ones):
+            unit = UNITS.get(one.figure, 1)
+            ranges = (
+                "inside" if each.is_inside else
+                " to ".join(f"{x / unit:,.1f}" for x in np.quantile(each.futures, [0, 1]))
+                for each in ones
+            )  # fmt: skip
+            yield (
+                f"| {one.run.name} | {one.group} | {one.figure} | {one.seen / unit:,.1f} | "
+                f"{' | '.join(ranges)} |"
+            )
 
 
 if __name__ == "__main__":

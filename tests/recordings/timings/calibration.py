@@ -1,4 +1,8 @@
-"""What the small delays of `clockwork/draws.py` were taken from: samples of one half."""
+"""``python -m tests.recordings.timings.calibration``: what the delays of `draws.py` rest on.
+
+Samples of the half of the changes that calibrates; `rebalance_core/clockwork/draws.py` has their
+quantiles, widened at both ends.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+
+import numpy as np
 
 from tests.recordings.tables import DATA, RECORDINGS
 from tests.recordings.timings.actions import Action, Run, observed_actions, observed_runs
@@ -170,3 +176,14 @@ def _acting(
     elif adds and drops:
         yield ADD, max(0, min(adds) - max(drops))
     yield TAIL, end - max(drops + adds)
+
+
+def main() -> None:
+    """Print how many samples each delay has, and their quantiles in milliseconds."""
+    for what, values in sorted(samples().items()):
+        cells = np.quantile(values, [0, 0.5, 0.95, 0.99, 1])
+        print(f"{what}: {len(values)}:", *(f"{value:,.0f}" for value in cells))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Figures of what was compared: coverage, width, errors of quantiles, distances; by kind."""
+"""Figures of what was compared: coverage and quantiles; by kind."""
 
 from __future__ import annotations
 
@@ -52,12 +52,8 @@ class Figures:
         count: how many.
         inside: within what is simulated.
         middle: within its 1st and 99th percentile.
-        width_s: widest 1st to 99th percentile, in seconds.
-        window_s: the reference's window, in seconds.
         median_s: observed and simulated median, in seconds.
         high_s: observed and simulated 99th percentile, in seconds.
-        distance_s: Wasserstein distance of the two distributions, in seconds.
-        largest_gap: Kolmogorov-Smirnov distance.
     """
 
     kind: str
@@ -65,12 +61,8 @@ class Figures:
     count: int
     inside: int
     middle: int
-    width_s: float
-    window_s: float
     median_s: tuple[float, float]
     high_s: tuple[float, float]
-    distance_s: float
-    largest_gap: float
 
 
 def by_kind(comparisons: Iterable[Compared]) -> list[Figures]:
@@ -105,20 +97,14 @@ def figures(kind: str, version: str, part: Sequence[Compared]) -> Figures:
         (float(np.quantile(observed, share)) / 1_000, _quantile(simulated, weights, share) / 1_000)
         for share in (0.5, 0.99)
     ]
-    widths = [high - low for low, high in (one.middle_ms for one in part if one.share)]
-    distance, largest = _distances(observed, simulated, weights)
     return Figures(
         kind,
         version,
         len(part),
         sum(one.is_inside for one in part),
         sum(one.is_in_the_middle for one in part),
-        max(widths, default=np.nan) / 1_000,
-        window_s(part[0].change.kind),
         quantiles[0],
         quantiles[1],
-        distance / 1_000,
-        largest,
     )
 
 
@@ -139,19 +125,3 @@ def _quantile(values: NDArray[np.float64], weights: NDArray[np.float64], share: 
         return float("nan")
     total = np.cumsum(weights)
     return float(values[np.searchsorted(total, share * total[-1], side="left")])
-
-
-def _distances(
-    observed: NDArray[np.float64],
-    simulated: NDArray[np.float64],
-    weights: NDArray[np.float64],
-) -> tuple[float, float]:
-    """Wasserstein and Kolmogorov-Smirnov distance of two samples, the second with weights."""
-    if not len(simulated):
-        return float("nan"), float("nan")
-    grid = np.sort(np.concatenate([observed, simulated]))
-    seen = np.searchsorted(observed, grid, side="right") / len(observed)
-    total = np.append(0.0, np.cumsum(weights)) / weights.sum()
-    made = total[np.searchsorted(simulated, grid, side="right")]
-    apart = np.abs(seen - made)
-    return float((apart[:-1] * np.diff(grid)).sum()), float(apart.max())

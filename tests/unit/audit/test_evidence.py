@@ -8,10 +8,22 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, Stretch
-from rebalance_core.audit.evidence import RULE_NEEDS
+from rebalance_core.audit.evidence import MEMBERS, RULE_NEEDS, gap_of
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
+from rebalance_core.model.events import CONSUMER_SUSPEND
 from rebalance_core.replay.masters import MasterOutage
-from tests.unit.audit.cases import case_of, commit, fact, join, leave, listed_at, ms, topic
+from tests.unit.audit.cases import (
+    case_of,
+    commit,
+    fact,
+    join,
+    leave,
+    listed_at,
+    ms,
+    of_member,
+    queue_row,
+    topic,
+)
 
 A, B = "10.0.0.1@1", "10.0.0.2@2"
 
@@ -170,3 +182,75 @@ def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
     outage = MasterOutage(ms(500), None if up is None else ms(up), None)
     case = replace(case, run=replace(case.run, masters={"a": (outage,)}))
     assert compare(covered(case, (0, 1000), begins=True)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity", "reason"),
+    [
+        ([(0, 1000)], "WARNING", None),
+        ([(0, 1000, False)], "WARNING", None),
+        ([(500, 1000)], "INFO", "LOG_BEGINS"),
+        ([(0, 450), (520, 1000)], "INFO", "NOT_COVERED"),
+        ([(0, 500)], "INFO", "LOG_ENDED"),
+        # of a name server that logs little an early end is no sign
+        ([(0, 500, False)], "WARNING", None),
+        ([], "INFO", "NOT_COVERED"),
+    ],
+)
+def test_which_brokers_were_up_is_told_by_name_servers(
+    stretches: list[tuple[float, ...]], severity: str, reason: str | None
+) -> None:
+    case = covered(fell_back(), (0, 1000), begins=True)
+    told = tuple(
+        Stretch(ms(one[0]), ms(one[1]), one[0] == 0, steady=len(one) == 2) for one in stretches
+    )
+    coverage = replace(case.run.coverage, name_servers=told)
+    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
+    assert ("namesrv.log" in row["remedy"]) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity"),
+    [([(0, 1000)], "ERROR"), ([(0, 450), (520, 1000)], "INFO"), ([(0, 500)], "INFO")],
+)
+def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
+    stretches: list[tuple[float, float]], severity: str
+) -> None:
+    """When a third one joins, the first queue of its new share is not one that it holds."""
+    paused = of_member(CONSUMER_SUSPEND, B, 100)
+    happened = topic(read=8), join(A), join(B), paused, join("10.0.0.3@3", at=400)
+    case = case_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
+    case = covered(case, (0, 1000), begins=True)
+    where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
+    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
+    case = replace(case, tables={**case.tables, "cluster_events": told})
+    of_log = tuple(Stretch(ms(one), ms(other), False) for one, other in stretches)
+    coverage = replace(case.run.coverage, clients={"c1": of_log})
+    case = replace(case, run=replace(case.run, coverage=coverage))
+    row = found(case, "ORPHAN_QUEUES")
+    assert row["severity"] == severity
+    assert ("rocketmq_client.log of c1" in row["summary"]) is (severity == "INFO")
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity"), [([(0, 1000)], "ERROR"), ([(0, 300)], "INFO"), ([(0, 480)], "ERROR")]
+)
+def test_what_a_dump_shows_at_rest_needs_a_log_of_that_time(
+    stretches: list[tuple[float, float]], severity: str
+) -> None:
+    held = [queue_row("T", "a", 0, 500, client_id=one, source="d") for one in (A, B)]
+    case = case_of(topic(), join(A), join(B), owned=held, members=listed_at("a", 900, A, B))
+    assert found(covered(case, *stretches, begins=True), "DOUBLE_OWNER")["severity"] == severity
+
+
+def test_a_copy_of_which_nothing_was_collected_may_be_the_master() -> None:
+    dump = fact("DUMP", 900, command="consumerConnection")
+    listed = listed_at("a", 900, A)
+    case = covered(case_of(topic(), join(A), members=listed, facts=[dump]), (0, 1000))
+    down = MasterOutage(ms(880), None, None)
+    run = replace(case.run, masters={"a": (down,)})
+    for missing, host in (((), None), (("a-1",), "a-1")):
+        gone = replace(case, run=replace(run, missing=frozenset(missing)))
+        gap = gap_of(gone, MEMBERS, None, None)
+        assert (gap and gap.host) == host

@@ -1,4 +1,7 @@
-"""What docs/audit-rules.md is generated from."""
+"""What docs/audit-rules.md is generated from, and what other pages say of the rules."""
+
+import re
+from pathlib import Path
 
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.model.verdicts import SEVERITIES
@@ -12,3 +15,13 @@ def test_every_rule_is_whole_and_there_once() -> None:
         assert rule.rule_id == rule.rule_id.upper()
         assert all(text.endswith(".") for text in (rule.meaning, rule.remedy)), rule.rule_id
         assert rule.seen_by
+
+
+def test_each_pathology_names_rules_that_there_are() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/rocketmq.md").read_text("utf-8")
+    table = page.partition("## 11. Pathologies")[2].partition("## 12.")[0]
+    rows = [line for line in table.splitlines() if re.match(r"\| \d+ \|", line)]
+    named = [re.findall(r"`([A-Z_]+)`", row) for row in rows]
+    assert len(named) == 31
+    assert all(named)
+    assert {one for row in named for one in row} <= {rule.rule_id for rule in ALL_RULES}

@@ -1,5 +1,7 @@
 """The names at the top of the package: what they take, what they say, what they show."""
 
+import inspect
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -37,6 +39,22 @@ def test_the_names_are_functions_whatever_was_imported() -> None:
     for name in CALLS:
         assert callable(getattr(rebalance_core, name)), name
         assert name in rebalance_core.__all__
+    imported = re.compile(r"^from rebalance_core import (\([^)]*\)|.*)$", re.MULTILINE)
+    notebook = (TREE / "notebooks/capacity_planning.py").read_text("utf-8")
+    names = {name for found in imported.findall(notebook) for name in re.findall(r"\w+", found)}
+    assert len(names) > 30
+    for name in names:
+        assert not inspect.ismodule(getattr(rebalance_core, name)), name
+    with pytest.raises(AttributeError, match="has no attribute 'draw_nothing'"):
+        _ = rebalance_core.draw_nothing
+
+
+def test_notebooks_on_plans_import_the_package_alone() -> None:
+    for name in ("capacity_planning", "the_morning_after"):
+        lines = (TREE / f"notebooks/{name}.py").read_text("utf-8").splitlines()
+        ours = [line for line in lines if re.match(r"(from|import) rebalance_core", line)]
+        assert ours
+        assert [line for line in ours if "rebalance_core." in line] == []
 
 
 def test_the_package_alone_is_light() -> None:

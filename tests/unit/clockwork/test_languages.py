@@ -8,11 +8,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.clockwork.batch.play import LETS_GO, LOCKS_KEPT, REGULAR, reason_of
+from rebalance_core.clockwork.batch.play import (
+    ENDS_PASS,
+    LETS_GO,
+    LOCKS_KEPT,
+    REGULAR,
+    reason_of,
+)
 from rebalance_core.engine.propagation import is_unknown
 from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
-from tests.unit.clockwork.futures import futures, happens, joins, story, two_brokers
+from tests.unit.clockwork.futures import EXACT, futures, happens, joins, story, two_brokers
 from tests.unit.clockwork.test_batch_equals_loop import OPTIONS, Tally, awake, compare
 from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import event, history, topic
@@ -150,3 +156,48 @@ def test_a_queue_that_go_gives_up_is_locked_for_a_while() -> None:
     assert min(waits["GO"]) >= 40_000
     assert max(waits["GO"]) < 62_000
     assert max(waits["JAVA"]) < 30_000
+
+
+BEYOND = "\uffee", "\U0001f600"
+"""By bytes in this order, by UTF-16 in the other."""
+
+
+@pytest.mark.parametrize("language", ["GO", "CPP", "RUST", None])
+def test_members_that_sort_by_bytes_take_what_is_theirs_by_bytes(language: str | None) -> None:
+    members = [joins(0, client_id, language=language) for client_id in BEYOND]
+    comes = joins(COMES_MS, "z", language=language), happens(900_000, "CONSUMER_LEAVE", "z")
+    expected = dict(zip(BEYOND if language else BEYOND[::-1], ("a", "b"), strict=True))
+    for future in futures(*two_brokers(), *members, *comes, seeds=5):
+        for client_id, broker in expected.items():
+            assert {name[0] for name in future.queues_of(client_id, 990_000)} == {broker}
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH(virtual_nodes=3)", "AVG_BY_CIRCLE"])
+def test_batch_and_loop_share_out_by_bytes_alike(strategy: str) -> None:
+    tally = Tally()
+    for language in LANGUAGES:
+        for other in LANGUAGES:
+            members = [
+                joins(at_ms, client_id, language=its)
+                for at_ms, client_id, its in (
+                    (0, BEYOND[0], language), (0, BEYOND[1], other), (COMES_MS, "z", language),
+                )
+            ]  # fmt: skip
+            given_ = history(*two_brokers(), *members, strategy=strategy, subscriptions=("T",))
+            compare(awake(given_, 123, "5.3", "5.3", mixed=False), EXACT, tally)
+    assert tally.reasons[REGULAR] == len(LANGUAGES) ** 2
+
+
+def test_a_topic_without_a_queue_ends_the_pass_of_a_cpp_member() -> None:
+    shut = [topic(COMES_MS, 4, "A", broker="a", perm=2)]
+    both = topic(0, 4, "A"), topic(0, 4, "B")
+    for language, left in (("CPP", 4), (None, 2)):
+        members = [
+            joins(at_ms, client_id, subscriptions=("A", "B"), language=its)
+            for at_ms, client_id, its in ((0, "x", language), (COMES_MS + 200_000, "y", None))
+        ]
+        expected = ENDS_PASS if language else REGULAR
+        assert reason_of(story(*both, *members, *shut)) == expected
+        for future in futures(*both, *members, *shut, seeds=5):
+            held = future.queues_of("x", COMES_MS + 300_000)
+            assert sum(name.startswith("B/") for name in held) == left

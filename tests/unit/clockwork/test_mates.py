@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.batch.play import REGULAR, SHARED_CLIENTS, reason_of
 from rebalance_core.clockwork.loop.play import play_with_passes
 from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, POLL_US, Ticks
+from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
-from tests.unit.clockwork.futures import EXACT, Future, joins, shifted
+from tests.unit.clockwork.futures import EXACT, Future, happens, joins, shifted
 from tests.unit.clockwork.test_batch_equals_loop import (
     AFTER_MS,
     CALM_VERSIONS,
@@ -27,7 +28,7 @@ from tests.unit.clockwork.test_batch_equals_loop import (
     with_own_timers,
 )
 from tests.unit.kernels.random_groups import groups
-from tests.unit.replay.histories import history, topic
+from tests.unit.replay.histories import event, history, topic
 
 pytestmark = pytest.mark.unit
 
@@ -38,6 +39,18 @@ def sharing(one: GroupHistory, *others: GroupHistory) -> GroupHistory:
     """The first group, with the other ones in its instances."""
     mates = (replace(each, consumer_group=f"mate-{n}") for n, each in enumerate(others))
     return replace(one, mates=tuple(mates))
+
+
+def known_beforehand(one: GroupHistory) -> GroupHistory:
+    """The group without most of what makes its passes wake others."""
+    left_out = (events.BROKER_UP, events.BROKER_DOWN, *events.MASTER_EVENTS)
+    kept = tuple(
+        replace(each, strategy=None, broker_name=None if each.client_id else each.broker_name)
+        for each in one.events
+        if each.event_type not in left_out
+    )
+    settings = replace(one.settings, strategy="AVG", ordered=False, consumer_type="PUSH")
+    return replace(one, events=kept, settings=settings)
 
 
 @pytest.mark.parametrize("own_timers", [False, True])
@@ -53,6 +66,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
             awake(other, after_ms, version, version, mixed=False),
             awake(one, after_ms + 1_234, version, version, mixed=False),  # all of its clients
         ]
+        others = list(map(known_beforehand, others))
         if own_timers:
             its, *others = (with_own_timers(each, after_ms) for each in (its, *others))
         shared = sharing(its, *others)
@@ -61,7 +75,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
         woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
 
     any_groups = groups(traits=("timers",)) if own_timers else groups()
-    quietly(check, 40, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
+    quietly(check, 60, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
     assert tally.reasons[REGULAR] > 10
     assert tally.rows > 40
     assert woken["wakes"] > 60
@@ -69,21 +83,21 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
 
 def scale_out(*mates: GroupHistory) -> Script:
     """Two members and a topic that gets more queues at 10 s, with other groups in c1's instance."""
-    events = (
+    happen = (
         *(topic(0, 2, "T", name) for name in "ab"),
         joins(0, "c1"), joins(0, "c2"),
         *(topic(600_000, 4, "T", name) for name in "ab"),
     )  # fmt: skip
-    its = history(*shifted(events), **V5)
+    its = history(*shifted(happen), **V5)
     return script_of(replace(its, mates=mates), EXACT)
 
 
 def flapping(client: str, channel: str | None = None) -> GroupHistory:
     """A group in the instance of a client, in which another process comes every 5 s."""
-    events = [topic(0, 2, "U", "a"), joins(1_000, client, channel, subscriptions=("U",))]
+    happen = [topic(0, 2, "U", "a"), joins(1_000, client, channel, subscriptions=("U",))]
     for n in range(24):
-        events.append(joins(560_000 + 5_000 * n, f"other{n}", subscriptions=("U",)))
-    return replace(history(*shifted(events), **V5 | {"subscriptions": ("U",)}), consumer_group="u")
+        happen.append(joins(560_000 + 5_000 * n, f"other{n}", subscriptions=("U",)))
+    return replace(history(*shifted(happen), **V5 | {"subscriptions": ("U",)}), consumer_group="u")
 
 
 def first_takes(script: Script, client: str, seeds: int = 60) -> list[float]:
@@ -101,6 +115,58 @@ def test_a_flapping_group_of_the_instance_makes_its_other_groups_act_earlier() -
     assert max(first_takes(alone, "c1")) > 38
     assert max(first_takes(beside, "c1")) < 36.5
     assert max(first_takes(beside, "c2")) > 38  # is in no other group
+
+
+def test_a_paused_group_of_the_instance_makes_its_other_groups_pass_every_second() -> None:
+    """From 5.2 on a pass is unbalanced as long as one of the groups is suspended."""
+    suspends = happens(560_000, "CONSUMER_SUSPEND", "c1")
+    happen = (topic(0, 2, "U", "a"), joins(1_000, "c1", subscriptions=("U",)), suspends)
+    paused = history(*shifted(happen), **V5 | {"subscriptions": ("U",)})
+    beside = scale_out(replace(paused, consumer_group="u"))
+    assert reason_of(beside) == SHARED_CLIENTS
+    assert max(first_takes(beside, "c1", 30)) < 32.5
+    assert max(first_takes(beside, "c2", 30)) > 38
+
+
+def test_notices_that_a_broker_gathers_wake_other_groups_of_the_instance_when_it_sends_them() -> (
+    None
+):
+    """Of one that is told every 5 s, every 15 s."""
+    its = flapping("c1")
+    (first, *_) = shifted([event(500, "NOTICES", broker_name="a", detail="BATCHED")])
+    gathered = replace(its, events=(first, *its.events))
+    beside = scale_out(gathered)
+    assert reason_of(beside) == SHARED_CLIENTS
+    assert 38 < max(first_takes(beside, "c1")) < 46.5
+    assert max(first_takes(scale_out(its), "c1")) < 36.5
+
+
+def test_retries_for_order_locks_wake_the_other_groups_of_the_instance() -> None:
+    """A killed member's locks live for 60 s; whoever wants them asks every second meanwhile."""
+    happen = [
+        topic(0, 4, "U", "a"), joins(1_000, "c1", subscriptions=("U",)),
+        joins(2_000, "dead", subscriptions=("U",)), happens(598_000, "CONSUMER_LOST", "dead"),
+    ]  # fmt: skip
+    orderly = history(*shifted(happen), ordered=True, **V5 | {"subscriptions": ("U",)})
+    beside = scale_out(replace(orderly, consumer_group="u"))
+    assert reason_of(beside) == SHARED_CLIENTS
+    assert max(first_takes(beside, "c1", 30)) < 34
+    assert max(first_takes(beside, "c2", 30)) > 38
+
+
+def test_one_tick_commits_the_offsets_of_all_groups_of_an_instance() -> None:
+    """The ages of the last commits of two groups of a client are equal, as are their intervals."""
+    late = history(*shifted((topic(0, 2, "U", "a"), joins(77_777, "c1"))), **V5)
+    its = joins(0, "c1", persist_consumer_offset_interval_ms=7_000)
+    first = history(*shifted((topic(0, 2, "T", "a"), its)), **V5)
+    script = script_of(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
+    assert script.lives[0].intervals.persist_consumer_offset_interval_ms == 7_000
+    ticks = Ticks(script, np.arange(50), EXACT)
+    life, seeds, at_us = np.zeros(50, np.int64), np.arange(50), np.full(50, 10**15)
+    ages = ticks.commit_age_us(life, seeds, at_us)
+    assert len(set(ages.tolist())) > 40
+    assert (ages == ticks.mates[0].commit_age_us(life, seeds, at_us)).all()
+    assert (ages < 7_000_000).all()
 
 
 def test_another_process_of_the_same_client_id_is_no_other_group_of_the_instance() -> None:

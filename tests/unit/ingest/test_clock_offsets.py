@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 
@@ -113,3 +114,65 @@ def test_a_whole_zone_is_said_and_not_applied(tmp_path: Path) -> None:
     tables = skewed("join-leave", "brokers/broker-a", 8 * 3600, tmp_path / "c")
     (text,) = named(tables)
     assert "whole time zone, and not corrected" in text
+
+
+def test_heartbeats_at_the_end_of_a_log_are_not_the_joins_of_its_clients(tmp_path: Path) -> None:
+    # two consumers of one process: 0.1 s apart when they start, and when they end
+    shutil.copytree(DATA / "no-notices" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "clients" / "c2" / "rocketmq_client.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if line[:19] > b"2026-11-26 07:08:06"))
+    tables = ingest_collection(tmp_path / "c").tables
+    assert (named(tables), offsets(tables)) == ([], {})
+
+
+def test_lines_of_a_broker_later_than_the_epoch_times_in_them(tmp_path: Path) -> None:
+    """Its clock is right, as the stamps are, and the times of its lines are not."""
+    whole = ingest_collection(DATA / "timing" / "collection").tables
+    shutil.copytree(DATA / "timing" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "brokers" / "broker-a" / "broker.log.gz"
+    late = HEAD.sub(lambda m: _later(m[1], 60), gzip.decompress(path.read_bytes()))
+    path.write_bytes(gzip.compress(late, 1))
+    tables = ingest_collection(tmp_path / "c").tables
+    (text,) = named(tables)
+    assert text.startswith("The lines of brokers/broker-a are 60.")
+    for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
+        assert row["event_type"] == same["event_type"], row
+        assert abs(row["event_ms"] - same["event_ms"]) < 2_000, row
+
+
+def test_brokers_are_compared_by_the_clients_that_came_to_both(tmp_path: Path) -> None:
+    """Without a log of any client: three against one tell, one against one do not."""
+    for recording, told in (("rocksdb", {"broker-a": -60}), ("join-leave", {})):
+        folder = tmp_path / recording / "c"
+        skewed(recording, "brokers/broker-a", 60, folder)
+        shutil.rmtree(folder / "clients", ignore_errors=True)
+        tables = ingest_collection(folder).tables
+        assert {host: round(ms / 1000) for host, ms in offsets(tables).items()} == told
+        (text,) = named(tables)
+        assert "broker-a" in text
+        assert ("nothing tells which is right" in text) is (not told)
+        notes = {row["host"] for row in tables["coverage"] if CLOCK_UNSURE in (row["note"] or "")}
+        assert notes == (set() if told else {"broker-a", "broker-b"})
+
+
+def test_clients_that_come_back_together_are_no_difference_of_clocks(tmp_path: Path) -> None:
+    """Of one broker the log begins with a later start of it: all clients came back then."""
+    line = (
+        "2026-11-21 11:{:02}:{:02} INFO t - new consumer connected, group: g CONSUME_PASSIVELY "
+        "CLUSTERING channel: ClientChannelInfo [channel=[id: 0x1, L:/1.1.1.1:1 - R:/2.2.2.2:2], "
+        "clientId={}, language=JAVA, version=479, lastUpdateTimestamp={}]\n"
+    )
+    begin_ms = 1_795_230_000_000  # 11:00:00
+
+    def log(minute: int) -> str:
+        beats = [(second, f"10.0.0.{second}@1") for second in range(5)]
+        at_ms = begin_ms + 60_000 * minute
+        return "".join(line.format(minute, s, name, at_ms + 1000 * s) for s, name in beats)
+
+    for name, minute in (("a", 1), ("b", 20)):
+        path = tmp_path / "brokers" / name / "broker.log"
+        path.parent.mkdir(parents=True)
+        path.write_text(log(minute))
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    assert named(ingest_collection(tmp_path).tables) == []

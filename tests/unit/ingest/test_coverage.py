@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.observed import FROM_START
+from rebalance_core.contracts.observed import FROM_START, STEADY
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 from tests.unit.ingest.test_clock_zones import ingested
@@ -124,3 +124,23 @@ def test_a_client_commits_every_5_s_so_a_shorter_pause_is_one(tmp_path: Path) ->
     text = "\n".join(line.format(*divmod(second, 60)) for second in at) + "\n"
     tables = ingested(tmp_path, {"clients/c/rocketmq_client.log": text})
     assert rows(tables, "client_log") == [(0, 109, True), (170, 395, True)]
+
+
+def test_a_pause_of_a_name_server_is_one_if_it_logs_all_the_time(tmp_path: Path) -> None:
+    line = "2026-11-21 11:{:02}:{:02} INFO NSScanScheduledThread - start scanNotActiveBroker\n"
+    steady = [second for second in range(0, 600, 5) if not 200 < second < 290]
+    text = "".join(line.format(*divmod(second, 60)) for second in steady)
+    tables = ingested(tmp_path / "5", {"namesrv/namesrv.log": text})
+    assert rows(tables, "namesrv_log") == [(0, 209, True), (290, 595, True)]
+    assert [row["note"] for row in tables["coverage"]] == [None, STEADY]
+    seldom = "".join(line.format(minute, 0) for minute in range(0, 60, 10))
+    tables = ingested(tmp_path / "4", {"namesrv/namesrv.log": seldom})
+    assert rows(tables, "namesrv_log") == [(0, 3000, True)]
+    assert [row["note"] for row in tables["coverage"]] == [None]
+
+
+def test_three_registrations_that_are_missing_are_a_pause(tmp_path: Path) -> None:
+    text = "".join(LINE.format(f"11:{m:02}:{s}") for m in range(12) for s in ("00", "30")
+                   if (m, s) not in ((5, "00"), (5, "30"), (6, "00")))  # fmt: skip
+    tables = ingested(tmp_path, {"brokers/a/broker.log": text})
+    assert rows(tables, "broker_log") == [(0, 279, True), (390, 690, True)]

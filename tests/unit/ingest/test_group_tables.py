@@ -86,13 +86,44 @@ def test_a_language_that_no_broker_prints_is_known_by_what_the_client_says() -> 
         said(6, "consumer_connected", client_id="new", language="KOTLIN", version=479),
         said(7, "heartbeat", client_id="go"),
         said(8, "consumer_connected", client_id="go", language="GO", version=317),
+        said(9, "client_language", client_id="by log", language="CPP"),
+        said(10, "client_language", client_id="go", language="CPP"),  # another's log
     ]  # fmt: skip
     languages = client_languages(pieces, {})
     assert languages == {
         "10.0.0.1@7": "GO", "10.0.0.2@7": "GO", "10.0.0.4@7#1": "JAVA",
-        "18023-127.0.0.1@DEFAULT": "CPP", "new": "OTHER", "go": "GO",
+        "18023-127.0.0.1@DEFAULT": "CPP", "new": "OTHER", "go": "GO", "by log": "CPP",
     }  # fmt: skip
     assert client_releases(pieces, languages) == {"10.0.0.1@7": "2.1.2"}
+
+
+GO_LOG = (
+    'time="2025-11-10T04:00:00Z" level=info msg="MessageQueue do balance done" '
+    'clientID=10.1.3.2@1#12 consumerGroup=G1 rebalanceResultSet="[]" topic=T\n'
+)
+CPP_LOG = (
+    "[2025-Nov-10 04:00:00.663768](info):Allocation result for [Consumer Group: G1, Topic: T, "
+    "Current Consumer ID: 10.1.3.2@1#12] is\n"
+)
+
+
+@pytest.mark.parametrize(("text", "language"), [(GO_LOG, "GO"), (CPP_LOG, "CPP"), ("", "OTHER")])
+def test_the_language_of_a_client_by_its_own_log(
+    text: str, language: str | None, tmp_path: Path
+) -> None:
+    """Where no broker has a name for it, neither in its log nor in a dump."""
+    shutil.copytree(HERE / "data" / "min-06-go-member", tmp_path / "given")
+    log = tmp_path / "given" / "clients" / "c2" / "rocketmq_client.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(text)
+    for dump in (tmp_path / "given" / "mqadmin").glob("*-consumerConnection-*"):
+        dump.unlink()
+    for path in (tmp_path / "given" / "brokers").rglob("broker.log"):
+        path.write_text(path.read_text().replace("language=GO", "language=null"))
+    done = ingest_collection(tmp_path / "given")
+    languages = {row["client_id"]: row.get("language") for row in done.tables["cluster_events"]
+                 if row["event_type"] == "CONSUMER_JOIN"}  # fmt: skip
+    assert languages == {"10.1.3.1@1#11": "JAVA", "10.1.3.2@1#12": language}
 
 
 def test_a_language_of_which_nothing_is_known_is_said_once(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
+from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.process.propagate import PropagationOptions, propagate
+from rebalance_core.process.propagate import propagate
 from rebalance_core.replay.history import GroupHistory
 from tests.own_pieces import NamesMore, OwnAverage, Sticky, ThrowsForThree
 from tests.recordings.tables import DATA

@@ -98,6 +98,85 @@ def test_a_retry_queue_that_falls_to_a_net_member_is_not_known_to_have_a_reader(
     assert retry == {"a": "x"}
 
 
+@pytest.mark.parametrize("language", ["CPP", "NODE", "RUST"])
+def test_what_is_kept_without_a_readable_queue_is_not_known_where_that_was_read(
+    language: str,
+) -> None:
+    """Neither kept for sure nor given up: no owner, no move, and no freeze."""
+    member = join(1_000, "x", language=language)
+    found = tables(topic(0, 4), member, DOWN)
+    assert held(found) == {}
+    assert last(found["epochs"])["status"] == "SETTLED"
+    assert [row["action"] for row in found["diffs"]] == ["ADD"] * 4
+    assert last(found["consumer_load"])["to_epoch"] == last(found["epochs"])["epoch"]
+    again = tables(topic(0, 4), member, DOWN, event(200_000, "BROKER_UP", broker_name="a"))
+    assert held(again) == {"x": {0, 1, 2, 3}}
+    assert [row["action"] for row in again["diffs"]] == ["ADD"] * 4
+    gone = tables(topic(0, 4), member, DOWN, leave(200_000, "x"))
+    assert [row["action"] for row in gone["diffs"]] == ["ADD"] * 4
+
+
+def test_beside_it_others_freeze_and_take_over_for_sure() -> None:
+    both = join(1_000, "x", language="CPP"), join(2_000, "y")
+    found = tables(topic(0, 4), *both, DOWN)
+    assert held(found) == {"y": {2, 3}}
+    assert last(found["epochs"])["status"] == "FROZEN"
+    up = event(200_000, "BROKER_UP", broker_name="a")
+    found = tables(topic(0, 4), *both, DOWN, up, leave(300_000, "x"))
+    assert held(found) == {"y": {0, 1, 2, 3}}
+    took = [row for row in found["diffs"] if row["epoch"] == last(found["epochs"])["epoch"]]
+    assert {(row["action"], row["client_id"], row["other_client_id"]) for row in took} == {
+        ("ADD", "y", "x"), ("DROP", "x", "y"),
+    }  # fmt: skip
+
+
+def test_later_topics_of_a_cpp_member_wait_or_do_not() -> None:
+    """A topic without a readable queue ends its pass, by what was read; U comes after T."""
+    members = join(1_000, "x", "T", "U", language="CPP"), join(200_000, "y", "T", "U")
+    shut = topic(100_000, 4, perm=2)
+    found = tables(topic(0, 4), topic(0, 4, "U"), members[0], shut, members[1])
+    now = [row for row in found["ownership"] if row["to_epoch"] is None]
+    sure = {(row["topic"], row["queue_id"]): row["client_id"] for row in now}
+    # x has 0 and 1 whether its pass came to U or not, and may have 2 and 3 still
+    assert sure == {("U", n): "x" if n < 2 else "y" for n in range(4)}
+    adds = {(row["client_id"], row["action"], row["queue_id"]) for row in found["diffs"]
+            if row["change_ms"] == 200_000}  # fmt: skip
+    assert adds == {("y", "ADD", 2), ("y", "ADD", 3)}
+    before = tables(topic(0, 4, "A"), topic(0, 4), members[0], topic(100_000, 4, "A", perm=2))
+    assert held(before) == {"x": {0, 1, 2, 3}}  # A is not its topic
+
+
+def test_a_node_member_is_known_by_avg_alone() -> None:
+    """Its strategy can be exchanged, and none but AVG was run."""
+    both = topic(0, 4), join(1_000, "x"), join(2_000, "y", language="NODE")
+    found = tables(*both, strategy="AVG_BY_CIRCLE")
+    assert held(found) == {"x": {0, 2}}
+    assert last(found["epochs"])["orphaned"] == 0
+    own = join(2_000, "y", language="NODE", strategy="AVG")
+    assert held(tables(*both[:2], own, strategy="AVG_BY_CIRCLE")) == {"x": {0, 2}, "y": {2, 3}}
+
+
+@pytest.mark.parametrize(("language", "sure"), [("CPP", False), ("NODE", False), ("GO", True)])
+def test_who_asks_for_order_locks_is_known_of_those_that_were_run(
+    language: str, sure: bool
+) -> None:
+    down = event(100_000, "MASTER_DOWN", broker_name="a")
+    comes = join(200_000, "x", language=language)
+    found = tables(topic(0, 4), down, comes, ordered=True)
+    assert held(found) == {}
+    assert last(found["epochs"])["orphaned"] == 4 * sure
+
+
+def test_where_rust_sorts_is_not_known_and_matters_for_some_ids() -> None:
+    ids = "\uffee", "\U0001f600"  # bytes: as written, UTF-16: the other way round
+    both = (join(1_000 * n, client, language="RUST") for n, client in enumerate(ids, 1))
+    found = tables(topic(0, 4), *both)
+    assert held(found) == {}
+    assert last(found["epochs"])["orphaned"] == 0
+    both = (join(1_000 * n, client, language="RUST") for n, client in enumerate("xy", 1))
+    assert held(tables(topic(0, 4), *both)) == {"x": {0, 1}, "y": {2, 3}}
+
+
 def test_each_sorts_as_its_client_does() -> None:
     ids = "\uffee", "\U0001f600"  # bytes: as written, UTF-16: the other way round
     both = (join(1_000 * n, client, language="GO") for n, client in enumerate(ids, 1))

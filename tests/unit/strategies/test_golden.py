@@ -1,4 +1,4 @@
-"""rocketmq.md Appendix A: answers of the released classes, small enough to read."""
+"""Answers of the released classes, small enough to read (rocketmq.md §2)."""
 
 import pytest
 

@@ -12,7 +12,8 @@ from rebalance_core.audit.observations import ClientObservation, observations
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import EQUAL
+from rebalance_core.model.verdicts import EQUAL, LANGUAGE, UNKNOWN
+from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import (
     Row,
@@ -212,3 +213,56 @@ def test_a_client_that_did_not_take_a_returned_broker_s_queues_is_late_for_now(
     case = case_of(*events, facts=status_of(CLIENTS[0], 930, pulled="a:0 a:1", retry="a b"))
     (found,) = compare(case).differences[:1]
     assert (found.why == STALE, found.cause.partition(" ")[0]) == (bool(cause), cause)
+
+
+RING = "CONSISTENT_HASH(virtual_nodes=10)"
+OF_LANGUAGES = {CLIENTS[0]: "JAVA", CLIENTS[1]: "GO", CLIENTS[2]: "JAVA"}
+
+
+def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> GroupCase:
+    """Java and Go members that are said to divide by a strategy, and hold what another text or
+    shorter list of members gives each by its own client.
+    """
+    events = (
+        topic(read=8), *(join(one, language=its, strategy=stated) for one, its in
+                         OF_LANGUAGES.items()),
+    )  # fmt: skip
+    queues = Prediction(case_of(*events)).queues("T", ms(900))
+    members = [Divider(one, text, OF_LANGUAGES[one]) for one in clients]
+    owners = MixedGroup(dict.fromkeys(members), clients, queues).owners
+    dump = [fact("DUMP", 500, command="consumerProgress")]
+    dump += [
+        fact("QUEUE_PROGRESS", 500, **queue._asdict(), with_clients=True,
+             client_ip=holders[0].partition("@")[0] if holders else "")
+        for queue, holders in owners.items()
+    ]  # fmt: skip
+    return case_of(*events, facts=dump, members=more)
+
+
+def test_another_strategy_is_told_where_each_divides_by_its_own_form_of_it() -> None:
+    found = compare(shown_of("CONSISTENT_HASH", CLIENTS, "AVG")).differences
+    assert {(one.why, one.note) for one in found} == {
+        (FOREIGN, "the live owners of T are those of CONSISTENT_HASH")
+    }
+
+
+def test_another_list_of_members_is_told_where_each_divides_by_its_own_form() -> None:
+    listed = listed_at("a", 499, *CLIENTS[:2])
+    found = compare(shown_of(RING, CLIENTS[:2], RING, *listed)).differences
+    assert found
+    assert {one.why for one in found} == {STALE}
+    assert {one.note.partition(":")[0] for one in found} == {"a lists other members"}
+
+
+@pytest.mark.parametrize(("language", "verdict"), [("CPP", UNKNOWN), ("NODE", UNKNOWN),
+                                                   ("RUST", UNKNOWN), ("GO", EQUAL)])  # fmt: skip
+def test_what_is_held_of_a_closed_topic_is_compared_where_that_was_run(
+    language: str, verdict: str
+) -> None:
+    client = CLIENTS[0]
+    held = status_of(client, 500, retry="a") if verdict == EQUAL else status_of(
+        client, 500, pulled="a:0 a:1 a:2 a:3", retry="a")  # fmt: skip
+    events = topic(), join(client, language=language), topic(perm=2, at=100)
+    result = compare(case_of(*events, facts=held))
+    assert (result.verdict, result.reason) == (verdict, LANGUAGE if verdict == UNKNOWN else "")
+    assert result.differences == ()

@@ -104,3 +104,13 @@ def test_listed_connections_of_one_host() -> None:
     members = listed_at("a", 500, "10.0.0.5@77/10.0.0.5:1", "10.0.0.5@77/10.0.0.5:2")
     (one,) = findings_of(DUPLICATE, case_of(topic(), join("10.0.0.5@77"), members=members))
     assert "instance name" in str(one.remedy)
+
+
+def test_an_id_that_one_broker_lists_many_times_like_all_others_is_no_duplicate() -> None:
+    # of the others the log lacks that they came back
+    listed = [*listed_at("a", 400, *"xxyy"), *listed_at("b", 400, "x", "y")]
+    for number, row in enumerate(listed):
+        row["client_addr"] = f"10.0.0.1:{number}"
+    case = case_of(*TWICE, members=listed)
+    assert findings_of(DUPLICATE, case) == []
+    assert len(findings_of(MANY, case)) == 1

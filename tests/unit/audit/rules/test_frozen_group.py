@@ -43,6 +43,20 @@ def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
     assert "Go clients" not in one.summary
 
 
+def test_a_topic_that_cannot_be_read_is_told_though_nobody_freezes() -> None:
+    """Neither Go clients nor those of which it was only read are FROZEN in the ledger."""
+    events = topic(), topic(perm=2, at=100)
+    (one,) = findings_of(RULE, case_of(*events, join("x", language="GO")))
+    assert "x cannot allocate since" in one.summary
+    assert "T has no readable queue (no read permission on a). Go clients" in one.summary
+    both = join("x", language="GO"), join("y", language="CPP")
+    (one,) = findings_of(RULE, case_of(*events, *both))
+    assert "What others keep nobody ran: y." in one.summary
+    assert findings_of(RULE, case_of(topic(), *both)) == []
+    other = topic("U"), topic("U", perm=2, at=100)
+    assert findings_of(RULE, case_of(topic(), *other, *both)) == []
+
+
 def test_rooms_that_are_null() -> None:
     case = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
     assert "machine room is null for plain" in findings_of(RULE, case)[0].summary

@@ -3,7 +3,13 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.model.events import (
+    CONSUMER_LOST,
+    EXPIRED,
+    REQUEST_MODE,
+    TOPIC_DELETED,
+    Event,
+)
 from tests.unit.audit.cases import (
     Row,
     case_of,
@@ -14,6 +20,7 @@ from tests.unit.audit.cases import (
     findings_of,
     join,
     leave,
+    of_member,
     severities,
     topic,
 )
@@ -30,6 +37,20 @@ def test_offsets_of_a_group_that_was_deleted() -> None:
     (one,) = findings_of(LEFTOVER, case)
     assert "keeps its offsets of 1 queue of T" in one.summary
     assert findings_of(OFFLINE, case) == []
+
+
+def test_how_a_group_that_is_offline_ended() -> None:
+    def ended(*events: Event) -> dict[str, str]:
+        case = case_of(topic(), *events, facts=[CONFIG], **BEHIND)
+        (one,) = findings_of(OFFLINE, case)
+        return {name: one.evidence[name] for name in ("ended", "popped") if name in one.evidence}
+
+    lost = of_member(CONSUMER_LOST, "x", 100)
+    assert ended(join("x"), replace(lost, detail=EXPIRED)) == {"ended": EXPIRED}
+    assert ended(join("x"), lost) == ended(join("x"), leave("x", 100)) == {}
+    mode = event(REQUEST_MODE, -5, topic="T", broker_name="a", detail="POP(share_queue_num=1)")
+    popping = join("x", rebalance_mode="BROKER")
+    assert ended(mode, popping, leave("x", 100)) == {"popped": "T"}
 
 
 def test_a_configured_group_and_a_store_that_was_not_collected() -> None:

@@ -7,6 +7,13 @@ def spans(rows: FactRows) -> list[tuple[int, int, int]]:
     return [(row["first_ms"], row["last_ms"], row["times"]) for row in rows.rows]
 
 
+def test_who_asks_for_a_lock_no_more_for_as_long_as_a_lock_lives_waits_no_longer() -> None:
+    rows = FactRows("g")
+    for at_ms in (0, 20_000, 80_000, 140_001):
+        rows.add("LOCK_REFUSED", at_ms, "x", {"owner": "o"}, queue_id=0)
+    assert spans(rows) == [(0, 80_000, 3), (140_001, 140_001, 1)]
+
+
 def test_refusals_are_one_row_an_episode_and_seconds_are_counted() -> None:
     rows = FactRows("g")
     for at_ms in (1_000, 1_900, 2_100, 2_100 + EPISODE_MS, 2_101 + 2 * EPISODE_MS):

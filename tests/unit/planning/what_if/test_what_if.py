@@ -310,3 +310,12 @@ def test_the_page_on_planning_shows_the_answer() -> None:
     shown = page.partition("Of what it prints:\n\n```\n")[2].partition("\n```")[0].splitlines()
     assert len(shown) == 6
     assert set(shown) <= set(text.splitlines())
+
+
+def test_a_result_as_a_frame() -> None:
+    result = what_if(["a@1", "b@1"], {"T": {"x": 3}}, "AVG", {"remove_consumers": ["b@1"]})
+    frame = result.to_pandas()
+    assert list(frame.columns) == ["topic", "broker_name", "queue_id", "before", "after", "moved"]
+    assert [list(owners) for owners in frame["before"]] == [["a@1"], ["a@1"], ["b@1"]]
+    assert [list(owners) for owners in frame["after"]] == [["a@1"]] * 3
+    assert list(frame["moved"]) == [False, False, True]

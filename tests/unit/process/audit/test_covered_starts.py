@@ -75,7 +75,7 @@ def test_what_comes_later_changes_nothing_before() -> None:
 
 
 def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
-    late = Coverage(WHOLE.brokers, known=True, name_servers_ms=300_000)
+    late = Coverage(WHOLE.brokers, known=True, name_servers=(Stretch(300_000, 900_000, False),))
     assert covered(late, start(520_000)) == [OK]
     (row,) = covered(late, start(520_000), slaves=("a",))
     assert row[:2] == ("UNKNOWN", "LOG_BEGINS")

@@ -1,10 +1,12 @@
 """What is taken off a log, what head is put in its place, and what stays as it is."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from rebalance_core.ingest.fact import Unreadable
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse.log_lines import Clock, zone_named
 from rebalance_core.ingest.parse.wrapped_lines import (
     DATED,
@@ -198,22 +200,47 @@ def test_what_a_go_client_says_of_itself() -> None:
     commit = (
         f'{begin}"update offset to broker success" MessageQueue="{queue}" consumerGroup=g offset=8'
     )
+    balanced = f'{begin}"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=g topic=T'
     found = inside(
         commit,
-        f'{begin}"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=g topic=T',
+        balanced,
+        balanced,
         commit,
         f'{begin}"do balance in group failed, get consumer id list failed" consumerGroup=g topic=T',
         f'{begin}"[BUG] ConsumerId not in cidAll" cidAll="[a b]" consumerGroup=g consumerId=c',
         f'{begin}"suspend consumer: g"',
+        f'{begin}"fetch offset of mq from broker error" MessageQueue="{queue}" consumerGroup=g '
+        'underlayError="broker response code: 22, remarks: Not found, V3_0_6_SNAPSHOT"',
+        f'{begin}"fetch offset of mq from broker error" MessageQueue="{queue}" consumerGroup=g '
+        'underlayError="broker: b address not found"',
     )
     assert [line.partition(" - ")[2] for line in found] == [
         f"[persistAll] Group: g ClientId:  updateConsumeOffsetToBroker {queue} 8",
+        "language of a client: GO, clientId=1.1.1.1@7, group=g",
         "MessageQueue do balance done",
         f"[persistAll] Group: g ClientId: 1.1.1.1@7 updateConsumeOffsetToBroker {queue} 8",
         "doRebalance, g, T, get consumer id list failed",
         "[BUG] ConsumerGroup: g The consumerId: c not in cidAll: [a, b]",
         "suspend this consumer, g",
+        f"no committed offset, Group: g {queue}",
+        "fetch offset of mq from broker error",
     ]
+
+
+def test_that_nothing_was_committed_is_a_fact_of_the_group(tmp_path: Path) -> None:
+    log = tmp_path / "clients" / "go-1" / "rocketmq-go.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        'time="2026-11-21T03:28:54.663Z" level=error msg="fetch offset of mq from broker error" '
+        'MessageQueue="MessageQueue [topic=T, brokerName=b, queueId=0]" consumerGroup=g '
+        'underlayError="broker response code: 22, remarks: Not found"\n' * 3
+    )
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    rows = ingest_collection(tmp_path).tables["observed_facts"]
+    (row,) = [row for row in rows if row["kind"] == "NOTHING_COMMITTED"]
+    assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
+        "g", "T", "b", 0,
+    )  # fmt: skip
 
 
 def test_what_a_cpp_client_says_of_itself() -> None:
@@ -226,8 +253,9 @@ def test_what_a_cpp_client_says_of_itself() -> None:
         f"{begin}[ERROR] Get empty consumer IDs. Consumer Group: g, Topic: T",
     ]
     assert wrapping_of(lines, client=True).head == OF_CPP
-    *_, commit, empty = inside(*lines)
+    *_, told, commit, empty = inside(*lines)
     at = "2026-11-21 11:28:54,663 INFO wrapped - "
+    assert told == f"{at}language of a client: CPP, clientId=c@1, group=g"
     assert (
         commit == f"{at}[persistAll] Group: g ClientId: c@1 updateConsumeOffsetToBroker {queue} 8"
     )

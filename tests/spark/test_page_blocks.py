@@ -1,0 +1,40 @@
+"""Blocks of the pages that say `on Spark` run in a session."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rebalance_core.cli.main import main
+from tests.docs.pages import PAGES, TREE, Block, Folder, blocks_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page) if "on Spark" in block.marks]
+DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("ready") / "rebalance-demo"
+    assert main(None, ["demo", str(folder)]) == 0
+    return {"tables": DEMO, "rebalance-demo": folder}
+
+
+def test_pages_have_such_blocks() -> None:
+    assert len(BLOCKS) >= 3
+    assert {block.kind for block in BLOCKS} == {"python"}
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
+def test_blocks_on_spark(
+    block: Block,
+    ready: dict[str, Path],
+    spark: "SparkSession",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Folder(tmp_path, ready, lambda: "".join(capsys.readouterr())).execute(block, spark=spark)

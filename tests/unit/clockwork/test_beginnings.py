@@ -1,0 +1,143 @@
+"""Scripts that begin alike: what the second one goes on with is what it would have played."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.beginnings import Beginnings
+from rebalance_core.clockwork.batch.play import REGULAR, takes_locks
+from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.model import events
+from rebalance_core.model.events import OBSERVED, Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.replay.history import GroupHistory
+from tests.unit.clockwork.futures import rows_of
+
+pytestmark = pytest.mark.unit
+
+T0_MS = 1_700_000_000_123
+SEEDS = np.arange(6)
+OPTIONS = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
+TOPICS = ("T", "U")
+
+
+def told(at_ms: int, number: int, kind: str, **said: object) -> Event:
+    return Event(T0_MS + at_ms, number, kind, **said)  # type: ignore[arg-type]
+
+
+def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
+    """A group whose members come and go, at times that meet and at others."""
+    for number, (topic, broker) in enumerate([("T", "a"), ("T", "b"), ("U", "b")]):
+        yield told(-100_000, number, events.TOPIC_CONFIG, topic=topic, broker_name=broker,
+                   read_queue_nums=pick.choice([3, 4, 8]), detail=OBSERVED)  # fmt: skip
+    there = [f"c{number}" for number in range(4)]
+    for number, client in enumerate(there):
+        topics = TOPICS[: pick.choice([1, 2])] if mixed else TOPICS
+        yield told(-100_000, 10 + number, events.CONSUMER_JOIN, client_id=client,
+                   subscriptions=topics, detail=OBSERVED)  # fmt: skip
+    at_ms = 0
+    for number in range(4):
+        client = pick.choice(there)
+        if pick.random() < 0.5 or client not in there:
+            kind = pick.choice([events.CONSUMER_LEAVE, events.CONSUMER_LOST])
+            yield told(at_ms, 20 + number, kind, client_id=client)
+            there.remove(client)
+        else:
+            there.append(f"d{number}")
+            yield told(at_ms, 20 + number, events.CONSUMER_JOIN, client_id=there[-1],
+                       subscriptions=TOPICS)  # fmt: skip
+        if not there:
+            return
+        at_ms += pick.choice([20, 700, 9_000, 1_000_000])
+
+
+def edited(pick: random.Random, given: list[Event], at_ms: int) -> list[Event]:
+    """The same group; from a time on other things happen to it."""
+    kept = [event for event in given if event.event_ms < T0_MS + at_ms]
+    there: set[str] = set()
+    for event in kept:
+        if event.client_id is not None:
+            ends = event.event_type != events.CONSUMER_JOIN
+            (there.discard if ends else there.add)(event.client_id)
+    more = [told(at_ms + 2_000, 100, events.CONSUMER_JOIN, client_id="new", subscriptions=TOPICS)]
+    for number, client in enumerate(sorted(there)[:3]):
+        kind = pick.choice([events.CONSUMER_LEAVE, events.CONSUMER_LOST])
+        at = at_ms + pick.choice([0, 300, 4_000])
+        more.append(told(at, 101 + number, kind, client_id=client))
+        if pick.random() < 0.5:  # under the same name
+            more.append(told(at + 20_000, 110 + number, events.CONSUMER_JOIN, client_id=client,
+                             channel_id="again", subscriptions=TOPICS))  # fmt: skip
+    return kept + more
+
+
+def script(made: list[Event], ordered: bool, version: str) -> Script:
+    its = GroupSettings(
+        subscriptions=TOPICS, ordered=ordered, client_version=version, broker_version=version
+    )
+    return script_of(GroupHistory("c", "g", its, tuple(made)), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [*product(["alike", "mixed", "orderly"], range(5)), ("orderly mixed", 0)],
+)
+def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) -> None:
+    pick = random.Random(f"{kind} {number}")
+    given = list(recorded(pick, "mixed" in kind))
+    version = pick.choice(["4.9.7", "5.1.4", "5.3.3"])
+    end_ms = max(event.event_ms for event in given) - T0_MS
+    cuts_ms = [end_ms + 600_000, pick.choice([end_ms // 2, end_ms + 1_000])]
+    first = script(given, "orderly" in kind, version)
+    assert reason_of(first) == REGULAR
+    assert takes_locks(first) == ("orderly" in kind)
+    beginnings = Beginnings([(T0_MS + at_ms) * 1_000 for at_ms in cuts_ms])
+    alone = play_seeds(first, SEEDS, OPTIONS)
+    assert rows_of(play_seeds(first, SEEDS, OPTIONS, beginnings)) == rows_of(alone)
+    assert rows_of(play_seeds(first, SEEDS, OPTIONS, beginnings)) == rows_of(alone)
+    # here what leaves later meets a leave that both have
+    for at_ms in (*cuts_ms, end_ms - 500):
+        other = script(edited(pick, given, at_ms), "orderly" in kind, version)
+        found = play_seeds(other, SEEDS, OPTIONS, beginnings)
+        assert rows_of(found) == rows_of(play_seeds(other, SEEDS, OPTIONS))
+
+
+def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list(recorded(random.Random(6), mixed=False))
+    end_ms = max(event.event_ms for event in given) - T0_MS
+    first = script(given, ordered=True, version="5.3.3")
+    later = script(edited(random.Random(1), given, end_ms + 600_000), ordered=True, version="5.3.3")
+    beginnings = Beginnings([(T0_MS + end_ms + 600_000) * 1_000])
+    play_seeds(first, SEEDS, OPTIONS, beginnings)
+    played = _count_segments(monkeypatch)
+    play_seeds(first, SEEDS, OPTIONS, beginnings)
+    assert not played  # the same script again
+    play_seeds(later, SEEDS, OPTIONS, beginnings)
+    shared = len(played)
+    play_seeds(later, SEEDS, OPTIONS)
+    assert 0 < shared < len(played) - shared
+    # other settings are another group
+    del played[:]
+    slow = replace(later, settings=replace(later.settings, client_version="4.9.7"))
+    play_seeds(slow, SEEDS, OPTIONS, beginnings)
+    assert len(played) > shared
+
+
+def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    from rebalance_core.clockwork.batch import play
+
+    played: list[object] = []
+    play_segment = play.play_segment  # type: ignore[attr-defined]
+
+    def counted(*given: object) -> None:
+        played.append(given[1])
+        play_segment(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(play, "play_segment", counted)
+    return played
