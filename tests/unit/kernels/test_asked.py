@@ -53,7 +53,7 @@ def named(own_pieces: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("examples", "traits"), [(60, ()), (40, TRAITS)], ids=["plain", "of every kind"]
+    ("examples", "traits"), [(40, ()), (10, TRAITS)], ids=["plain", "of every kind"]
 )
 def test_kernels_and_replay_agree_on_own_strategies(
     seed: int, examples: int, traits: tuple[str, ...]
