@@ -176,7 +176,10 @@ def wakes_by_passes(script: Script) -> bool:
         its.ordered
         or its.consumer_type != PUSH
         or len({member.subscriptions for member in states}) > 1
-        or any(member.suspended or member.strategy not in _NEVER_THROW for member in states)
+        or any(
+            member.suspended or member.strategy.partition("(")[0] not in _NEVER_THROW
+            for member in states
+        )
         or any(
             life.ghost or life.sightings or life.only_broker is not None for life in script.lives
         )
