@@ -92,7 +92,7 @@ class PassRecord:
     heartbeats: int = 0
     rebalance_later_ms: list[int] = field(default_factory=list)
     first_pull_delay_ms: int | None = None
-    answered: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set, compare=False)
     balanced: bool | None = None
     steps: list[Step] | None = None
 

@@ -7,7 +7,7 @@ from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
-from rebalance_core.protocol.languages import NEVER_WITHOUT_COMMIT
+from rebalance_core.protocol.languages import JAVA_PROFILE, NEVER_WITHOUT_COMMIT
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
     FIRST_OFFSET,
@@ -90,13 +90,16 @@ def client_start(
     """`uncommitted_start` as the member's client makes it, which is not always Java's.
 
     A rule of which nothing is known, or that was only read in its source, may give any offset of
-    the queue; but a broker that surely answers 0 answers so to all.
+    the queue; but a broker that surely answers 0 answers so to all. Nobody ran BROADCASTING members
+    of them, whose offsets are in files of their own.
     """
     its = member.profile
-    if its.start == NEVER_WITHOUT_COMMIT and member.message_model != BROADCASTING:
+    broadcasts = member.message_model == BROADCASTING
+    if its.start == NEVER_WITHOUT_COMMIT and not broadcasts:
         return _broker_start(history, offsets, change)
     start = uncommitted_start(history, offsets, change, member)
-    if its.start_known(member.consume_from_where) or start == zero(BROKER_ZERO):
+    known = its is JAVA_PROFILE if broadcasts else its.start_known(member.consume_from_where)
+    if known or start == zero(BROKER_ZERO):
         return start
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     return Start(None, None, 0, top, UNKNOWN)

@@ -284,7 +284,8 @@ def first_starts(
     asked = _ask(prepared, offsets, adds, retry)
     starts = _client_starts(prepared, offsets, asked, adds)
     if not asks_broker:
-        _put_unproven(prepared, offsets, asked, adds, starts)
+        another = _of_clients(prepared, adds, lambda its, _: its is not JAVA_PROFILE)
+        _put_unproven(another, offsets, asked, starts)
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
     starts.zero(at_zero & asked.seen & ~asked.never_zero, BROKER_ZERO)
@@ -301,7 +302,8 @@ def first_starts(
     starts.put(waiting, BROKER_ZERO, NONE, 0, 0, UNKNOWN)
     starts.put(waiting & asked.seen & always_client, QUERY_FAILED, NONE, NONE, NONE, FAILED)
     starts.zero(waiting & asked.seen & always_zero, BROKER_ZERO)
-    _put_unproven(prepared, offsets, asked, adds, starts)
+    unproven = _of_clients(prepared, adds, lambda its, mode: not its.start_known(mode))
+    _put_unproven(unproven, offsets, asked, starts)
     return starts
 
 
@@ -321,18 +323,11 @@ def _of_clients(
     return np.array(found, np.bool_)[of.reshape(-1)]
 
 
-def _put_unproven(
-    prepared: PreparedGroups,
-    offsets: SeenOffsets,
-    asked: _Asked,
-    adds: OwnerChanges,
-    starts: Starts,
-) -> None:
+def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: Starts) -> None:
     """Set the rows of clients whose rule is not known, or was only read: any offset of the queue.
 
     A broker that surely answers 0 answers so to all.
     """
-    unproven = _of_clients(prepared, adds, lambda its, mode: not its.start_known(mode))
     if not unproven.any():
         return
     zero = (starts.rule == BROKER_ZERO) & (starts.offset == 0) & (starts.high == 0)

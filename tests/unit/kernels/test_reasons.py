@@ -102,6 +102,10 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
       for offsets in ([seen("a3", 1_000, 0, 0)], [seen("a3", 1_000, 2, 7)],
                       [seen("a3", 1_000, 0, 7)], [], [seen("a3", 100_000, 0, 0)],
                       [seen("a3", 1_000, 2, 7), seen("a3", 80_000, 2, 9)])),
+    *(("REGULAR", f"Go {version} reads all queues and starts as nobody saw",
+       history(topic(0, 4), join(0, "x"), join(9_000, "z", version=version, language="GO"),
+               message_model="BROADCASTING", offsets=[seen("a3", 1_000, 2, 7)], commits=[]))
+      for version in ("2.1.1", "2.1.2")),
     ("REGULAR", "Go in two processes of an id",
      later(join(9, "z", language="GO"), join(9, "z", language="GO", channel_id="2"),
            strategy="CONSISTENT_HASH")),

@@ -278,6 +278,17 @@ def test_a_start_that_was_only_read_is_bounds(language: str, mode: str, known: b
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("release", ["2.1.1", "2.1.2"])
+def test_nobody_ran_where_broadcasting_members_of_other_languages_start(release: str) -> None:
+    given = history(
+        topic(0, 1), join(1_000, "x", language="GO", version=release),
+        message_model="BROADCASTING", offsets=[FULL, seen("a0", 900_000, 5, 9)], commits=[],
+    )  # fmt: skip
+    (row,) = ledger(given)["pull_starts"]
+    bounds = row["start_offset"], row["start_offset_low"], row["start_offset_high"], row["status"]
+    assert bounds == (None, 0, 9, "UNKNOWN")
+
+
 def test_a_commit_is_a_commit_in_every_language() -> None:
     for language in ("GO", "CPP", "NODE", "RUST"):
         given = history(
