@@ -305,9 +305,8 @@ def _play_slice(
 ) -> OwnershipLog:
     if not (script.changes and script.lives):
         return ownership_log([])
-    beginnings = beginnings or Beginnings()
     futures = Futures(script, seeds, options)
-    sets = beginnings.sets_of(futures)
+    sets = QueueSets() if beginnings is None else beginnings.sets_of(futures)
     shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
     locks = OrderLocks(futures) if takes_locks(script) else None
     moves: list[Moves] = []
@@ -315,7 +314,8 @@ def _play_slice(
     mixed = MixedState.of(script, futures.ticks)
     standing = Standing(futures, sets, locks, mixed, moves, come)
     segments = list(segments_of(script))
-    done, stops = beginnings.resume(standing, segments), beginnings.stops(standing, segments)
+    done = 0 if beginnings is None else beginnings.resume(standing, segments)
+    stops = frozenset() if beginnings is None else beginnings.stops(standing, segments)
     if not done:
         _hold_at_first(futures, sets, locks)
     for number, segment in enumerate(segments[done:], done + 1):
@@ -326,7 +326,7 @@ def _play_slice(
             play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves, locks)
         elif len(lives):
             play_segment(futures, segment, lives, shares, sets, moves, locks)
-        if number in stops:
+        if beginnings is not None and number in stops:
             beginnings.keep(standing, segments[:number])
     return Logbook(futures, sets).log(moves)
 

@@ -130,6 +130,15 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
     assert len(played) > shared
 
 
+def test_nothing_is_kept_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(*_: object) -> None:
+        raise AssertionError("a copy of all futures")
+
+    monkeypatch.setattr(Beginnings, "keep", kept)
+    given = list(recorded(random.Random(6), mixed=False))
+    play_seeds(script(given, ordered=True, version="5.3.3"), SEEDS, OPTIONS)
+
+
 def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     played: list[object] = []
 
