@@ -71,8 +71,8 @@ def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played
 def _played(script: Script, seed: int, options: ClockOptions) -> World:
     """Play a group, with those that share its client instances beside it."""
     agenda = Agenda()
-    scripts = [each for each in script.together[1:] if each.changes and script.changes]
-    worlds = [_world(each, seed, options, agenda) for each in (script, *scripts)]
+    scripts = script.together if script.changes else (script,)
+    worlds = [_world(each, seed, options, agenda) for each in scripts]
     lives.join_instances(worlds)
     if script.changes:
         agenda.run_until(NEVER)
