@@ -20,7 +20,7 @@ from tests.recordings.timings.__main__ import PAGE
 from tests.recordings.timings.actions import observed_actions
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
-from tests.recordings.timings.compared import Compared, Given, client_names, compared
+from tests.recordings.timings.compared import TIMED, Compared, Given, client_names, compared
 from tests.recordings.timings.corrections import corrected_tables
 from tests.recordings.timings.explained import why
 from tests.recordings.timings.figures import by_kind, window_s
@@ -216,11 +216,11 @@ def test_the_events_of_timing_take_under_4_9_7_what_was_seen_there() -> None:
 
 def test_the_page_counts_what_was_observed() -> None:
     made = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
-    for name in PLAYED:
-        counts = [sum((one.what == GAP) == gap for one in of(name)) for gap in (False, True)]
-        row = next(line for line in made.splitlines() if line.startswith(f"| {name} |"))
-        cells = [cell.strip() for cell in row.strip("|").split("|")]
-        assert [cells[1], cells[4]] == [str(count) for count in counts]
+    observed = [one for name in TIMED for one in compared(name, 1)]
+    counts = [sum((one.what == GAP) == gap for one in observed) for gap in (False, True)]
+    (row,) = (line for line in made.splitlines() if line.startswith(f"| {Given.TABLES} |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert [cells[1], cells[4]] == [str(count) for count in counts]
 
 
 def test_half_of_the_changes_calibrates_and_both_versions_are_in_each_half() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.cells import NOBODY, Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
@@ -86,18 +86,22 @@ class AskedOwners:
     def __init__(
         self, answers: Answers, epochs: Epochs, grid: Grid, numbered: Places, roster: Roster
     ) -> None:
-        begin, end = np.zeros(len(grid.queues), np.int64), 0
-        parts = [np.zeros(0, np.int64)]
         epochs_of = np.diff(epochs.of_group)[grid.topics.group]
-        for (topic, step), indices in answers.items():
-            if indices is not None and epochs_of[topic]:  # else the replay has the group
-                cell = grid.topic_first[topic] + step
-                begin[cell], end = end, end + len(indices)
-                parts.append(indices)
-        self._begin, self._index = begin[grid.topic_cell] + numbered[0], np.concatenate(parts)
+        taken = {
+            at: indices
+            for at, indices in answers.items()
+            if indices is not None and epochs_of[at[0]]  # else the replay has the group
+        }
+        self._index = np.concatenate([*taken.values(), np.array([NOBODY], np.int64)])
+        begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
+        cells = [grid.topic_first[topic] + step for topic, step in taken]
+        begin[cells] = segments.pointers(np.array([len(one) for one in taken.values()], np.int64))[
+            :-1
+        ]
+        self._begin = begin[grid.topic_cell] + numbered[0]
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `NOBODY`."""
-        index = self._index[cells.places(self._begin)]
+        """The entry that owns each cell, or `NOBODY`; it is that of cells of other strategies."""
+        index = self._index.take(cells.places(self._begin), mode="clip")
         return np.where(index >= 0, self._first[cells.epoch] + index, NOBODY)

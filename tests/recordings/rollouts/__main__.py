@@ -12,7 +12,6 @@ from tests.recordings.rollouts.compared import (
     Compared,
     all_compared,
     by_plan,
-    own_correlations,
     rank_correlation,
 )
 from tests.recordings.rollouts.runs import FIGURES, Given
@@ -21,8 +20,6 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
 CHOSEN = ("<!-- chosen, made by the same -->", "<!-- end of chosen -->")
 GROUPS = ("orders-fast", "orders-ordered")
-NONE_IN_ORDERLY = ("orders-ordered", "double_queue_seconds")
-ENOUGH = 0.9
 UNITS = {"finish_ms": 1_000}
 """What a figure is divided by for the page: seconds."""
 
@@ -32,7 +29,7 @@ def main() -> None:
     found = {given: all_compared(given) for given in Given}
     _write(
         (BEGIN, END),
-        [*_plans(found), "", *_inside(found), "", *_orders(found), "", *_outside(found)],
+        [*_plans(found), "", *_inside(found), "", *_outside(found)],
     )
     _write(CHOSEN, _chosen())
 
@@ -88,26 +85,6 @@ def _inside(found: dict[Given, list[Compared]]) -> Iterator[str]:
             cells.append(f"{sum(x.is_inside for x in its)} of {len(its)}")
         ranks = [rank_correlation(_of(found[given], figure).values()) for given in Given]
         yield f"| {figure} | {' | '.join(cells)} | {ranks[0]:.2f}, {ranks[1]:.2f} |"
-
-
-def _orders(found: dict[Given, list[Compared]]) -> Iterator[str]:
-    yield "| order of the plans in one group | from the tables | of futures themselves |" + (
-        " from the plan | of futures themselves |"
-    )
-    yield "|" + "---|" * 5
-    for group in GROUPS:
-        for figure in list(FIGURES)[:4]:
-            if (group, figure) == NONE_IN_ORDERLY:
-                continue
-            cells = []
-            for given in Given:
-                its = [x for x in found[given] if (x.figure, x.group) == (figure, group)]
-                own = own_correlations(its)
-                low, middle = np.quantile(own, [0.05, 0.5])
-                cells.append(f"{rank_correlation(by_plan(its).values()):.2f}")
-                share = 100 * (own >= ENOUGH).mean()
-                cells.append(f"{middle:.2f} ({low:.2f}; {share:.0f} %)")
-            yield f"| {group}, {figure} | " + " | ".join(cells) + " |"
 
 
 def _outside(found: dict[Given, list[Compared]]) -> Iterator[str]:

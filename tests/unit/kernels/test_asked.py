@@ -24,9 +24,10 @@ from tests.own_pieces import (
     ThrowsForThree,
     upstream_hash,
 )
+from tests.unit.clockwork.test_batch_equals_loop import quietly
 from tests.unit.kernels.fleets import build, reasons_of
 from tests.unit.kernels.random_groups import TRAITS, fleets, groups
-from tests.unit.kernels.test_equality import WAYS, Tally, Way, compare, run
+from tests.unit.kernels.test_equality import WAYS, Tally, Way, compare
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("own_pieces")]
 
@@ -52,7 +53,7 @@ def named(own_pieces: None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("examples", "traits"), [(60, ()), (40, TRAITS)], ids=["plain", "of every kind"]
+    ("examples", "traits"), [(40, ()), (10, TRAITS)], ids=["plain", "of every kind"]
 )
 def test_kernels_and_replay_agree_on_own_strategies(
     seed: int, examples: int, traits: tuple[str, ...]
@@ -63,7 +64,7 @@ def test_kernels_and_replay_agree_on_own_strategies(
         compare(fleet, retry, text, way, tally)
 
     names = [one.name for one in (*TAKEN, NamesMore(), ThrowsForThree())]
-    run(examples, seed, (fleets(traits), st.booleans(), st.sampled_from(names), WAYS), check)
+    quietly(check, examples, seed, fleets(traits), st.booleans(), st.sampled_from(names), WAYS)
     assert tally.kinds["CustomStrategy"] > examples / 4
     assert tally.shared > 0 or not traits
 
@@ -75,7 +76,7 @@ def test_members_of_one_group_divide_by_several(seed: int) -> None:
         compare([_mixed(group, names) for group in fleet], True, None, way, tally)
 
     names = st.permutations(["AVG", "CONSISTENT_HASH(virtual_nodes=3)", *(s.name for s in TAKEN)])
-    run(40, seed, (fleets(()), names, WAYS), check)
+    quietly(check, 40, seed, fleets(()), names, WAYS)
     assert tally.kinds["CustomStrategy"] > 5
     assert tally.shared > 10
 
@@ -100,6 +101,6 @@ def test_what_the_kernels_leave_to_the_replay(seed: int) -> None:
         found = reasons_of(build([replace(history, settings=its)], override=text))
         left.update(f"{reason} {text}" for reason in found.values())
 
-    run(40, seed, (groups(), st.sampled_from(texts)), check)
+    quietly(check, 40, seed, groups(), st.sampled_from(texts))
     assert all(left[f"NO_KERNEL {text}"] > 0 for text in texts)
     assert not any(left[f"REGULAR {text}"] for text in texts[:3])
