@@ -1,5 +1,6 @@
 """Blocks of the pages that say `on Spark` run in a session."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,4 +39,8 @@ def test_blocks_on_spark(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Folder(tmp_path, ready, lambda: "".join(capsys.readouterr())).execute(block, spark=spark)
+    folder = Folder(tmp_path, ready, lambda: "".join(capsys.readouterr()))
+    code, _ = block.replaced(block.text)
+    for name, there in {**ready, "out": tmp_path / "out"}.items():
+        code = code.replace(f'"{name}', f'"{there}')  # the JVM has a working folder of its own
+    folder.execute(replace(block, text=code, marks={}), spark=spark)
