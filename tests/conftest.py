@@ -33,6 +33,7 @@ LONG = (
     "tests/unit/kernels/test_equality.py",
     "tests/recordings/test_timing",
     "tests/jobs/test_notebook.py",
+    "tests/docs/test_blocks.py",
     "tests/unit/test_layers.py",
 )
 """Files that begin early: a run ends well where only short ones are left for the end."""

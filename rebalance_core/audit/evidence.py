@@ -167,6 +167,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return unlogged(case) or _members_gap(case) or _outage_gap(case)
     if ADMIN in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
+        # a dump tells what is subscribed in the end, and not since when
+        if case.run.coverage.known and any(
+            row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings")
+        ):
+            return Gap(NOT_COVERED, "", None, None)
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms

@@ -122,12 +122,13 @@ def rules_page() -> str:
         "",
         "## Known issues",
         "",
-        "Defects of RocketMQ and of its clients that may explain a finding, from "
-        "[known-issues.toml](known-issues.toml). A finding names one in its evidence (`known`) "
-        "where versions, languages and the issue's other conditions fit: it is likely, not proven.",
+        "Defects of RocketMQ and of its clients that may explain a finding. "
+        "[known-issues.toml](known-issues.toml) says in whose versions each is, what it looks like "
+        "and what helps. A finding names one in its evidence (`known`) where versions, languages "
+        "and the issue's other conditions fit: it is likely, not proven.",
         "",
-        "| thread | findings | of | what it looks like | what helps |",
-        "|---|---|---|---|---|",
+        "| thread | findings |",
+        "|---|---|",
         *map(_issue, known_issues()),
         "",
         "## What the files cannot show",
@@ -176,18 +177,7 @@ def _needs(rule: Rule) -> str:
 
 
 def _issue(issue: KnownIssue) -> str:
-    clients = _of(issue.languages, issue.client_from, issue.client_to)
-    ranged = _of((), issue.broker_from, issue.broker_to)
-    brokers = f"brokers {ranged}" if ranged else "" if clients else "brokers"
-    rules = ", ".join(f"`{rule}`" for rule in issue.rules)
-    whose = ", ".join(filter(None, (clients, brokers)))
-    cells = (f"[{issue.id}]({issue.url})", rules, whose, issue.symptom, issue.remedy)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _of(languages: tuple[str, ...], first: str | None, last: str | None) -> str:
-    words = [", ".join(languages), f"from {first}" if first else "", f"to {last}" if last else ""]
-    return " ".join(word for word in words if word)
+    return f"| [{issue.id}]({issue.url}) | {', '.join(f'`{rule}`' for rule in issue.rules)} |"
 
 
 if __name__ == "__main__":

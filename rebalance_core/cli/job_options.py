@@ -1,8 +1,11 @@
-"""The options of each job. What several jobs have is written once and has the same words in all."""
+"""The options of jobs on what was recorded, and those that several jobs have, in the same words.
+
+Options of the jobs that play what may come are in `planning_options`.
+"""
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rebalance_core.cli.options import (
     PROCESS,
@@ -17,7 +20,6 @@ from rebalance_core.cli.options import (
     number,
     one_of,
     option,
-    share,
     strategy_text,
     whole,
 )
@@ -25,19 +27,10 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
-if TYPE_CHECKING:
-    from rebalance_core.model.versions import Version
-    from rebalance_core.planning.rollout.search import Search
-    from rebalance_core.planning.variants import Variants
-    from rebalance_core.producers.model import ProducerModel
-
-FUTURES, ASSUMED = "futures", "what is assumed"
 EITHER = "input: either a folder, the tables one by one, or a database"
 OUTPUT = "where the tables go, a fresh folder; required"
 FORMAT = "json, csv or parquet; default: by suffix"
-MOST_SEEDS, LARGEST_SEED = 1_000, 2**63 - 1
-LAST_FUTURE = 2**62
-FIRST_SEED = "number of the first seed; default 0"
+LARGEST_SEED = 2**63 - 1
 
 
 def _input_tables() -> Any:
@@ -61,7 +54,8 @@ def _check_where(values: dict[str, Any], mistakes: list[str]) -> None:
         mistakes.append("--input-tables is read by Spark; leave out --run-on process")
 
 
-def _input_format() -> Any:
+def input_format_option() -> Any:
+    """Declare ``--input-format``."""
     return option("FORMAT", FORMAT, read=file_format)
 
 
@@ -72,7 +66,7 @@ class RecordedOptions(RowOptions):
     input: str | None = option(
         "DIR", "a folder holding the tables by name; this or --input-tables is required"
     )
-    input_format: str | None = _input_format()
+    input_format: str | None = input_format_option()
     input_tables: str | None = _input_tables()
     where: str | None = _where()
     output: str = option("DIR", OUTPUT, required=True)
@@ -88,31 +82,8 @@ class RecordedOptions(RowOptions):
         _check_where(values, mistakes)
 
 
-def _day_at_most(text: str) -> int:
-    """Reads milliseconds of a duration."""
-    from rebalance_core.model.times import DAY_MS, read_duration
-
-    value = read_duration(text)
-    if value > DAY_MS:
-        raise ValueError("longer than a day")
-    return value
-
-
-def _handler_time(group: str | None) -> Any:
-    return option(
-        "TIME", "what the application takes for a message, e.g. 5ms; default 0ms",
-        default=0, read=_day_at_most, group=group,
-    )  # fmt: skip
-
-
-def _start_up_time(group: str | None) -> Any:
-    return option(
-        "TIME", "from the call of start() to its return, e.g. 100ms; default: as recorded",
-        read=_day_at_most, group=group,
-    )  # fmt: skip
-
-
-def _group() -> Any:
+def group_option() -> Any:
+    """Declare ``--group``, which groups the output is restricted to."""
     return option(
         "PATTERN", "only these groups: exact, or with *; default: all", read=group_pattern
     )
@@ -129,7 +100,8 @@ def _to_ms() -> Any:
     return option("TIME", "only rows before then; default: all", name="--to", read=instant)
 
 
-def _refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
+def refuse_empty_time(values: dict[str, Any], mistakes: list[str]) -> None:
+    """Add a mistake where ``--to`` is not after ``--from``."""
     start, end = values["from_ms"], values["to_ms"]
     if start is not None and end is not None and end <= start:
         mistakes.append(f"--to {end} is not after --from {start}")
@@ -172,7 +144,7 @@ class SimulateOptions(RowOptions):
     strategy: str | None = option(
         "TEXT", "a strategy for all; default: every group's own", read=strategy_text
     )
-    group: str | None = _group()
+    group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
 
@@ -191,7 +163,7 @@ class SimulateOptions(RowOptions):
             )
             mistakes.insert(0, text)
         _check_where(values, mistakes)
-        _refuse_empty_time(values, mistakes)
+        refuse_empty_time(values, mistakes)
 
 
 # generate
@@ -310,7 +282,7 @@ class AuditOptions(RowOptions):
         "output of `rebalance propagate`: how late a group that had not settled is; default: none",
         read=_propagated,
     )
-    group: str | None = _group()
+    group: str | None = group_option()
     from_ms: int | None = _from_ms()
     to_ms: int | None = _to_ms()
     redact_clients: bool = flag("no client id or address in the output; default: they are shown")
@@ -329,7 +301,7 @@ class AuditOptions(RowOptions):
             mistakes.append(
                 "--previous compares whole audits; leave it out with --group, --from and --to"
             )
-        _refuse_empty_time(values, mistakes)
+        refuse_empty_time(values, mistakes)
         wrong_collection = any(m.startswith("--collection") for m in mistakes)
         if not wrong_collection and bool(values["collection"]) == bool(values["input"]):
             mistakes.append("name either --collection DIR or --input DIR")
@@ -339,254 +311,6 @@ class AuditOptions(RowOptions):
             mistakes.append(
                 "--accepted and --write-accepted name the same file; write into another one"
             )
-
-
-# plan
-
-_seed = whole(0, LARGEST_SEED, f"from 0 to {LARGEST_SEED}")
-_seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanOptions(RecordedOptions):
-    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to,
-    ``searched`` what the file of ``--search`` says.
-    """
-
-    DECIDING: ClassVar = ("variants", "group", "searched")
-
-    output: str = option("DIR", OUTPUT, default="")
-    scenario: tuple[str, ...] = option(
-        "FILE",
-        "what changes: a file, or the name of a bundled one; the baseline, without a change, is "
-        "always there; default: it alone",
-        many="extend",
-    )
-    list_scenarios: bool = flag("print the bundled scenarios and end; default: plan")
-    strategy: tuple[str, ...] = option(
-        "TEXT",
-        "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
-        "queues shared; default recorded: as they are",
-        many="append",
-    )
-    search: str | None = option(
-        "FILE",
-        "search the rollout that costs least: TOML with change, groups, [budgets], or the name of "
-        "a bundled one; default: none",
-    )
-    fail_on: str | None = option(
-        "budget", "exit 3 where no plan keeps the budgets of --search; default: exit 0",
-        read=one_of(("budget",)),
-    )  # fmt: skip
-    group: str | None = _group()
-    queue_rates: str | None = option(
-        "PATH", "messages per second of each queue; default: not known"
-    )
-    seeds: int | None = option("N", "how many seeds of random choices; default 1", read=_seeds)
-    first_seed: int = option("N", FIRST_SEED, default=0, read=_seed)
-    seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
-    handler_time: int = _handler_time(group=None)
-    start_up_time: int | None = _start_up_time(group=None)
-    variants: "Variants"
-    searched: "Search | None" = None
-
-    @classmethod
-    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read scenarios and strategies, which needs `planning`; count the seeds."""
-        from rebalance_core.planning.scenario.file import read_scenarios
-        from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
-
-        if not values["list_scenarios"]:
-            super().complete(values, mistakes)
-            if not values["output"]:
-                mistakes.append("--output DIR is missing")
-        wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
-        wrong_seed = any(m.startswith("--seed ") for m in mistakes)
-        if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
-            mistakes.append(
-                "--seed and --seeds exclude each other: --seeds 3 is --seed 0 --seed 1 --seed 2"
-            )
-        scenarios = []
-        try:
-            scenarios = read_scenarios(values["scenario"])
-        except UsageError as error:
-            mistakes += str(error).splitlines()
-        mistakes += [
-            f"--scenario: the name {BASELINE!r} means the history without a change; choose another"
-            for scenario in scenarios
-            if scenario.name == BASELINE
-        ]
-        strategies = read_strategies(values["strategy"], mistakes)
-        first = values["first_seed"]
-        counted = range(first, first + (values["seeds"] or 1))
-        seeds = tuple(dict.fromkeys(values["seed"] or counted))
-        values["variants"] = variants_of(scenarios, strategies, seeds)
-        cls._complete_search(values, mistakes)
-
-    @classmethod
-    def _complete_search(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read what is searched; a search has variants of its own."""
-        from rebalance_core.planning.rollout.search import read_search
-
-        if values["search"] is None:
-            if values["fail_on"] is not None:
-                mistakes.append("--fail-on budget needs --search FILE, which has the budgets")
-            return
-        for name in ("scenario", "strategy", "seeds", "seed", "queue_rates", "group"):
-            if values[name]:
-                option_name = "--" + name.replace("_", "-")
-                mistakes.append(f"--search and {option_name} exclude each other")
-        try:
-            values["searched"] = read_search(values["search"])
-        except UsageError as error:
-            mistakes += str(error).splitlines()
-
-
-# propagate
-
-SEEDS, HANDOVER_SEEDS = 1_000, 10
-"""Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""
-PHASES = ("log", "random")
-LAST_LATE_MS = 24 * 3_600_000
-
-
-def _late(text: str) -> tuple[float, int]:
-    """Reads how many clients learn later, and by how much."""
-    part, colon, ms = text.partition(":")
-    late_ms = number(ms)
-    if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
-        raise ValueError("expected SHARE:MS, at most a day, e.g. 0.5:30000")
-    try:
-        return share(part), late_ms
-    except ValueError as error:
-        raise ValueError(f"{part}: {error}") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class PropagateOptions(RecordedOptions):
-    """The options of `propagate`; None where the settings decide."""
-
-    DECIDING: ClassVar = (
-        "group",
-        "seeds",
-        "first_seed",
-        "handover_seeds",
-        "phases",
-        "exact_times",
-        "lost_notices",
-        "late_name_server",
-        "concurrent_heartbeat",
-    )
-
-    group: str | None = _group()
-    seeds: int = option(
-        "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
-        read=whole(1, LAST_FUTURE, "of 1 or more"),
-    )  # fmt: skip
-    first_seed: int = option(
-        "N", FIRST_SEED, default=0, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more")
-    )
-    handover_seeds: int = option(
-        "K", f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
-        default=HANDOVER_SEEDS, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more"),
-    )  # fmt: skip
-    phases: str = option(
-        "HOW",
-        "log: timers run from each join, as logged; random: nothing is known of them; default log",
-        default=PHASES[0], read=one_of(PHASES), group=ASSUMED,
-    )  # fmt: skip
-    exact_times: bool = flag(
-        "events at whole seconds happened there; default: within the second that follows",
-        group=ASSUMED,
-    )
-    lost_notices: float = option(
-        "X", "share of CHANGE notices that get lost, 0 to 1; default 0",
-        default=0.0, read=share, group=ASSUMED,
-    )  # fmt: skip
-    late_name_server: tuple[float, int] = option(
-        "X:MS",
-        "share of clients whose name server learns of routes later, and by how much; default: none",
-        default=(0.0, 0), read=_late, group=ASSUMED,
-    )  # fmt: skip
-    concurrent_heartbeat: bool = flag(
-        "clients have enableConcurrentHeartbeat (5.5): a dead host delays no timer; default: they "
-        "have not",
-        group=ASSUMED,
-    )
-    handler_time: int = _handler_time(group=ASSUMED)
-    start_up_time: int | None = _start_up_time(group=ASSUMED)
-    from_ms: int | None = option(
-        "TIME", "totals are of changes from then on; default: of all", name="--from", read=instant
-    )
-    to_ms: int | None = option(
-        "TIME", "totals are of changes before then; default: of all", name="--to", read=instant
-    )
-
-    @classmethod
-    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Check that there is one input, and that the time of the totals is one."""
-        super().complete(values, mistakes)
-        _refuse_empty_time(values, mistakes)
-
-
-# producers
-
-BOTH_GENERATIONS = ("4.9", "5.3")
-RECORDED_VERSION = "5.3"
-
-
-def _version(text: str) -> "Version":
-    from rebalance_core.model.versions import parse_version
-
-    return parse_version(text)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProducersOptions(RowOptions):
-    """The options of `producers`: a folder of recorded results, or a model."""
-
-    DECIDING: ClassVar = ("model", "versions")
-
-    model_file: str | None = option(
-        "FILE",
-        "brokers and producers to simulate: TOML, or the name of a bundled one; this or --input is "
-        "required",
-        name="--model",
-    )  # fmt: skip
-    input: str | None = option(
-        "DIR",
-        "required without --model: a folder with send_results and, to know brokers, cluster_events",
-    )
-    input_format: str | None = _input_format()
-    versions: tuple["Version", ...] = option(
-        "VERSION",
-        "compare with this version, repeatable; default 4.9 and 5.3; with --input: assume it, "
-        "default 5.3",
-        name="--client-version", many="append", read=_version,
-    )  # fmt: skip
-    output: str = option("DIR", OUTPUT, required=True)
-    model: "ProducerModel | None" = None
-
-    @classmethod
-    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
-        """Read the model, which needs `planning`; take the default versions."""
-        recorded, file = values["input"] is not None, values["model_file"]
-        if recorded == (file is not None):
-            mistakes.append("one of --model FILE and --input DIR is needed, and not both")
-        if recorded and len(values["versions"]) > 1:
-            mistakes.append(
-                "--client-version: --input takes one, the version of the recorded clients"
-            )
-        default = (RECORDED_VERSION,) if recorded else BOTH_GENERATIONS
-        versions = values["versions"] or map(_version, default)
-        values["versions"] = tuple(dict.fromkeys(versions))
-        if file is not None:
-            from rebalance_core.planning.producer_model import read_model
-
-            try:
-                values["model"] = read_model(file)
-            except UsageError as error:
-                mistakes += str(error).splitlines()
 
 
 # publish

@@ -1,7 +1,8 @@
 """The jobs that exist, and the command line of each, read before anything heavy is imported.
 
-A new job is an entry here, a class in `job_options` and a module of its name with `run`. That may
-need pyspark, which takes seconds to import and need not be installed to ask for help.
+A new job is an entry here, a class in `job_options` or `planning_options`, and a module of its name
+with `run`. That may need pyspark, which takes seconds to import and need not be installed to ask
+for help.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
 
-from rebalance_core.cli import job_options
+from rebalance_core.cli import job_options, planning_options
 from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.model.errors import UsageError, did_you_mean
@@ -78,14 +79,14 @@ JOBS: dict[str, Job] = dict(
         ),
         _job(
             "plan",
-            job_options.PlanOptions,
+            planning_options.PlanOptions,
             "what if: scenarios and strategies over the same history, movement beside balance",
             "--input tables --scenario add-consumers --output out/plan",
             "--input tables --strategy AVG --strategy league --seeds 5 --output out/plan",
         ),
         _job(
             "producers",
-            job_options.ProducersOptions,
+            planning_options.ProducersOptions,
             "which queues producers write to while brokers are slow or gone, with and without "
             "fault tolerance",
             "--model outage --output out/producers",
@@ -93,7 +94,7 @@ JOBS: dict[str, Job] = dict(
         ),
         _job(
             "propagate",
-            job_options.PropagateOptions,
+            planning_options.PropagateOptions,
             "how long a change takes to spread through a group, and what it costs meanwhile: "
             "queues without an owner or with two, over many simulated futures",
             "--input tables --output out/spread",

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.plan_search import run_searched
 from rebalance_core.cli.plan_summary import (
@@ -13,6 +12,7 @@ from rebalance_core.cli.plan_summary import (
     render_dry_run,
     render_plan,
 )
+from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import check_readable, tables_of

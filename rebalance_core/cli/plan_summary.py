@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
-from rebalance_core.cli.job_options import PlanOptions
+from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.planning.movement import best_of, possible
 from rebalance_core.planning.variants import is_popped

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from rebalance_core.cli.job_options import ProducersOptions
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.planning_options import ProducersOptions
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of

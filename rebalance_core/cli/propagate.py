@@ -5,8 +5,8 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
-from rebalance_core.cli.job_options import PropagateOptions
 from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.planning_options import PropagateOptions
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of

@@ -170,18 +170,28 @@ def wakes_by_passes(script: Script) -> bool:
     its = script.settings
     states = [member for life in script.lives for _, member in life.states]
     routes = list(chain.from_iterable(map(pairwise, script.routes)))
+    heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
+    first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
     outage = script.lockless or any(life.down is not None for life in script.broker_lives)
     return (
         its.ordered
         or its.consumer_type != PUSH
         or len({member.subscriptions for member in states}) > 1
-        or any(member.suspended or member.strategy not in _NEVER_THROW for member in states)
+        or any(
+            member.suspended or member.strategy.partition("(")[0] not in _NEVER_THROW
+            for member in states
+        )
         or any(
             life.ghost or life.sightings or life.only_broker is not None for life in script.lives
         )
+        or any(life.observed and set(life.first_brokers) - heard for life in script.lives)
         or any(life.up is not None for life in script.broker_lives)
         or any(not version.queues for versions in script.routes for version in versions)
         or any(set(later.hearing) - set(earlier.hearing) for earlier, later in routes)
+        or any(
+            versions[0].moment is not None and versions[0].moment.event_us > first_us
+            for versions in script.routes
+        )
         or any(switch.mode == BATCHED for switch in script.notices)
         or bool(outage and any(member.message_model == BROADCASTING for member in states))
     )

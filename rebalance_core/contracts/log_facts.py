@@ -149,6 +149,10 @@ BROKER_LOG = (
         details=("by",),
     ),
     LogFact(
+        "group_updated", BROKER, GROUP, "group",
+        "group; was and now: notifyConsumerIdsChangedEnable, where the line has it",
+    ),
+    LogFact(
         "group_deleted", BROKER, GROUP, "group", "group",
         facts_only=True,
         rows=(

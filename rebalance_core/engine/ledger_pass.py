@@ -1,9 +1,9 @@
 """One pass over some groups: the rows of every ledger table, owners worked out once."""
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from functools import reduce
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from rebalance_core.checks.conform import with_text
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
+from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
 from rebalance_core.kernels.cells import Piece
@@ -66,6 +67,45 @@ def history_of(tables: Mapping[str, pa.Table], options: EngineOptions) -> GroupH
         queue_offsets=offsets if options.queue_offsets_given else None,
         committed_offsets=commits if options.committed_offsets_given else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class HistoriesWithMates:
+    """Histories of groups, each with those of the groups that share its client instances.
+
+    Attributes:
+        rows: of the groups wanted, and of all their mates that there are.
+        mates: by group, as of `mates_of`.
+        options: of `history_of`.
+    """
+
+    rows: GroupedRows
+    mates: Mapping[Group, Sequence[Group]]
+    options: EngineOptions
+
+    @classmethod
+    def of_tables(
+        cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
+    ) -> "HistoriesWithMates":
+        """Those of checked tables; a SQL LIKE pattern bounds the rows where nobody shares."""
+        mates = mates_of(joins_of(tables[EVENTS]))
+        return cls(fan_out(tables, None if mates else pattern), mates, options)
+
+    @cached_property
+    def numbers(self) -> dict[Group, int]:
+        """By group: its number within the rows."""
+        columns = self.rows.clusters, self.rows.groups
+        names = zip(*(column.to_pylist() for column in columns), strict=True)
+        return {name: number for number, name in enumerate(names)}
+
+    def of(self, group: Group) -> GroupHistory:
+        """The history of one group; it is made anew each time."""
+        mates = (mate for mate in self.mates.get(group, ()) if mate in self.numbers)
+        return replace(self._alone(group), mates=tuple(map(self._alone, mates)))
+
+    def _alone(self, group: Group) -> GroupHistory:
+        number = self.numbers[group]
+        return history_of(self.rows.of(number, number + 1), self.options)
 
 
 def _settings(rows: Iterable[Row]) -> GroupSettings:

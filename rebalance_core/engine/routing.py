@@ -257,6 +257,8 @@ def routing_of(
     group_pattern: str | None = None,
     giant_cells: int = GIANT_CELLS,
     mates: Mapping[Group, Sequence[Group]] | None = None,
+    *,
+    as_one: bool = False,
 ) -> Routing:
     """Deal the groups out.
 
@@ -266,8 +268,10 @@ def routing_of(
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         giant_cells: The most cells of a unit.
         mates: By group: others whose rows go to its buckets, too.
+        as_one: Groups and all their mates are one unit; ``giant_cells`` must be `UNDIVIDED`.
     """
     groups, wanted = _wanted(interests.groups, group_pattern, mates or {})
+    wanted |= as_one
     clusters = pc.unique(groups["cluster"])
     of_group, topics = _read_by(interests, clusters, groups)
     weight = _weights(interests, clusters, groups, of_group, topics)
@@ -276,6 +280,8 @@ def routing_of(
     turn = np.argsort(-(weight / np.maximum(parts, 1))[unit_group], kind="stable")
     bucket = np.empty(len(unit_group), np.int64)
     bucket[turn] = np.arange(len(turn)) % buckets
+    if as_one and mates:
+        bucket = bucket[_first_of_unit(groups, mates)]
     giants = _giants(groups, parts, pointers(parts), bucket)
     guest, its_bucket = _guests(groups, unit_group, bucket, mates or {})
     guests = _guests_by_bucket(groups, guest, its_bucket)
@@ -328,6 +334,21 @@ def _wanted(
 
 def _names_of(groups: pa.Table) -> list[Group]:
     return list(zip(*(groups[name].to_pylist() for name in GROUP), strict=True))
+
+
+def _first_of_unit(groups: pa.Table, mates: Mapping[Group, Sequence[Group]]) -> Ints:
+    """By group: the number of the first that it is connected with, by mates and their mates."""
+    names = _names_of(groups)
+    numbers = {name: number for number, name in enumerate(names)}
+    first = np.full(len(names), -1, np.int64)
+    for number in range(len(names)):
+        reached = [] if first[number] >= 0 else [number]
+        while reached:
+            at = reached.pop()
+            if first[at] < 0:
+                first[at] = number
+                reached += [numbers[mate] for mate in mates.get(names[at], ()) if mate in numbers]
+    return first
 
 
 def _guests(

@@ -23,7 +23,7 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from rebalance_core.ingest.rows import Row
-from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, SECOND_MS
 
 ADMIN_HOST = "mqadmin"
 SERVER_ZONE_NAME = "GMT+8"
@@ -38,10 +38,11 @@ START_MS = 10_000
 # out has pauses everywhere: there one shows nothing.
 
 STEP_MS = 10 * SECOND_MS
-PAUSE_MS = 70 * SECOND_MS
+PAUSE_MS = 90 * SECOND_MS
 CLIENT_PAUSE_MS = 50 * SECOND_MS
 STEADY_STEPS = 5
-USUAL_TIMES = 3
+USUAL_TIMES = 3.5
+EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 """A pause that shows something is so many times as long as what is usual in its log."""
 
 
@@ -215,21 +216,35 @@ def _stretches(
     steady = ""
     if host[2] in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
         steps = {ms for name in spans for ms in _steps(counted[name], settled[name][1])}
-        least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
         gaps = _gaps(sorted(steps))
         if host[2] == NAMESRV_LOG and len(gaps) >= STEADY_STEPS and _usual(gaps) <= STEP_MS:
             steady = STEADY
-        # who was away and came back, or was frozen, had nothing to write
+        least_ms = CLIENT_PAUSE_MS if steady or host[2] == CLIENT_LOG else PAUSE_MS
+        longest_ms = max(least_ms, int(USUAL_TIMES * _usual(gaps)))
         pauses = [
             (low, high)
             for low, high in _pauses(sorted(steps), least_ms)
-            if not any(low <= ms <= high + START_MS for ms in (*starts, *ends))
+            if not was_away(low, high, starts, ends, longest_ms)
         ]
     note = FROM_START if any(abs(ms - begin) <= START_MS for ms in starts) else ""
     for low, high in pauses:
         yield _Stretch(begin, low, note)
         begin, note = high, ""
     yield _Stretch(begin, end, "; ".join(filter(None, (note, steady))))
+
+
+def was_away(
+    low: int, high: int, starts: Iterable[int], ends: Iterable[int], longest_ms: int
+) -> bool:
+    """True if who was away and came back, or was frozen, had nothing to write all that time.
+
+    An end is known as late as the time-out of a connection; who starts writes at once.
+    """
+    came = [ms for ms in starts if low <= ms <= high + START_MS]
+    went = [ms for ms in ends if low <= ms <= high + START_MS]
+    here = [high - max(came)] if came else []
+    here += [min(went) - EXPIRY_MS - low] if went else []
+    return bool(here) and max(here) <= longest_ms
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:

@@ -200,8 +200,8 @@ def settings_row(
         shown |= _of_proxies(pieces)
     if strategies.group is not None:
         shown["strategy"] = strategies.group
-    configs = [piece for piece in pieces if piece.kind == "subscription_group"]
-    if not is_notified(configs, context):
+    notified, findings = is_notified(group, pieces, context)
+    if not notified:
         shown["notified"] = False
     given = context.given.get(group, {})
     assumed = _assumed(context)
@@ -210,7 +210,6 @@ def settings_row(
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: Row = {"consumer_group": group}
-    findings = []
     for name in (*assumed, *_THRESHOLDS, "subscriptions", "notified", *INTERVALS):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:

@@ -134,12 +134,36 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
         before = mode
 
 
-def is_notified(configs: Iterable[Evidence], context: ClusterContext) -> bool:
-    """False if the newest store of some broker has the group's switch off."""
-    newest: dict[str, tuple[int, bool]] = {}
-    for piece in configs:
-        on = piece.values.get("notify_consumer_ids_changed_enable")
-        at_ms = context.time_of(piece)
-        if on is not None and at_ms >= newest.get(piece.place, (0, True))[0]:
-            newest[piece.place] = (at_ms, on)
-    return all(on for _, on in newest.values())
+def is_notified(
+    group: str, pieces: Iterable[Evidence], context: ClusterContext
+) -> tuple[bool, list[Row]]:
+    """False if any store or log of a broker has the group's switch off at any time.
+
+    A group has one switch for its whole history. Windows of one that is off hold those of one that
+    is on; a finding says so where it was both.
+    """
+    seen: dict[str, dict[bool, str]] = {}
+    for piece in pieces:
+        if piece.kind == "subscription_group":
+            states = [piece.values.get("notify_consumer_ids_changed_enable")]
+        elif piece.kind == "group_updated":
+            states = [piece.values.get("was"), piece.values.get("now")]
+        else:
+            continue
+        for on in states:
+            if on is not None:
+                seen.setdefault(piece.place, {}).setdefault(on, piece.source)
+    changed = [its for its in seen.values() if len(its) > 1]
+    findings = [_switched(group, changed[0])] if changed else []
+    return not any(False in its for its in seen.values()), findings
+
+
+def _switched(group: str, sources: Mapping[bool, str]) -> Row:
+    return finding(
+        "INGEST_NOTICES_CHANGED",
+        f"{ALL_NOTICES} of the group was true ({sources[True]}) and false ({sources[False]}): "
+        "windows are those of a member that nobody tells, which hold both.",
+        "None needed. For narrower windows ingest the times before and after the change apart.",
+        consumer_group=group,
+        evidence={"on": sources[True], "off": sources[False]},
+    )

@@ -30,6 +30,7 @@ FINDING_IDS = {
     "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",
     "INGEST_MAY_ASSIGN": "No log tells whether lite pull members divide what they subscribe.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
+    "INGEST_NOTICES_CHANGED": "A group's switch of notices was on and off; windows hold both.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
     "INGEST_RELEASE_NOT_TOLD": "Clients of other languages send no release of theirs.",

@@ -39,6 +39,7 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.go import GoConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, OwnRooms
 
@@ -50,6 +51,7 @@ KINDS: tuple[type[AllocationStrategy], ...] = (
     ConsistentHash,
     MachineRoom,
     MachineRoomNearby,
+    CustomStrategy,
 )
 """Strategies with a kernel; a group's kind is the index here, or one of those below."""
 RING = KINDS.index(ConsistentHash)
@@ -66,9 +68,10 @@ MOST_STRATEGIES = 8
 REASONS = {
     "REGULAR": "the kernels take the group",
     "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
-    "NO_KERNEL": "a strategy without a kernel, as own ones and those with an own hash function or "
-    "room resolver are, one that always throws, a list with a negative queue id, or a strategy "
-    "that the brokers do not know and a member asks them for",
+    "NO_KERNEL": "a strategy without a kernel, as with an own hash function or room resolver, an "
+    "own one that throws, names queues that are not there or gives one to several, one that always "
+    "throws, a list with a negative queue id, or a strategy that the brokers do not know and a "
+    "member asks them for",
     "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
     "several members may take from",
     "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "

@@ -76,7 +76,8 @@ REASONS = {
     STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
     "brokers, which is not modelled",
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
-    LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host does",
+    LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host "
+    "does, or nobody ran what it does",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }

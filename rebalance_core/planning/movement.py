@@ -201,6 +201,8 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
         return f"frozen, members keep what they hold: {', '.join(frozen)}"
     if len({member.subscriptions for member in members}) > 1:
         return "members subscribe differently: shares of those that do not read a topic are lost"
+    if not epoch.all_known:
+        return "nobody knows which queues some member takes"
     holders = Counter(len(owners.get(q, ())) for topic in topics for q in epoch.readable[topic])
     if holders[0]:
         return f"queues without an owner: {holders[0]}"

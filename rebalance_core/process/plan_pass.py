@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,14 @@ from rebalance_core.engine.fan_out import (
     fan_out,
     joining,
 )
-from rebalance_core.engine.ledger_pass import LedgerRows, history_of, prepare_tables, rows_of
+from rebalance_core.engine.ledger_pass import (
+    HistoriesWithMates,
+    LedgerRows,
+    history_of,
+    prepare_tables,
+    rows_of,
+)
+from rebalance_core.engine.mates import joins_of, mates_of
 from rebalance_core.engine.options import like_pattern
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model import events
@@ -165,7 +173,10 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
         parts.append(_tagged(tables[GROUPS].select(columns), GROUPS))
     rows = pa.concat_tables(parts, promote_options="default")
     if pattern is not None:
-        rows = rows.filter(pc.match_like(rows["consumer_group"], pattern))
+        fits = pc.match_like(rows["consumer_group"], pattern)
+        mates = chain.from_iterable(mates_of(joins_of(given)).values())
+        names = pa.array(sorted({name for _, name in mates}), pa.string())
+        rows = rows.filter(pc.or_(fits, pc.is_in(rows["consumer_group"], value_set=names)))
     return rows.sort_by([(name, "ascending") for name in GROUP])
 
 
@@ -234,6 +245,7 @@ def swept_groups(
     *,
     rows_per_chunk: int = ROWS_PER_CHUNK,
     timed_next: Callable[[str], object] | None = None,
+    histories: HistoriesWithMates | None = None,
     shared: SharedBeginnings | None = None,
 ) -> Iterator[SweptGroups]:
     """The rows of all groups under all strategies.
@@ -243,6 +255,7 @@ def swept_groups(
         sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
         rows_per_chunk: Input rows that are handled at once.
         timed_next: Told which group is simulated over time next.
+        histories: Of the groups and their mates; None: nothing is simulated over time.
         shared: With the other histories of the plan; None: there is none.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
@@ -251,7 +264,7 @@ def swept_groups(
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
-        timed = _transitions(grouped, begin, end, sweep, timed_next, shared)
+        timed = _transitions(grouped, begin, end, sweep, timed_next, histories, shared)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             made = _engine_passes(kernels, tables, options, sweep)
@@ -280,17 +293,19 @@ def _transitions(
     end: int,
     sweep: Sweep,
     timed_next: Callable[[str], object] | None,
+    histories: HistoriesWithMates | None,
     shared: SharedBeginnings | None,
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
     names = (column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups))
-    for group, pair in enumerate(zip(*(c.to_pylist() for c in names), strict=True), begin):
-        if sweep.transitions.wants(*pair):
+    for pair in zip(*(c.to_pylist() for c in names), strict=True):
+        if histories is not None and sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
-            history = history_of(grouped.of(group, group + 1), sweep.options)
-            its = sweep.transitions.rows(history, sweep.strategies, sweep.first_ms, shared)
+            its = sweep.transitions.rows(
+                histories.of(pair), sweep.strategies, sweep.first_ms, shared
+            )
             for number, row in its:
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
@@ -412,7 +427,14 @@ class PlanPass:
             grouped = fan_out(history.tables, self.group_pattern)
             total = done + left * len(grouped)
             sweep = replace(self.sweep, first_ms=history.first_ms)
-            for swept in swept_groups(grouped, sweep, timed_next=tell, shared=shared):
+            timed = None
+            if sweep.transitions.futures:
+                timed = HistoriesWithMates.of_tables(
+                    history.tables, sweep.options, self.group_pattern
+                )
+            for swept in swept_groups(
+                grouped, sweep, timed_next=tell, histories=timed, shared=shared
+            ):
                 for table, rows in self._tables(number, history, swept, facts.sound):
                     yield from ((table.name, batch) for batch in rows.to_batches())
                 all_done = done + swept.done

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
@@ -28,9 +28,8 @@ from rebalance_core.contracts.propagation import (
     PROPAGATION_TABLES,
     PROPAGATION_TOTALS,
 )
-from rebalance_core.engine.fan_out import GroupedRows, fan_out
-from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.mates import joins_of, mates_of
+from rebalance_core.engine.ledger_pass import HistoriesWithMates
+from rebalance_core.engine.mates import Group
 from rebalance_core.engine.options import (
     RowForecast,
     engine_options,
@@ -48,7 +47,6 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.table_writer import TableWriters, Written
-from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
@@ -63,34 +61,25 @@ class Groups:
     """Histories by the number of the group; each is made when it is asked for.
 
     Attributes:
-        rows: Of the groups wanted, and of those that share client instances with them.
-        wanted: Numbers of the groups wanted, within the rows.
-        mates: By number within the rows: those that share client instances.
+        histories: Of the groups wanted, and of those that share client instances with them.
+        wanted: The groups wanted.
     """
 
-    rows: GroupedRows
-    wanted: Sequence[int]
-    mates: Mapping[int, Sequence[int]]
+    histories: HistoriesWithMates
+    wanted: Sequence[Group]
 
     @classmethod
     def of(cls, checked: Checked, options: PropagationOptions) -> Groups:
         """The groups wanted that have consumer events."""
         pattern = None if options.group is None else like_pattern(options.group)
-        mates = mates_of(joins_of(checked.tables[EVENTS]))
-        rows = fan_out(checked.tables, None if mates else pattern)
-        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
-        numbers = {name: number for number, name in enumerate(names)}
+        engine = engine_options(checked.tables)
+        histories = HistoriesWithMates.of_tables(checked.tables, engine, pattern)
         wanted = [
-            number
-            for number, (_, name) in enumerate(names)
-            if pattern is None or pc.match_like(name, pattern).as_py()
+            group
+            for group in histories.numbers
+            if pattern is None or pc.match_like(group[1], pattern).as_py()
         ]
-        shared = {
-            numbers[group]: [numbers[mate] for mate in its if mate in numbers]
-            for group, its in mates.items()
-            if group in numbers
-        }
-        return cls(rows, wanted, shared)
+        return cls(histories, wanted)
 
     def __len__(self) -> int:
         return len(self.wanted)
@@ -100,12 +89,7 @@ class Groups:
 
     def history(self, number: int) -> GroupHistory:
         """The history of one group, with those of the groups that share its client instances."""
-        row = self.wanted[number]
-        mates = tuple(map(self._history, self.mates.get(row, ())))
-        return replace(self._history(row), mates=mates)
-
-    def _history(self, number: int) -> GroupHistory:
-        return history_of(self.rows.of(number, number + 1), engine_options(self.rows.tables))
+        return self.histories.of(self.wanted[number])
 
 
 # Workers that end with the process that started them, however that ended.

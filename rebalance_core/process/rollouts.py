@@ -101,11 +101,6 @@ def rollouts_of(
     for group in sorted(found, key=lambda group: group.name):
         if group.trouble is None:
             groups.append(group)
-            if group.mates:
-                warnings.append(
-                    f"{'/'.join(group.name)} shares client instances with "
-                    f"{', '.join(group.mates)}; simulated: each member has one of its own"
-                )
         else:
             warnings.append(f"{'/'.join(group.name)} {group.trouble}, so it is left out")
     if not groups:

@@ -50,14 +50,14 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     for change in changes:
         if change.action == ADD:
             added.setdefault(change.queue.topic, []).append(change)
-    known = epoch.all_known and not epoch.doubtful_before
+    comparable = epoch.all_known and not epoch.doubtful_before
     rows = []
     for topic, scope, minimum in scopes:
         was, now = ([held.get(t, {}) for t in scope] for held in (before, after))
         rows.append(
             {"epoch": epoch.number, "topic": topic}
             | _moves([change for t in scope for change in added.get(t, ())], minimum)
-            | {"stickiness": _stickiness(was, now) if known else None}
+            | {"stickiness": _stickiness(was, now) if comparable else None}
             | _loads(epoch, scope, now, sharing if topic is None else frozenset())
         )
     return rows
@@ -74,7 +74,10 @@ def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
 
 
 def _loads(epoch: Epoch, topics: list[str], held: list[Held], sharing: frozenset[str]) -> Row:
-    """Queues by client; ``sharing``: clients that shared queues keep busy."""
+    """Queues by client; ``sharing``: clients that shared queues keep busy.
+
+    Nobody knows whether a client is idle, or has the fewest, whose share is not known.
+    """
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)
     of_client = {
@@ -82,12 +85,18 @@ def _loads(epoch: Epoch, topics: list[str], held: list[Held], sharing: frozenset
         for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
     }
     loads = list(of_client.values())
+    unknown = {
+        m.client_id for m in epoch.members.values()
+        if not m.share_known or m.key in epoch.doubtful
+    }  # fmt: skip
+    of_client = {c: load for c, load in of_client.items() if load or c not in unknown}
     most = max(loads, default=0)
+    least = min(of_client.values(), default=0)
     return {
         "queues": queues,
         "members": len(loads),
         "max_queues": most,
-        "min_queues": min(loads, default=0),
+        "min_queues": least,
         "peak_ratio": most * len(loads) / queues if queues and loads and epoch.all_known else None,
         "idle_members": sum(not load and c not in sharing for c, load in of_client.items()),
     }

@@ -331,7 +331,7 @@ def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
     if not 0 <= least <= most or not 0 <= row["idle_members"] <= members:
         yield "min_queues, max_queues or idle_members out of range"
     lacking = members > 0 and least == 0
-    if lacking != (row["idle_members"] > 0) and not (lacking and shared):
+    if lacking != (row["idle_members"] > 0) and not (lacking and (shared or not all_known)):
         yield "idle_members and min_queues disagree"
     if row["stickiness"] is not None and not 0 <= row["stickiness"] <= 1:
         yield "stickiness is not between 0 and 1"

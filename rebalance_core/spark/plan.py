@@ -23,6 +23,7 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.planning.sweep.plan_edits import (
+    EVENTS,
     EventFacts,
     event_facts,
     interests_in,
@@ -42,6 +43,7 @@ from rebalance_core.spark import checks
 from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.ledger import RejectedWork
 from rebalance_core.spark.older_sparks import arrow_of
+from rebalance_core.spark.propagate import mates_in_frame
 from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, task_count
@@ -237,7 +239,10 @@ def _routed(
     # few groups: several tasks for each, with some histories
     copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
     # the edits of a group see all its rows
-    routing = routing_of(interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED)
+    mates = mates_in_frame(checked.tables[EVENTS]) if options.futures else None
+    routing = routing_of(
+        interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED, mates, as_one=True
+    )
     return _Routed(checked, routing, PlanWork(planned, copies))
 
 

@@ -26,7 +26,7 @@ from rebalance_core.engine.fan_out import GROUP, fan_out
 from rebalance_core.engine.ledger_pass import (
     WHOLE,
     Giants,
-    history_of,
+    HistoriesWithMates,
     with_empty_events_if_missing,
 )
 from rebalance_core.engine.mates import INSTANCE, Group, mates_in
@@ -90,17 +90,10 @@ class BucketGroups:
         """Each group, and which of how many parts of its seeds are to be played here."""
         rows = fan_out(with_empty_events_if_missing(tables))
         divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
-        names = list(zip(rows.clusters.to_pylist(), rows.groups.to_pylist(), strict=True))
-        numbers = {name: number for number, name in enumerate(names)}
-
-        def history(number: int) -> GroupHistory:
-            return history_of(rows.of(number, number + 1), self.engine)
-
-        for name, number in numbers.items():
+        histories = HistoriesWithMates(rows, self.mates, self.engine)
+        for name in histories.numbers:
             if name not in guests:
-                its = [numbers[mate] for mate in self.mates.get(name, ()) if mate in numbers]
-                mates = tuple(map(history, its))
-                yield replace(history(number), mates=mates), divided.get(name, [WHOLE])
+                yield histories.of(name), divided.get(name, [WHOLE])
 
 
 @dataclass(slots=True)
@@ -307,7 +300,7 @@ def ready_groups(
         released.callback(checked.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        mates = _mates(checked.tables[EVENTS])
+        mates = mates_in_frame(checked.tables[EVENTS])
         routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
         routed = routed_rows(checked, routing).persist()
         released.callback(routed.unpersist)
@@ -316,7 +309,7 @@ def ready_groups(
         yield ReadyGroups(checked, groups, routed, tasks, options)
 
 
-def _mates(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
+def mates_in_frame(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
     """`mates_of` rows of cluster_events; what comes to the driver are groups that have some."""
     joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
     groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))

@@ -15,7 +15,12 @@ from typing import Any
 
 from rebalance_core.model.errors import AllocationError, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
+from rebalance_core.strategies.spi import (
+    AllocationStrategy,
+    check_every_member,
+    escape,
+    is_member,
+)
 
 # Pieces by kind and name.
 
@@ -269,9 +274,26 @@ class CustomStrategy(AllocationStrategy):
         if not is_member(client_id, queues, client_ids):
             return []
         given = tuple(queues), tuple(client_ids)
+        return self._share(_answers(self.piece, *given), client_id, *given)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member."""
+        check_every_member(queues, client_ids)
+        given = tuple(queues), tuple(client_ids)
         known = _answers(self.piece, *given)
+        return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
+
+    def _share(
+        self,
+        known: dict[str, list[MessageQueue] | AllocationError],
+        client_id: str,
+        queues: tuple[MessageQueue, ...],
+        client_ids: tuple[str, ...],
+    ) -> list[MessageQueue]:
         if client_id not in known:
-            known[client_id] = _answer(self.piece, client_id, *given)
+            known[client_id] = _answer(self.piece, client_id, queues, client_ids)
         answer = known[client_id]
         if isinstance(answer, AllocationError):
             raise AllocationError(answer.java_class, answer.java_message)

@@ -32,6 +32,8 @@ COMMAND = re.compile(
 )
 MARK = re.compile(r"<!-- (?:(not run|run|file): (.+)|(on Spark)) -->")
 FENCE = re.compile(r"```(\S*)")
+MOST_SHOWN = 2_000
+"""Characters of what a command printed, in a message."""
 SHELL = re.compile(r"[|<>;&$*`]|^[A-Z_]+=")
 """What a plain call of `rebalance` has not: then no shell is needed, nor a process."""
 
@@ -187,9 +189,11 @@ class Folder:
             found = self.call(replaced)
             printed = self.read()
             self.printed += printed
-            assert found == code, f"{replaced} ended with {found}, not {code}:\n{printed}"
+            assert found == code, (
+                f"{replaced} ended with {found}, not {code}:\n{printed[-MOST_SHOWN:]}"
+            )
             line = missing(shown, printed)
-            assert line is None, f"{replaced} does not print {line!r}, but\n{printed}"
+            assert line is None, f"{replaced} does not print {line!r}, but\n{printed[:MOST_SHOWN]}"
 
     def execute(self, block: Block, **names: object) -> None:
         """Run a block of Python, with what the blocks before it and ``names`` define."""

@@ -1,6 +1,5 @@
 """Own strategies in Spark's tasks: their code travels, whatever the executors can import."""
 
-import json
 from pathlib import Path
 from threading import Lock
 
@@ -9,9 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import rebalance_core
-from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES
+from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import UsageError
-from rebalance_core.process import simulate as in_process
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.functions import rmq_allocate
 from rebalance_core.spark.own_pieces import in_tasks
@@ -49,18 +47,22 @@ def grey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "com.acme.Grey"
 
 
-def test_a_simulation_has_the_rows_of_one_in_a_process(spark: SparkSession, grey: str) -> None:
-    rows = [json.loads(line) for line in (FOLDER / "cluster_events.jsonl").open()]
-    rows = [row | {"strategy": grey} if row.get("client_id") else row for row in rows]
-    events = {"cluster_events": rows}
-    expected = in_process.simulate(dict(rebalance_core.read_tables(events)))
-    ddl = INPUT_TABLES["cluster_events"].plain_ddl
-    with simulate(InputTables(frame_of(spark, rows, ddl))) as ledger:
-        for table in ("epochs", "ownership", "diffs", "memberships", "rejected"):
-            assert_same_rows(
-                getattr(ledger, table),
-                frame_of(spark, expected.tables()[table].to_pylist(), ALL_TABLES[table].plain_ddl),
-            )
+def test_a_simulation_has_the_rows_of_one_in_a_process(
+    spark: SparkSession, grey: str, tmp_path: Path
+) -> None:
+    lines = (FOLDER / "cluster_events.jsonl").read_text()
+    assert lines.count('"strategy":"AVG"') > 3
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    (inputs / "cluster_events.jsonl").write_text(
+        lines.replace('"strategy":"AVG"', f'"strategy":"{grey}"')
+    )
+    expected = rebalance_core.simulate(inputs)
+    assert grey in expected.memberships["strategy"].to_pylist()
+    with simulate(InputTables.read(spark, str(inputs))) as ledger:
+        for table in ("ownership", "memberships"):
+            rows, ddl = expected[table].to_pylist(), LEDGER_TABLES[table].plain_ddl
+            assert_same_rows(getattr(ledger, table), frame_of(spark, rows, ddl))
 
 
 def test_a_function_of_columns_takes_an_object(spark: SparkSession, grey: str) -> None:
@@ -89,4 +91,4 @@ def test_what_cannot_be_sent_is_named() -> None:
 
     rebalance_core.register_strategy("HELD", Held())
     with pytest.raises(UsageError, match="HELD cannot be sent to Spark's tasks: cannot pickle"):
-        in_tasks(list).__getstate__()  # type: ignore[attr-defined]
+        in_tasks(list).__getstate__()  # type: ignore[call-arg]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_core.cli.main import main
-from tests.docs.pages import PAGES, TREE, Block, Folder, blocks_of
+from tests.docs.pages import TREE, Block, Folder, blocks_of
+from tests.docs.test_blocks import ENGLISH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BLOCKS = [block for page in PAGES for block in blocks_of(page) if "on Spark" in block.marks]
+BLOCKS = [block for page in ENGLISH for block in blocks_of(page) if "on Spark" in block.marks]
 DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 
 

@@ -438,8 +438,8 @@ DUPLICATE = Rule(
     "read twice and another by nobody; orderly consumption loses its order, because locks are "
     "kept per client id.",
     "memberships (overlapping channels of one id), consumerConnection (addresses of one id)",
-    "Give each process its own id: unset instanceName and rocketmq.client.name, or make them "
-    "unique to the container or host; then restart both.",
+    "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
+    "value unique to the container or host; then restart both.",
     find_duplicates,
 )
 HALF_OPEN = Rule(

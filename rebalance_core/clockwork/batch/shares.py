@@ -231,7 +231,7 @@ class Shares:
         """A life that is in a view, of each strategy in it."""
         lives = self._views[row][1]
         if self._one_each:
-            return lives[:1].tolist()
+            return [int(life) for life in lives[:1]]
         names = [self._ids[life] for life in lives.tolist()]
         found = (next((its[m][0] for m in names if m in its), None) for its in self._alike.values())
         return [life for life in found if life is not None]

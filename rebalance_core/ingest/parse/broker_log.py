@@ -33,6 +33,7 @@ from rebalance_core.ingest.parse.log_lines import (
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
+_UPDATED = "update subscription group config, old: "
 _DELETED = "delete subscription group OK, subscription group:"
 _SUBSCRIPTION_CHANGED = "subscription changed, group: "
 _ADDED = "subscription changed, add new topic, group: "
@@ -65,6 +66,18 @@ def _auto(message: str) -> Fields:
 def _admin(message: str) -> Fields:
     fields = _group_config(message)
     return None if fields is None else fields | {"by": "admin"}
+
+
+def _group_updated(message: str) -> Fields:
+    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the switch before and after."""
+    old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
+    fields = _group_config(new)
+    if fields is None:
+        return None
+    switch = "notifyConsumerIdsChangedEnable="
+    was, now = (config.partition(switch)[2].startswith("true") for config in (old, new))
+    # 4.9 and some later versions print no switch
+    return fields | ({"was": was, "now": now} if switch in old and switch in new else {})
 
 
 def _changed(message: str) -> Fields:
@@ -165,6 +178,7 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     ("offset_went_back", _BACK, _back),
     ("group_created", _AUTO, _auto),
     ("group_created", _ADMIN, _admin),
+    ("group_updated", _UPDATED, _group_updated),
     ("group_deleted", _DELETED, _group_config),
     ("broker_allocation_failed", QUERY, _query),
     *lock_and_pop_logs.BROKER_TEMPLATES,

@@ -14,6 +14,7 @@ from rebalance_core.kernels.cells import Broadcast, Cells, Queues, Readable, Str
 from rebalance_core.kernels.epochs import index_of
 from rebalance_core.kernels.grid import Places, places
 from rebalance_core.kernels.group_rows import EVERYONE
+from rebalance_core.kernels.ownership.asked import AskedOwners
 from rebalance_core.kernels.ownership.owners import (
     AveragelyByCircleOwners,
     AveragelyOwners,
@@ -259,6 +260,7 @@ class Kernels:
             lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self._queues),
             lambda: MachineRoomOwners(coded, grid, roster),
             lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
+            lambda: AskedOwners(prepared.asked[number], epochs, grid, self._places, roster),
         )
         made: Owners = makers[kind]()
         return made

@@ -34,6 +34,7 @@ from rebalance_core.kernels.epochs import (
 from rebalance_core.kernels.grid import Grid, build_grid, spread, spread_values, with_master_windows
 from rebalance_core.kernels.group_rows import TYPES, Groups, strategies_of_groups
 from rebalance_core.kernels.ownership import owners
+from rebalance_core.kernels.ownership.asked import Answers, ask, unsettled_groups
 from rebalance_core.kernels.ownership.owners import Rings
 from rebalance_core.kernels.roster import (
     Reading,
@@ -64,6 +65,7 @@ from rebalance_core.kernels.topics import (
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
 from rebalance_core.protocol.languages import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
+from rebalance_core.strategies.custom import CustomStrategy
 
 # The topics that members share, epoch by epoch.
 
@@ -294,6 +296,8 @@ class PreparedGroups:
     """By group: several processes may hold a queue, or one keeps what is given to another."""
     reason: Ints
     """By group: index into `eligibility.REASONS`."""
+    asked: tuple[Answers, ...]
+    """Of own strategies, by number of the strategy in its group; empty: there is none."""
 
 
 def prepare_groups(coded: CodedGroups) -> PreparedGroups:
@@ -339,6 +343,14 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     reason = _reasons(coded, brokers, runs, unclear, losers, several)
     if any(profile is not JAVA_PROFILE for profile in profiles_of(coded, membership)):
         _left_for_languages(reason, coded, membership, runs, *grids(epochs))
+    asked: tuple[Answers, ...] = ()
+    if any(isinstance(strategy, CustomStrategy) for strategy in coded.strategies):
+        roster = build_roster(coded, membership, epochs, topics, runs)
+        grid, _ = grids(epochs)
+        asked = tuple(ask(divided, epochs, grid, roster) for divided in _by_strategy(coded))
+        for answers in asked:
+            unsettled = unsettled_groups(grid, answers)
+            reason[unsettled[reason[unsettled] == group_rows.REGULAR]] = group_rows.NO_KERNEL
     if pops.any():
         _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
     left_out = reason != group_rows.REGULAR
@@ -354,7 +366,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     rings = tuple(owners.find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     lockless = lockless_cells(events, epochs, grid, losers)
     return PreparedGroups(
-        coded, membership, epochs, roster, rings, grid, lockless, popped, shared, reason
+        coded, membership, epochs, roster, rings, grid, lockless, popped, shared, reason, asked
     )
 
 

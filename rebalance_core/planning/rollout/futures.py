@@ -22,7 +22,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
 from rebalance_core.planning.scenario.cluster_life import EVENT_COLUMNS
 from rebalance_core.planning.scenario.deploys import Turn
-from rebalance_core.planning.scenario.scenario import group_edits, queues_in
+from rebalance_core.planning.scenario.scenario import Scenario, group_edits, queues_in
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 
@@ -31,18 +31,23 @@ from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOf
 LIFE_ENDS = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
 
 
-def at_rest(history: GroupHistory) -> GroupHistory:
+def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
     """The history of one instant, the last event's, that leads to the same state.
 
     All plans of a group begin there, so nothing before it is played again for each of them. Of
-    offsets those stay that tell the mean rate of a queue, and what was committed last. Each member
-    is an instance of its own from then on.
+    offsets those stay that tell the mean rate of a queue, and what was committed last. Groups that
+    share its client instances rest with it.
+
+    Args:
+        history: of the group.
+        end_ms: the instant; None: the last event's.
     """
     state = _State()
     ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
     for event in ordered:
         state.take(event)
-    end_ms = ordered[-1].event_ms if ordered else 0
+    if end_ms is None:
+        end_ms = ordered[-1].event_ms if ordered else 0
     there = tuple(
         replace(
             event, event_ms=end_ms, sequence=number, source=None, raw=None,
@@ -55,7 +60,7 @@ def at_rest(history: GroupHistory) -> GroupHistory:
         events=there,
         queue_offsets=_ends(history.queue_offsets),
         committed_offsets=_ends(history.committed_offsets),
-        mates=(),
+        mates=tuple(at_rest(mate, end_ms) for mate in history.mates),
     )
 
 
@@ -156,13 +161,11 @@ class DeployedGroup:
         history: of `at_rest`.
         members: how many it has.
         queues: the most of one of its topics; None: it has none.
-        mates: groups whose members share client instances with its own.
     """
 
     history: GroupHistory
     members: int
     queues: int | None
-    mates: tuple[str, ...] = ()
 
     @property
     def name(self) -> tuple[str, str]:
@@ -188,23 +191,25 @@ class DeployedGroup:
         its = self.history
         end_ms = max(event.event_ms for event in its.events)
         scenario = plan.scenario(search.change, search.groups)
-        own = [event for event in its.events if event.event_type in events.GROUP_EVENTS]
-        shared = tuple(e for e in its.events if e.event_type not in events.GROUP_EVENTS)
-        settings = {
-            name: getattr(its.settings, name)
-            for name in ("subscriptions", "strategy", "rebalance_mode")
-        }
-        edited = group_edits(
-            scenario, its.consumer_group, map(self._row, own), cluster=its.cluster,
-            end_ms=end_ms, group_row=settings,
-        )  # fmt: skip
-        under = replace(its, events=shared + tuple(map(event_of, edited.rows)))
+        mates = tuple(_edited(mate, scenario, end_ms) for mate in its.mates)
+        under = replace(_edited(its, scenario, end_ms), mates=mates)
         return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
 
-    def _row(self, event: Event) -> dict[str, Any]:
-        row = {name: getattr(event, name, None) for name in EVENT_COLUMNS}
-        its = self.history
-        return row | {"cluster": its.cluster, "consumer_group": its.consumer_group}
+
+def _edited(its: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistory:
+    """A group at rest after a scenario's edits; as it is where they are of other groups."""
+    own = [event for event in its.events if event.event_type in events.GROUP_EVENTS]
+    shared = tuple(e for e in its.events if e.event_type not in events.GROUP_EVENTS)
+    settings = {
+        name: getattr(its.settings, name)
+        for name in ("subscriptions", "strategy", "rebalance_mode")
+    }
+    named = {"cluster": its.cluster, "consumer_group": its.consumer_group}
+    rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in own]
+    edited = group_edits(
+        scenario, its.consumer_group, rows, cluster=its.cluster, end_ms=end_ms, group_row=settings
+    )
+    return replace(its, events=shared + tuple(map(event_of, edited.rows)))
 
 
 def deployed_group(history: GroupHistory) -> DeployedGroup:
@@ -224,8 +229,7 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
     ]  # fmt: skip
     queues = queues_in(rows).get(rest.cluster, {})
     most = max((number for topic, number in queues.items() if topic in named), default=0)
-    mates = tuple(mate.consumer_group for mate in history.mates)
-    return DeployedGroup(rest, len(members), most or None, mates)
+    return DeployedGroup(rest, len(members), most or None)
 
 
 # What futures of one plan come to in a group, or in all of them.

@@ -220,6 +220,7 @@ def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
         history,
         settings=replace(history.settings, strategy=strategy),
         events=tuple(replace(event, strategy=None) for event in history.events),
+        mates=tuple(_under(mate, strategy) for mate in history.mates),
     )
 
 

@@ -117,6 +117,7 @@ class Allocation:
         unused_modes: Topics with the request mode POP that no member asks a broker for.
         redelivery: What a death costs where a topic is shared; None: none is.
         mixed: The members, where clients of several languages divide; None: they are of one.
+        unknown: Client ids of which nobody knows which queues they hold beside those here.
     """
 
     strategy: PlanningStrategy
@@ -132,6 +133,7 @@ class Allocation:
     unused_modes: tuple[str, ...] = ()
     redelivery: Redelivery | None = None
     mixed: MixedGroup | None = None
+    unknown: frozenset[str] = frozenset()
 
     @property
     def peak(self) -> int:
@@ -141,7 +143,7 @@ class Allocation:
     @property
     def idle(self) -> tuple[str, ...]:
         """Members without a queue, owned or shared."""
-        alone = (client_id for client_id, load in self.loads.items() if load == 0)
+        alone = (c for c, load in self.loads.items() if load == 0 and c not in self.unknown)
         return tuple(client_id for client_id in alone if not self.reach.get(client_id))
 
 
@@ -167,7 +169,7 @@ def allocation_of(
         client_ids=client_ids,
         owners=MappingProxyType(owners),
         loads=MappingProxyType(loads),
-        orphaned=tuple(queue for queue in owners if not owners[queue]),
+        orphaned=tuple(q for q in owners if not owners[q] and q not in epoch.unsure),
         shared=tuple(queue for queue in owners if holders[queue] > 1),
         frozen_topics=epoch.frozen_topics,
         figures=movement_of_epoch(epoch),
@@ -178,6 +180,11 @@ def allocation_of(
         if epoch.shared
         else None,
         mixed=group.mixed(),
+        unknown=frozenset(
+            member.client_id
+            for member in epoch.members.values()
+            if not member.share_known or member.key in epoch.doubtful
+        ),
     )
 
 

@@ -4,7 +4,7 @@ there are.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
@@ -23,7 +23,7 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
-from rebalance_core.protocol.languages import parse_language
+from rebalance_core.protocol.languages import own_strategy, parse_language
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
@@ -221,15 +221,18 @@ class PlannedGroup:
 
     def _members(self) -> dict[ProcessKey, Member]:
         members: dict[ProcessKey, Member] = {}
+        text = str(self.strategy) if self.strategy.of_rocketmq else ""
         for client_id, topics in self.processes:
             channel, number = None, 1
             while (client_id, channel) in members:
                 number += 1
                 channel = str(number)
-            members[client_id, channel] = member_of(
+            member = member_of(
                 client_id, channel, topics, self.message_model, self.rebalance_mode,
                 self.languages.get(client_id),
             )  # fmt: skip
+            own = own_strategy(member.profile, text) if text else text
+            members[client_id, channel] = replace(member, strategy=own)
         return members
 
     def mixed(self) -> MixedGroup | None:

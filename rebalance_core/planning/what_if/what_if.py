@@ -305,7 +305,9 @@ def what_if(
     assert group is not None
     assert isinstance(change, Change)
     before = _settled(group, Settled({}, frozenset()), initial=True)
-    held = Settled(before.holdings, before.frozen_topics, before.taken)
+    held = Settled(
+        before.holdings, before.frozen_topics, before.taken, before.unsure, before.doubtful
+    )
 
     def after(joining: Sequence[str] | None = None) -> Allocation:
         changed = apply_change(group, change, joining)
@@ -328,12 +330,14 @@ def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
         strategy_key(member): _of_client(group.strategy, allocation, member)
         for member in view.members.values()
     }
-    settled = settle(view, before.holdings, strategies, before.taken)
+    settled = settle(view, before.holdings, strategies, before.taken, before.doubtful)
     return Epoch(
         number=0 if initial else 1, from_ms=0, latest_ms=0, retry_latest_ms=0,
         seen_late=False, causes=(), initial=initial, lost=frozenset(), view=view,
         frozen_topics=settled.frozen_topics,
         before=before.holdings, holdings=settled.holdings, taken=settled.taken,
+        unsure=settled.unsure, unsure_before=before.unsure,
+        doubtful=settled.doubtful, doubtful_before=before.doubtful,
     )  # fmt: skip
 
 

@@ -211,7 +211,9 @@ def _load(allocation: Allocation, client_id: str) -> str:
     if reach:
         own = f"{load} + " if load else ""
         return f"{own}{reach} shared{several}"
-    return ("idle" if load == 0 else str(load)) + several
+    if load == 0:
+        return ("not known" if client_id in allocation.unknown else "idle") + several
+    return str(load) + several
 
 
 def _queues(before: Allocation, after: Allocation) -> str:

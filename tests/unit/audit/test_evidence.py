@@ -254,3 +254,12 @@ def test_a_copy_of_which_nothing_was_collected_may_be_the_master() -> None:
         gone = replace(case, run=replace(run, missing=frozenset(missing)))
         gap = gap_of(gone, MEMBERS, None, None)
         assert (gap and gap.host) == host
+
+
+def test_since_when_members_subscribe_what_a_dump_alone_tells_is_not_known() -> None:
+    happened = topic(), topic(name="U"), join(A, "T"), join(B, "T", "U")
+    case = covered(case_of(*happened, leave(B, 800)), (0, 1000), begins=True)
+    assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "WARNING"
+    untold = {"rule_id": "INGEST_SUBSCRIPTION_NOT_LOGGED"}
+    case = replace(case, tables={**case.tables, "findings": [untold]})
+    assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "INFO"

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.plan_summary import (
     dry_run_facts,
@@ -13,6 +12,7 @@ from rebalance_core.cli.plan_summary import (
     render_dry_run,
     render_plan,
 )
+from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_core.cli.job_options import PlanOptions
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.main import main
+from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning.scenario.file import read_scenarios
 

@@ -11,6 +11,7 @@ import pytest
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
 from rebalance_core.clockwork.batch.play import REGULAR, takes_locks
+from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
@@ -130,14 +131,11 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
 
 
 def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    from rebalance_core.clockwork.batch import play
-
     played: list[object] = []
-    play_segment = play.play_segment
 
     def counted(*given: object) -> None:
         played.append(given[1])
         play_segment(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(play, "play_segment", counted)
+    monkeypatch.setattr("rebalance_core.clockwork.batch.play.play_segment", counted)
     return played

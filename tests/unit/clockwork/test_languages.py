@@ -30,13 +30,18 @@ LANGUAGES = (None, "GO", "CPP", "NODE", "RUST", "JAVA")
 COMES_MS = 200_000
 
 
-def translated(history: GroupHistory, first: int) -> GroupHistory:
-    """The group with members of several languages."""
+def translated(history: GroupHistory, first: int, *, mixed: bool) -> GroupHistory:
+    """The group with members of several languages.
+
+    Where members have several topics, a pass of C++ may end before the last of them, which only
+    the loop plays: there are fewer of them then.
+    """
+    languages = (*LANGUAGES, *(each for each in LANGUAGES * mixed * 2 if each != "CPP"))
     changed = []
     for event_ in history.events:
         if event_.event_type == events.CONSUMER_JOIN:
             number = first + sum(map(ord, event_.client_id or ""))
-            language = LANGUAGES[number % len(LANGUAGES)]
+            language = languages[number % len(languages)]
             version = event_.version if language in (None, "JAVA") else None
             event_ = replace(event_, language=language, version=version)
         changed.append(event_)
@@ -49,7 +54,7 @@ def test_members_of_all_languages_have_the_log_of_the_loop(seed: int, mixed: boo
     tally = Tally()
 
     def check(history: GroupHistory, options: object, first: int, client: str) -> None:
-        its = translated(awake(history, 123, client, "5.3", mixed=mixed), first)
+        its = translated(awake(history, 123, client, "5.3", mixed=mixed), first, mixed=mixed)
         compare(its, options, tally)  # type: ignore[arg-type]  # a ClockOptions
 
     quiet = settings(
@@ -58,7 +63,7 @@ def test_members_of_all_languages_have_the_log_of_the_loop(seed: int, mixed: boo
     )  # fmt: skip
     any_groups = groups(traits=("twins", "timers") if mixed else TRAITS) | groups()
     versions = st.sampled_from(("4.9", "5.3", "5.5"))
-    arguments = given(any_groups, OPTIONS, st.integers(0, 5), versions)
+    arguments = given(any_groups, OPTIONS, st.integers(0, 20), versions)
     quiet(hypothesis.seed(seed)(arguments(check)))()
     assert tally.reasons[REGULAR] > EXAMPLES / 5
     assert tally.rows > EXAMPLES

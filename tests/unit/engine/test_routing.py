@@ -88,6 +88,26 @@ def test_each_bucket_has_the_groups_that_share_clients_with_its_own(
     assert sorted(made) == sorted(rows_of_groups(tables, pattern))
 
 
+def test_mates_that_are_one_unit_have_all_rows_of_each_other_and_are_nobody_s_guests(
+    seed: int,
+) -> None:
+    tables = arrow_tables(random_tables(seed))
+    whole = rows_of_groups(tables, None)
+    names = sorted(whole)
+    mates = mates_in((one[0], (one[1], other[1])) for one, other in pairwise(names[:4])
+                     if one[0] == other[0])  # fmt: skip
+    routing = routing_of(interests(tables), 3, None, UNDIVIDED, mates, as_one=True)
+    assert not any(routing.guests.values())
+    made = []
+    for rows in split(routing, tables).values():
+        here = rows_of_groups(rows, None)
+        for name in here:
+            made.append(name)
+            for each in (name, *mates.get(name, ())):
+                assert here[each] == whole[each]
+    assert sorted(made) == names
+
+
 def test_heavy_groups_go_to_different_buckets() -> None:
     names = ["light-1", "heavy-1", "light-2", "heavy-2"]
     joins = [

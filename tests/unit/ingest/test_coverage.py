@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rebalance_core.contracts.observed import FROM_START, STEADY
+from rebalance_core.ingest.coverage import was_away
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 from tests.unit.ingest.test_clock_zones import ingested
@@ -144,3 +147,21 @@ def test_three_registrations_that_are_missing_are_a_pause(tmp_path: Path) -> Non
                    if (m, s) not in ((5, "00"), (5, "30"), (6, "00")))  # fmt: skip
     tables = ingested(tmp_path, {"brokers/a/broker.log": text})
     assert rows(tables, "broker_log") == [(0, 279, True), (390, 690, True)]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "away"),
+    [
+        ([880_000], [], True),
+        # it has been back for minutes
+        ([420_000], [], False),
+        # expired after 400 s: it was there until two minutes before
+        ([880_000], [400_000], False),
+        ([], [140_000], True),
+        ([], [], False),
+    ],
+)
+def test_a_broker_that_was_away_for_a_part_of_a_pause_lacks_the_rest(
+    starts: list[int], ends: list[int], away: bool
+) -> None:
+    assert was_away(0, 900_000, starts, ends, 90_000) is away

@@ -58,6 +58,34 @@ def test_what_nobody_prints_the_operator_says(tmp_path: Path) -> None:
     assert N90 not in intervals(done)  # the group's
 
 
+def test_a_group_s_switch_that_was_turned_is_off_for_all_its_windows(tmp_path: Path) -> None:
+    """updateSubGroup at run time: the broker logs the group before and after."""
+    folder = copied(tmp_path, "no-notices", "")
+    log = folder / "brokers/broker-a/broker.log"
+    lines = log.read_text().splitlines(keepends=True)
+    config = (
+        "SubscriptionGroupConfig{groupName=loud, notifyConsumerIdsChangedEnable=%s, brokerId=0}"
+    )
+    said = f"update subscription group config, old: {config % 'true'} new: {config % 'false'}"
+    place = len(lines) // 2
+    when = lines[place][:19]
+    assert when.startswith("20")
+    lines.insert(place, f"{when} INFO AdminBrokerThread_1 - {said}\n")
+    log.write_text("".join(lines))
+    before, after = (ingest_collection(each) for each in (DATA / "no-notices/collection", folder))
+    notified = {
+        row["consumer_group"]: row.get("notified") for row in after.tables["consumer_groups"]
+    }
+    assert notified == {"loud": False, "quiet": False}
+    (one,) = [r for r in after.tables["findings"] if r["rule_id"] == "INGEST_NOTICES_CHANGED"]
+    assert (one["consumer_group"], one["severity"]) == ("loud", "INFO")
+    assert f"broker.log:{place + 1}" in one["summary"]
+    assert not [r for r in before.tables["findings"] if r["rule_id"] == one["rule_id"]]
+    assert {r["consumer_group"]: r.get("notified") for r in before.tables["consumer_groups"]} == {
+        "loud": None, "quiet": False,
+    }  # fmt: skip
+
+
 def test_an_interval_that_no_client_means_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     folder = copied(tmp_path, "intervals-2", "", "clients")
     for path in folder.glob("mqadmin/*consumerStatus-mix/10.0.0.5*"):

@@ -90,7 +90,7 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     # languages
     *(("REGULAR", f"{language} beside Java under {strategy}",
        later(join(9, "z", language=language), leave(90_000, "z"), strategy=strategy))
-      for language in ("JAVA", "GO", "CPP", "RUST", "PHP")
+      for language in ("JAVA", "GO", "PHP")
       for strategy in ("AVG", "CONSISTENT_HASH(virtual_nodes=3)",
                        ROOMS.replace("y:r", "y:r|z:r"))),
     *(("REGULAR", f"Go {version} starts", later(join(9, "z", version=version, language="GO")))
@@ -111,9 +111,15 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
      later(mode(0, POP), join(9, "z", language="GO"), rebalance_mode="BROKER")),
     ("REGULAR", ".NET behind a proxy",
      later(join(9, "z", language="DOTNET", rebalance_mode="PROXY"))),
-    ("REGULAR", "C++ starts in a mode that was not run",
+    ("REGULAR", "Go starts in a mode that was not run",
+     later(join(9, "z", language="GO", consume_from_where=FIRST))),
+    ("LANGUAGE", "C++ starts in a mode that was not run",
      later(join(9, "z", language="CPP", consume_from_where=FIRST))),
-    ("REGULAR", "C++ without a readable queue keeps",
+    *(("LANGUAGE", f"{language} passes at other times under {strategy}",
+       later(join(9, "z", language=language), leave(90_000, "z"), strategy=strategy))
+      for language in ("CPP", "RUST")
+      for strategy in ("AVG", "CONSISTENT_HASH(virtual_nodes=3)")),
+    ("LANGUAGE", "nobody ran what C++ keeps without a readable queue",
      later(join(9, "z", language="CPP"), event(20_000, "BROKER_DOWN", broker_name="a"))),
     ("NO_KERNEL", "Go by rooms",
      later(join(9, "z", language="GO"), strategy="MACHINE_ROOM(consumer_idcs=r)")),
@@ -122,11 +128,13 @@ CASES: Sequence[tuple[str, str, GroupHistory]] = (
     ("LANGUAGE", "Go without a readable queue lets go of what it reads whole",
      later(join(9, "z", language="GO"), event(20_000, "BROKER_DOWN", broker_name="a"),
            message_model="BROADCASTING")),
+    ("LANGUAGE", "nobody ran Node with a circle",
+     later(join(9, "z", language="NODE"), strategy="AVG_BY_CIRCLE")),
     ("LANGUAGE", "Node is not told of changes", later(join(9, "z", language="NODE"))),
     ("LANGUAGE", "Go passes every 20 s, whatever its Java members do",
      later(join(9, "z", language="GO"), wait_interval_ms=5_000)),
     ("LANGUAGE", "Go keeps order locks", later(join(9, "z", language="GO"), ordered=True)),
-    ("REGULAR", "C++ unlocks", later(join(9, "z", language="CPP"), ordered=True)),
+    ("LANGUAGE", "C++ is read to unlock", later(join(9, "z", language="CPP"), ordered=True)),
     ("LANGUAGE", "nobody knows what .NET sorts by", later(join(9, "z", language="DOTNET"))),
     ("REGULAR", ".NET that divides nothing",
      later(join(9, "z", language="DOTNET", version="2.5"), leave(9, "z"))),

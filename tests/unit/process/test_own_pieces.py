@@ -1,7 +1,6 @@
 """An own strategy that divides as AVG does is AVG, wherever a strategy is asked."""
 
 import gzip
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +21,15 @@ from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
+from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.errors import UsageError
-from rebalance_core.process.propagate import PropagationOptions, propagate
+from rebalance_core.process.propagate import propagate
 from rebalance_core.replay.history import GroupHistory
 from tests.own_pieces import NamesMore, OwnAverage, Sticky, ThrowsForThree
 from tests.recordings.tables import DATA
 from tests.unit.clockwork.futures import rows_of
 from tests.unit.clockwork.test_batch_equals_loop import OPTIONS, VERSIONS, awake, quietly
-from tests.unit.kernels.fleets import build, reasons_of, replay_rows
+from tests.unit.kernels.fleets import replay_rows
 from tests.unit.kernels.random_groups import groups
 
 pytestmark = pytest.mark.usefixtures("own_pieces")
@@ -102,9 +102,10 @@ def by(history: GroupHistory, text: str) -> GroupHistory:
     return replace(history, settings=replace(history.settings, strategy=text), events=events)
 
 
-def test_futures_with_queues_that_are_not_there(seed: int) -> None:
-    """The batch leaves them to the loop."""
-    rebalance_core.register_strategy(GREY, NamesMore())
+@pytest.mark.parametrize("strategy", [NamesMore(), ThrowsForThree()], ids=["more", "throws"])
+def test_futures_of_a_strategy_that_errs(seed: int, strategy: OwnAverage) -> None:
+    """The batch leaves queues that are not there to the loop."""
+    rebalance_core.register_strategy(GREY, strategy)
     played = 0
 
     def check(history: GroupHistory, options: ClockOptions) -> None:
@@ -117,22 +118,6 @@ def test_futures_with_queues_that_are_not_there(seed: int) -> None:
 
     quietly(check, 10, seed, groups(), st.just(ClockOptions()))
     assert played > 2
-
-
-def test_kernels_leave_a_group_with_an_own_part_to_the_replay(seed: int) -> None:
-    rebalance_core.register_strategy(GREY, OwnAverage())
-    rebalance_core.register_hash_function("h", "tests.own_pieces:upstream_hash")
-    rebalance_core.register_room_resolver("r", "tests.own_pieces:BeforeTheDash")
-    texts = (GREY, "CONSISTENT_HASH(hash_function=h)", "MACHINE_ROOM_NEARBY-AVG(room_resolver=r)")
-    left = Counter[str]()
-
-    def check(history: GroupHistory, text: str) -> None:
-        its = replace(history.settings, message_model="CLUSTERING")
-        found = reasons_of(build([of_clients(replace(history, settings=its))], override=text))
-        left.update(f"{reason} {text}" for reason in found.values())
-
-    quietly(check, 20, seed, groups(), st.sampled_from(texts))
-    assert left.keys() == {f"NO_KERNEL {text}" for text in texts}
 
 
 @pytest.mark.parametrize("engine", [VECTORIZED, REFERENCE])

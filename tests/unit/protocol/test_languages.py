@@ -245,7 +245,7 @@ def test_shares_are_known_by_the_strategies_that_were_run() -> None:
 def window(language: str | None, **group: int) -> tuple[int, int]:
     """Windows of a join and of a route, in ms."""
     joins = Event(0, 0, "CONSUMER_JOIN", client_id="x", language=language)
-    its = window_intervals(GroupSettings(**group), joins)
+    its = window_intervals(GroupSettings(**group), joins)  # type: ignore[arg-type]
     return window_ms(joins, its), window_ms(Event(0, 0, "TOPIC_CONFIG"), its)
 
 

@@ -76,6 +76,16 @@ def test_the_best_and_the_default_are_played_to_the_end_and_the_worst_given_up()
     assert [row["futures"] for row in found.rows] == [played[plan] for plan in range(16)]
 
 
+def test_the_front_rests_on_as_many_futures_as_what_is_chosen() -> None:
+    # each of them costs more and is faster, so all are on the front
+    found, played = searched(range(100, 116), tuple(range(25, 9, -1)))
+    assert all(row["on_front"] for row in found.rows)
+    assert set(played.values()) == {1_000}
+    # the first is better than all others
+    found, played = searched(range(100, 116))
+    assert sum(count == 1_000 for count in played.values()) < len(PLANS) / 2
+
+
 def test_the_front_has_what_is_faster_or_costs_less() -> None:
     found, _ = searched([50.0, 40.0, 60.0, 30.0, *[90.0] * 12])
     assert [row["plan"] for row in found.rows if row["on_front"]] == [0, 1, 3]

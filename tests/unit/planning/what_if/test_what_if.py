@@ -319,3 +319,28 @@ def test_a_result_as_a_frame() -> None:
     assert [list(owners) for owners in frame["before"]] == [["a@1"], ["a@1"], ["b@1"]]
     assert [list(owners) for owners in frame["after"]] == [["a@1"]] * 3
     assert list(frame["moved"]) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("language", "strategy", "known"),
+    [("NODE", "AVG", True), ("NODE", "AVG_BY_CIRCLE", False), ("DOTNET", "AVG", False)],
+)
+def test_a_client_that_nobody_ran_so_is_neither_idle_nor_are_its_queues_nobody_s(
+    language: str, strategy: str, known: bool
+) -> None:
+    queues = {"T": {"a": 4, "b": 4}}
+    found = what_if(TWO, queues, strategy, {}, languages={TWO[1]: language}).after
+    assert (found.orphaned, found.idle) == ((), ())
+    assert found.unknown == (frozenset() if known else {TWO[1]})
+    assert found.loads[TWO[1]] == (4 if known else 0)
+    assert (
+        "not known" in str(what_if(TWO, queues, strategy, {}, languages={TWO[1]: language}))
+    ) == (not known)
+
+
+def test_go_and_cpp_in_one_group_divide_by_their_own() -> None:
+    """Both follow the rules of 4.9, and C++ has no strategy but AVG."""
+    languages = {TWO[0]: "CPP", TWO[1]: "GO"}
+    found = what_if(TWO, {"T": {"a": 4}}, "AVG_BY_CIRCLE", {}, languages=languages).after
+    owners = {queue.queue_id: clients for queue, clients in found.owners.items()}
+    assert owners == {0: (TWO[0],), 1: (TWO[0], TWO[1]), 2: (), 3: (TWO[1],)}

@@ -1,0 +1,306 @@
+"""The options of the jobs that play what may come: `plan`, `propagate`, `producers`."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rebalance_core.cli.job_options import (
+    LARGEST_SEED,
+    OUTPUT,
+    RecordedOptions,
+    group_option,
+    input_format_option,
+    refuse_empty_time,
+)
+from rebalance_core.cli.options import (
+    RowOptions,
+    flag,
+    instant,
+    number,
+    one_of,
+    option,
+    share,
+    whole,
+)
+from rebalance_core.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from rebalance_core.model.versions import Version
+    from rebalance_core.planning.rollout.search import Search
+    from rebalance_core.planning.variants import Variants
+    from rebalance_core.producers.model import ProducerModel
+
+FUTURES, ASSUMED = "futures", "what is assumed"
+MOST_SEEDS, LAST_FUTURE = 1_000, 2**62
+FIRST_SEED = "number of the first seed; default 0"
+
+
+def _day_at_most(text: str) -> int:
+    """Reads milliseconds of a duration."""
+    from rebalance_core.model.times import DAY_MS, read_duration
+
+    value = read_duration(text)
+    if value > DAY_MS:
+        raise ValueError("longer than a day")
+    return value
+
+
+def _handler_time(group: str | None) -> Any:
+    return option(
+        "TIME", "what the application takes for a message, e.g. 5ms; default 0ms",
+        default=0, read=_day_at_most, group=group,
+    )  # fmt: skip
+
+
+def _start_up_time(group: str | None) -> Any:
+    return option(
+        "TIME", "from the call of start() to its return, e.g. 100ms; default: as recorded",
+        read=_day_at_most, group=group,
+    )  # fmt: skip
+
+
+# plan
+
+_seed = whole(0, LARGEST_SEED, f"from 0 to {LARGEST_SEED}")
+_seeds = whole(1, MOST_SEEDS, f"from 1 to {MOST_SEEDS:,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(RecordedOptions):
+    """The options of `plan`; ``variants`` is what scenarios, strategies and seeds come to,
+    ``searched`` what the file of ``--search`` says.
+    """
+
+    DECIDING: ClassVar = ("variants", "group", "searched")
+
+    output: str = option("DIR", OUTPUT, default="")
+    scenario: tuple[str, ...] = option(
+        "FILE",
+        "what changes: a file, or the name of a bundled one; the baseline, without a change, is "
+        "always there; default: it alone",
+        many="extend",
+    )
+    list_scenarios: bool = flag("print the bundled scenarios and end; default: plan")
+    strategy: tuple[str, ...] = option(
+        "TEXT",
+        "a strategy for all, repeatable; league: eight at once; POP(share_queue_num=N): all "
+        "queues shared; default recorded: as they are",
+        many="append",
+    )
+    search: str | None = option(
+        "FILE",
+        "search the rollout that costs least: TOML with change, groups, [budgets], or the name of "
+        "a bundled one; default: none",
+    )
+    fail_on: str | None = option(
+        "budget", "exit 3 where no plan keeps the budgets of --search; default: exit 0",
+        read=one_of(("budget",)),
+    )  # fmt: skip
+    group: str | None = group_option()
+    queue_rates: str | None = option(
+        "PATH", "messages per second of each queue; default: not known"
+    )
+    seeds: int | None = option("N", "how many seeds of random choices; default 1", read=_seeds)
+    first_seed: int = option("N", FIRST_SEED, default=0, read=_seed)
+    seed: tuple[int, ...] = option("N", "one seed", many="append", read=_seed, listed=False)
+    handler_time: int = _handler_time(group=None)
+    start_up_time: int | None = _start_up_time(group=None)
+    variants: "Variants"
+    searched: "Search | None" = None
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read scenarios and strategies, which needs `planning`; count the seeds."""
+        from rebalance_core.planning.scenario.file import read_scenarios
+        from rebalance_core.planning.variants import BASELINE, read_strategies, variants_of
+
+        if not values["list_scenarios"]:
+            super().complete(values, mistakes)
+            if not values["output"]:
+                mistakes.append("--output DIR is missing")
+        wrong_seeds = any(m.startswith("--seeds") for m in mistakes)
+        wrong_seed = any(m.startswith("--seed ") for m in mistakes)
+        if (values["seed"] or wrong_seed) and (values["seeds"] is not None or wrong_seeds):
+            mistakes.append(
+                "--seed and --seeds exclude each other: --seeds 3 is --seed 0 --seed 1 --seed 2"
+            )
+        scenarios = []
+        try:
+            scenarios = read_scenarios(values["scenario"])
+        except UsageError as error:
+            mistakes += str(error).splitlines()
+        mistakes += [
+            f"--scenario: the name {BASELINE!r} means the history without a change; choose another"
+            for scenario in scenarios
+            if scenario.name == BASELINE
+        ]
+        strategies = read_strategies(values["strategy"], mistakes)
+        first = values["first_seed"]
+        counted = range(first, first + (values["seeds"] or 1))
+        seeds = tuple(dict.fromkeys(values["seed"] or counted))
+        values["variants"] = variants_of(scenarios, strategies, seeds)
+        cls._complete_search(values, mistakes)
+
+    @classmethod
+    def _complete_search(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read what is searched; a search has variants of its own."""
+        from rebalance_core.planning.rollout.search import read_search
+
+        if values["search"] is None:
+            if values["fail_on"] is not None:
+                mistakes.append("--fail-on budget needs --search FILE, which has the budgets")
+            return
+        for name in ("scenario", "strategy", "seeds", "seed", "queue_rates", "group"):
+            if values[name]:
+                option_name = "--" + name.replace("_", "-")
+                mistakes.append(f"--search and {option_name} exclude each other")
+        try:
+            values["searched"] = read_search(values["search"])
+        except UsageError as error:
+            mistakes += str(error).splitlines()
+
+
+# propagate
+
+SEEDS, HANDOVER_SEEDS = 1_000, 10
+"""Defaults: p99 then has ten futures beyond it; ten can be looked at one by one."""
+PHASES = ("log", "random")
+LAST_LATE_MS = 24 * 3_600_000
+
+
+def _late(text: str) -> tuple[float, int]:
+    """Reads how many clients learn later, and by how much."""
+    part, colon, ms = text.partition(":")
+    late_ms = number(ms)
+    if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
+        raise ValueError("expected SHARE:MS, at most a day, e.g. 0.5:30000")
+    try:
+        return share(part), late_ms
+    except ValueError as error:
+        raise ValueError(f"{part}: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagateOptions(RecordedOptions):
+    """The options of `propagate`; None where the settings decide."""
+
+    DECIDING: ClassVar = (
+        "group",
+        "seeds",
+        "first_seed",
+        "handover_seeds",
+        "phases",
+        "exact_times",
+        "lost_notices",
+        "late_name_server",
+        "concurrent_heartbeat",
+    )
+
+    group: str | None = group_option()
+    seeds: int = option(
+        "N", f"how many futures; default {SEEDS:,}", default=SEEDS, group=FUTURES,
+        read=whole(1, LAST_FUTURE, "of 1 or more"),
+    )  # fmt: skip
+    first_seed: int = option(
+        "N", FIRST_SEED, default=0, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more")
+    )
+    handover_seeds: int = option(
+        "K", f"rows of handovers for the first K futures; default {HANDOVER_SEEDS}",
+        default=HANDOVER_SEEDS, group=FUTURES, read=whole(0, LAST_FUTURE, "of 0 or more"),
+    )  # fmt: skip
+    phases: str = option(
+        "HOW",
+        "log: timers run from each join, as logged; random: nothing is known of them; default log",
+        default=PHASES[0], read=one_of(PHASES), group=ASSUMED,
+    )  # fmt: skip
+    exact_times: bool = flag(
+        "events at whole seconds happened there; default: within the second that follows",
+        group=ASSUMED,
+    )
+    lost_notices: float = option(
+        "X", "share of CHANGE notices that get lost, 0 to 1; default 0",
+        default=0.0, read=share, group=ASSUMED,
+    )  # fmt: skip
+    late_name_server: tuple[float, int] = option(
+        "X:MS",
+        "share of clients whose name server learns of routes later, and by how much; default: none",
+        default=(0.0, 0), read=_late, group=ASSUMED,
+    )  # fmt: skip
+    concurrent_heartbeat: bool = flag(
+        "clients have enableConcurrentHeartbeat (5.5): a dead host delays no timer; default: they "
+        "have not",
+        group=ASSUMED,
+    )
+    handler_time: int = _handler_time(group=ASSUMED)
+    start_up_time: int | None = _start_up_time(group=ASSUMED)
+    from_ms: int | None = option(
+        "TIME", "totals are of changes from then on; default: of all", name="--from", read=instant
+    )
+    to_ms: int | None = option(
+        "TIME", "totals are of changes before then; default: of all", name="--to", read=instant
+    )
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Check that there is one input, and that the time of the totals is one."""
+        super().complete(values, mistakes)
+        refuse_empty_time(values, mistakes)
+
+
+# producers
+
+BOTH_GENERATIONS = ("4.9", "5.3")
+RECORDED_VERSION = "5.3"
+
+
+def _version(text: str) -> "Version":
+    from rebalance_core.model.versions import parse_version
+
+    return parse_version(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducersOptions(RowOptions):
+    """The options of `producers`: a folder of recorded results, or a model."""
+
+    DECIDING: ClassVar = ("model", "versions")
+
+    model_file: str | None = option(
+        "FILE",
+        "brokers and producers to simulate: TOML, or the name of a bundled one; this or --input is "
+        "required",
+        name="--model",
+    )  # fmt: skip
+    input: str | None = option(
+        "DIR",
+        "required without --model: a folder with send_results and, to know brokers, cluster_events",
+    )
+    input_format: str | None = input_format_option()
+    versions: tuple["Version", ...] = option(
+        "VERSION",
+        "compare with this version, repeatable; default 4.9 and 5.3; with --input: assume it, "
+        "default 5.3",
+        name="--client-version", many="append", read=_version,
+    )  # fmt: skip
+    output: str = option("DIR", OUTPUT, required=True)
+    model: "ProducerModel | None" = None
+
+    @classmethod
+    def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
+        """Read the model, which needs `planning`; take the default versions."""
+        recorded, file = values["input"] is not None, values["model_file"]
+        if recorded == (file is not None):
+            mistakes.append("one of --model FILE and --input DIR is needed, and not both")
+        if recorded and len(values["versions"]) > 1:
+            mistakes.append(
+                "--client-version: --input takes one, the version of the recorded clients"
+            )
+        default = (RECORDED_VERSION,) if recorded else BOTH_GENERATIONS
+        versions = values["versions"] or map(_version, default)
+        values["versions"] = tuple(dict.fromkeys(versions))
+        if file is not None:
+            from rebalance_core.planning.producer_model import read_model
+
+            try:
+                values["model"] = read_model(file)
+            except UsageError as error:
+                mistakes += str(error).splitlines()

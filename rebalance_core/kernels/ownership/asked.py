@@ -1,0 +1,107 @@
+"""Own strategies: asked once for each list of queues and members that a topic has in an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rebalance_core.kernels import group_rows, segments
+from rebalance_core.kernels.cells import NOBODY, Readable
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.grid import Grid, Places
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.custom import CustomStrategy
+
+OWN_KIND = group_rows.KINDS.index(CustomStrategy)
+
+
+Answers = dict[tuple[int, int], Ints | None]
+"""By group topic and place of the epoch in its group: the index in cidAll of the owner of each
+queue, or `NOBODY`. None: the strategy throws for a member, names a queue that it was not given, or
+gives one to several."""
+
+
+def _indices(
+    strategy: AllocationStrategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> Ints | None:
+    try:
+        shares = strategy.allocate_all(queues, client_ids)
+    except AllocationError:
+        return None
+    owners: dict[MessageQueue, int] = {}
+    for client_id, share in shares.items():
+        index = client_ids.index(client_id)
+        for queue in share:
+            if owners.setdefault(queue, index) != index:
+                return None
+    if not owners.keys() <= set(queues):
+        return None
+    return np.array([owners.get(queue, NOBODY) for queue in queues], np.int64)
+
+
+def ask(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
+    """Ask the own strategies of all groups whatever they divide in any epoch."""
+    names, found = coded.names, Answers()
+    topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
+    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == OWN_KIND).tolist():
+        group, first = int(grid.topics.group[topic]), int(grid.topic_first[topic])
+        strategy = coded.strategies[coded.groups.allocation[group]]
+        its_brokers = np.flatnonzero(grid.topic_of == topic).tolist()
+        for step, epoch in enumerate(range(*epochs.of_group[group : group + 2].tolist())):
+            members = roster.client(np.arange(*roster.first[epoch : epoch + 2].tolist())).tolist()
+            if not (members and grid.queues[first + step]):
+                continue
+            queues = [
+                MessageQueue(topics[grid.topics.topic[topic]], brokers[grid.brokers.broker[b]], n)
+                for b in its_brokers
+                for n in range(int(grid.readable[grid.broker_first[b] + step]))
+            ]
+            found[topic, step] = _indices(strategy, queues, [clients[each] for each in members])
+    return found
+
+
+def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
+    """Groups with an own strategy that does more than give queues to one member each."""
+    topics = [topic for (topic, _), indices in answers.items() if indices is None]
+    return np.unique(grid.topics.group[np.array(topics, np.int64)])
+
+
+class AskedOwners:
+    """The answers of own strategies for many groups. Cost: O(1) a queue and epoch.
+
+    Args:
+        answers: Of `ask`, of other groups too.
+        epochs: Of all groups.
+        grid: Of all groups.
+        numbered: How queues are numbered over the brokers of their topic.
+        roster: Of all groups.
+    """
+
+    def __init__(
+        self, answers: Answers, epochs: Epochs, grid: Grid, numbered: Places, roster: Roster
+    ) -> None:
+        epochs_of = np.diff(epochs.of_group)[grid.topics.group]
+        taken = {
+            at: indices
+            for at, indices in answers.items()
+            if indices is not None and epochs_of[at[0]]  # else the replay has the group
+        }
+        self._index = np.concatenate([*taken.values(), np.array([NOBODY], np.int64)])
+        begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
+        cells = [grid.topic_first[topic] + step for topic, step in taken]
+        begin[cells] = segments.pointers(np.array([len(one) for one in taken.values()], np.int64))[
+            :-1
+        ]
+        self._begin = begin[grid.topic_cell] + numbered[0]
+        self._first = roster.first
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell, or `NOBODY`; it is that of cells of other strategies."""
+        index = self._index.take(cells.places(self._begin), mode="clip")
+        return np.where(index >= 0, self._first[cells.epoch] + index, NOBODY)
