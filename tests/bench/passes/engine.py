@@ -61,8 +61,7 @@ CONTESTANTS = (
 )
 ABOUT = """\
 Rows of `ownership` of a generated day, by the engine and by what it replaces, from the same rows in
-memory into Spark's noop sink or Parquet with count and digest. Asserted: applyInPandas and the
-replay (one group in a hundred, scaled) give the same rows."""
+memory. Asserted: applyInPandas and the replay (one group in a hundred, scaled) give the same."""
 REFERENCE_SHARE = 100
 """The reference replays one group in so many a round; its time is scaled by the rows it gives."""
 

@@ -30,7 +30,7 @@ BATCH = 10_000  # spark.sql.execution.arrow.maxRecordsPerBatch
 WARM_UP = 10
 ABOUT = """\
 `rmq_allocate` over rows in memory, into Spark's noop sink. *Only converts* and *only passes Arrow
-on* return one answer made beforehand: Spark's own cost. Asserted: both forms give the same rows."""
+on* are Spark's own cost. Asserted: both forms give the same rows."""
 
 
 def groups(spark: SparkSession, rows: int, queues: int, members: int) -> DataFrame:

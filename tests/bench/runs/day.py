@@ -24,9 +24,9 @@ OUTAGE_MS = 3_600_000
 MOST_TIMES_DAY = 2.0
 """What an outage may cost: nearly every group of a cluster changes while it lasts."""
 ABOUT = """\
-`rebalance generate`'s day, seed 1: groups of all kinds, offsets and commits; with an outage one
-broker's master in each cluster is gone for an hour. Asserted: both carriers wrote the same digests;
-at most one group in 10,000 (with the outage one in 50) was left to the replay."""
+`rebalance generate`'s day, seed 1; with an outage one broker's master in each cluster is gone for
+an hour. Asserted: both carriers wrote the same digests; at most one group in 10,000 (with the
+outage one in 50) was left to the replay."""
 
 
 def day(groups: int = 1_000, spark: int = 1) -> Report:

@@ -19,9 +19,9 @@ RETRY_QUEUES = BROKERS
 SIZES = ((1, 1), (1, 100), (100, 10), (1_000, 1), (1_000, 10), (1_000, 100), (10_000, 1),
          (10_000, 10), (10_000, 100), (100_000, 1), (100_000, 10), (100_000, 100))  # fmt: skip
 ABOUT = """\
-Groups of 8 members with 16 queues and 2 retry queues of 2 topics under AVG; one member leaves and
-comes back, so that each event makes an epoch. Asserted: the number of epochs; `ownership` covers
-every queue in every epoch once; one group's rows are the replay's; both carriers wrote the same."""
+Groups of 8 members with 16 queues of 2 topics under AVG; one member leaves and comes back.
+Asserted: the number of epochs; `ownership` covers every queue in every epoch once;
+one group's rows are the replay's; both carriers wrote the same."""
 
 
 def fleets(

@@ -18,7 +18,7 @@ ROOM = 2
 """Free disk that is asked for, in sizes of the collection."""
 ABOUT = """\
 `rebalance ingest` of the logs of two brokers, half of the facts about one group; most lines are
-noise. Asserted: every line was read and none rejected, and the joins and leaves are the logs'."""
+noise. Asserted: every line was read, none rejected, and the joins and leaves are the logs'."""
 
 
 def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:

@@ -9,9 +9,9 @@ from tests.bench.runs.jobs import MEMORY_LIMIT_MIB, run_job
 from tests.bench.runs.yardstick import yardstick
 
 ABOUT = """\
-`rebalance propagate` over groups of 2 to 12 members and 24 queues, RocketMQ 4.9.7 to 5.5.0, one in
-21 orderly: joins, leaves, restarts, new queues, the end and return of a broker, five minutes apart.
-Asserted: a row of `propagation` for every change."""
+`rebalance propagate` over groups of 2 to 12 members and 24 queues, one in 21 orderly: joins,
+leaves, restarts, new queues, the end and return of a broker. Asserted: a row of
+`propagation` for every change."""
 
 
 def propagation(groups: int = 10, changes: int = 20, seeds: int = 1_000) -> Report:
