@@ -78,7 +78,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         "GROUP_UNSTABLE",
         INFO,
         "The group changed while it was dumped, or had not settled: what differs proves nothing.",
-        "epochs and diffs around the moments of the dumps; propagation, where it is given",
+        "epochs and diffs",
         "Nothing; dump again if it matters.",
     ),
     UNKNOWN: Rule(

@@ -397,8 +397,7 @@ NOT_READ = Rule(
     "Messages wait in a queue that consumerProgress -s shows without a holder, in two dumps or "
     "while no commit moves. Every listed member answered and no change is under way, so it holds "
     "whatever the strategy.",
-    "QUEUE_PROGRESS (N/A), observed_members, DUMP and HELD_QUEUE of consumerStatus, epochs, "
-    "committed_offsets",
+    "QUEUE_PROGRESS (N/A), observed_members, DUMP, HELD_QUEUE, epochs, committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
 )
 NOT_TOLD = Rule(
@@ -406,7 +405,7 @@ NOT_TOLD = Rule(
     INFO,
     "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
     "does not answer, so N/A in consumerProgress -s proves nothing.",
-    "observed_members, DUMP of consumerStatus, QUEUE_PROGRESS",
+    "observed_members, DUMP, QUEUE_PROGRESS",
     "Nothing for clients without such an answer (C++ before 1.2.5, ali-ons); else dump again.",
 )
 

@@ -6,7 +6,6 @@ from rebalance_core.audit.case import BROKER, PERSISTENT_MS, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
 from rebalance_core.audit.evidence import ADMIN, ITSELF, RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES
-from rebalance_core.audit.known_issues import KnownIssue, known_issues
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 
@@ -77,11 +76,9 @@ def rules_page() -> str:
         "",
         "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
         "with what it may pop, its process queues with what it pulls. Without a `consumerStatus` "
-        "in the last round of dumps such a group is UNKNOWN (`NO_DUMP`): `consumerProgress` shows "
-        "nobody for a popped queue, so it can only show a wrong puller. No dump shows the queues "
-        "of gRPC clients. There the members that `consumerConnection` of a proxy (in LOCAL mode: "
-        "of a broker) lists are compared with the predicted ones; one too few or too many is "
-        "DIFFERS.",
+        "in the last round of dumps such a group is UNKNOWN (`NO_DUMP`). No dump shows the queues "
+        "of gRPC clients: there the members that `consumerConnection` of a proxy (in LOCAL mode: "
+        "of a broker) lists are compared with the predicted ones.",
         "",
         "Groups of RocketMQ's own brokers, proxies and tools (`CID_RMQ_SYS_…`, "
         "`CID_DefaultHeartBeatSyncerTopic`) are not judged.",
@@ -109,9 +106,9 @@ def rules_page() -> str:
         "it reads, and files that [cover](data-dictionary.md#coverage) its time. MEMBERS: the "
         "brokers' logs, or for what holds at the end a whole consumerConnection of each broker "
         "whose log was collected. EVENTS: the brokers' logs meanwhile. CAUSES: these and "
-        f"{PERSISTENT_MS // 1000} s before. Without them, or where members came or went without a "
-        "line, the finding is INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, "
-        "NOT_COVERED), and its remedy names the file that would settle it.",
+        f"{PERSISTENT_MS // 1000} s before. ROUTES: a name server's log. "
+        "Without them, or where members came or went without a line, the finding is INFO with the "
+        "reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names the file that would settle it.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
         f"silent: {by_owners}.",
@@ -123,13 +120,9 @@ def rules_page() -> str:
         "## Known issues",
         "",
         "Defects of RocketMQ and of its clients that may explain a finding. "
-        "[known-issues.toml](known-issues.toml) says in whose versions each is, what it looks like "
-        "and what helps. A finding names one in its evidence (`known`) where versions, languages "
-        "and the issue's other conditions fit: it is likely, not proven.",
-        "",
-        "| thread | findings |",
-        "|---|---|",
-        *map(_issue, known_issues()),
+        "[known-issues.toml](known-issues.toml) says which findings, in whose versions, what it "
+        "looks like and what helps. A finding names a thread in its evidence (`known`) where all "
+        "conditions fit: likely, not proven.",
         "",
         "## What the files cannot show",
         "",
@@ -171,13 +164,9 @@ def _needs(rule: Rule) -> str:
     words = ["MEMBERS" if ADMIN in needs.roles else "CAUSES" if needs.before_ms else "EVENTS"]
     words += ["logs of clients without a hole"] if needs.clients else []
     words += ["consumerOffset.json copied before"] if needs.offsets else []
-    words += ["a name server's log"] if needs.routes else []
+    words += ["ROUTES"] if needs.routes else []
     words += ["or brokers that say that nobody is online"] if needs.answers else []
     return ", ".join(words)
-
-
-def _issue(issue: KnownIssue) -> str:
-    return f"| [{issue.id}]({issue.url}) | {', '.join(f'`{rule}`' for rule in issue.rules)} |"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ NIGHTS = Table(
         """
         cluster STRING the RocketMQ cluster
         end_ms BIGINT end of what was audited
-        run_id STRING of `_run.json`; of contract 2 a hash of the run's tables
+        run_id STRING of `_run.json`
         start_ms BIGINT start of what was audited
         verdict STRING {allowed}
         complete BOOLEAN nothing was missing of the collection
@@ -36,7 +36,7 @@ NIGHTS = Table(
 
 GROUP_NIGHTS = Table(
     "group_nights",
-    "One group in one audit. Moves leave out the group's first epoch, where the log begins.",
+    "One group in one audit. Moves leave out the group's first epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -47,21 +47,21 @@ GROUP_NIGHTS = Table(
         reason? STRING of UNKNOWN why, of UNSTABLE what changed
         members_first INT members in the first epoch; 0 without one
         members_last INT members in the last epoch
-        joins INT processes that joined after the first epoch began
+        joins INT processes that joined after the first epoch
         leaves INT processes that left
-        losses INT processes that were lost, or ended as others were lost at the same moment
-        epochs INT epochs of the ledger
-        transient INT epochs over before they had surely settled
+        losses INT processes that were lost
+        epochs INT how many
+        transient INT epochs over before they settled
         moved BIGINT queues that got an owner, after the first epoch
-        minimum_moves? BIGINT proven minimum of them; null: not known for all that moved
+        minimum_moves? BIGINT proven minimum of them
         busiest INT most queues of one member in the last epoch
         idle INT members without a queue in the last epoch
         orphan_ms BIGINT queues x ms without an owner while the group had members
         shared_ms BIGINT queues x ms with more than one holder
         behind? BIGINT as in group_verdicts
-        worst_skipped? BIGINT most messages that one queue's new owner skipped; null: none known
-        worst_replayed? BIGINT most messages between a start and the newer commit it began before
-        settle_p99_ms? BIGINT slowest change of a propagate run over this night, 99 %
+        worst_skipped? BIGINT most messages that one new owner skipped
+        worst_replayed? BIGINT most messages that one new owner read again
+        settle_p99_ms? BIGINT slowest change of this night, by propagate, 99 %
         """,
         verdict=tuple(VERDICTS),
     ),
@@ -70,21 +70,21 @@ GROUP_NIGHTS = Table(
 
 OPEN_FINDINGS = Table(
     "open_findings",
-    "A finding above INFO of any night, with what has become of it by the last one.",
+    "A finding above INFO of any night, and what became of it.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         fingerprint STRING of findings
-        rule_id STRING which rule found it
+        rule_id STRING the rule
         consumer_group? STRING the group concerned
         topic? STRING the topic concerned
         owner? STRING the team of --owners; null: no pattern fits
         state STRING {allowed}
-        first_night_ms BIGINT end_ms of the night that found it first
-        last_seen_ms BIGINT end_ms of the night that found it last
-        nights_seen INT in how many nights it was found
+        first_night_ms BIGINT end_ms of the first night
+        last_seen_ms BIGINT end_ms of the last night
+        nights_seen INT nights that found it
         nights_unseen INT nights since then that did not look
-        reopened INT how often it came back after it was gone
+        reopened INT how often it came back
         severity STRING when it was last found: {allowed}
         summary STRING one sentence of that night
         caused_by? STRING fingerprint of the finding it follows from
@@ -97,20 +97,19 @@ OPEN_FINDINGS = Table(
 
 FLAPS = Table(
     "flaps",
-    "A group or a host whose processes come and go: many short stays in a row, or changes that "
-    "come back at the same hour.",
+    "A group or a host whose processes come and go, in a row or at the same hour.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         subject_kind STRING {allowed}
-        subject STRING name of the group, or what client ids have before @
+        subject STRING the group, or what client ids have before @
         from_ms BIGINT first hour that counts
         to_ms BIGINT end of the last one
-        joins_per_hour DOUBLE joins an hour, over the hours that count
-        leaves_per_hour DOUBLE leaves and losses an hour, over the same hours
-        share_of_nights DOUBLE nights with such an hour, of the nights that saw the subject
-        recurring_hours ARRAY<INT> hours of the day, UTC, in which changes come back
-        first_mover? STRING of a GROUP the host that mostly changes first; null: no host does
+        joins_per_hour DOUBLE in the hours that count
+        leaves_per_hour DOUBLE in the same hours; losses too
+        share_of_nights DOUBLE nights with such an hour, of all that saw it
+        recurring_hours ARRAY<INT> hours of the day, UTC, at which changes recur
+        first_mover? STRING of a GROUP the host that mostly changes first
         """,
         subject_kind=(OF_GROUP, OF_HOST),
     ),

@@ -133,11 +133,11 @@ CONSUMER_GROUPS = Table(
         pull_threshold_for_topic? INT messages; default -1 = off
         pull_threshold_size_for_topic? INT MiB; default -1 = off
         notified? BOOLEAN brokers tell its members of joins and leaves; default true
-        wait_interval_ms? BIGINT from pass to pass of a client nobody wakes, ms; default 20000
-        min_interval_ms? BIGINT between two passes of a client (5.2+), ms; default 1000
-        poll_name_server_interval_ms? BIGINT from route poll to route poll, ms; default 30000
-        heartbeat_broker_interval_ms? BIGINT from heartbeat to heartbeat, ms; default 30000
-        persist_consumer_offset_interval_ms? BIGINT from commit to commit, ms; default 5000
+        wait_interval_ms? BIGINT from pass to pass of a client nobody wakes; default 20000
+        min_interval_ms? BIGINT between two passes of a client (5.2+); default 1000
+        poll_name_server_interval_ms? BIGINT from route poll to route poll; default 30000
+        heartbeat_broker_interval_ms? BIGINT from heartbeat to heartbeat; default 30000
+        persist_consumer_offset_interval_ms? BIGINT from commit to commit; default 5000
         """,
         consumer_type=CONSUMER_TYPES,
         message_model=MESSAGE_MODELS,
@@ -150,7 +150,7 @@ CONSUMER_GROUPS = Table(
 
 QUEUE_OFFSETS = Table(
     "queue_offsets",
-    "Minimum and maximum offset of a queue as seen at one moment.",
+    "Offsets of a queue as seen at one moment.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -177,7 +177,7 @@ COMMITTED_OFFSETS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        client_id? STRING who sent it, or whose local store (BROADCASTING); null: seen on the broker
+        client_id? STRING who sent it, or whose local store; null: seen on the broker
         observed_ms BIGINT when it was sent, or seen on the broker
         committed_offset BIGINT the offset the next owner would read
         """

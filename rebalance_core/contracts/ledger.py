@@ -16,11 +16,11 @@ BROKER, QUEUE = "broker", "queue"
 
 FINDINGS = Table(
     "findings",
-    "What a person should know of the collection's files, a group's settings or an audit.",
+    "What a person should know.",
     columns(
         """
         cluster STRING the RocketMQ cluster
-        rule_id STRING which rule found it
+        rule_id STRING the rule
         severity STRING {allowed}
         consumer_group? STRING what it concerns
         topic? STRING what it concerns
@@ -32,9 +32,9 @@ FINDINGS = Table(
         summary STRING one sentence
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
-        accepted? STRING why it is accepted; null: it is not
-        fingerprint? STRING the same in every run (audit-rules.md); null: of contract 2
-        caused_by? STRING fingerprint of the finding that it follows from; null: none is known
+        accepted? STRING why, if it is accepted
+        fingerprint? STRING the same in every run; null: of contract 2
+        caused_by? STRING fingerprint of the finding it follows from
         """,
         severity=SEVERITIES,
     ),
@@ -42,24 +42,24 @@ FINDINGS = Table(
 
 GROUP_VERDICTS = Table(
     "group_verdicts",
-    "What came of comparing predicted and live ownership of a group.",
+    "Predicted and live ownership of a group, compared.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         verdict STRING {allowed}
-        reason STRING of UNKNOWN why (audit-rules.md), of UNSTABLE what changed; else empty
-        looks INT observations of clients and queues that were compared
+        reason STRING of UNKNOWN why, of UNSTABLE what changed; else empty
+        looks INT observations compared
         differences INT queues that differ outside every window
-        members INT processes that are members at the end
+        members INT processes at the end
         dumped_ms? BIGINT when ownership was dumped last
-        unasked ARRAY<STRING> brokers that were not asked for the group's members
+        unasked ARRAY<STRING> brokers not asked for the group's members
         settled_by? STRING of UNKNOWN the one file or command that would settle it
         queues? INT readable queues in the last epoch; null: no ledger
         behind? BIGINT messages after the newest commits, and in queues nobody reads; null: unknown
         moved? INT queues that changed hands, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
-        dumps? INT dumps of the group that were collected; null: of an earlier contract
+        dumps? INT dumps of the group collected; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
     ),
@@ -119,14 +119,14 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
 
 POP_REACH = Table(
     "pop_reach",
-    "Which queues a client may take messages from, of topics whose queues members share.",
+    "Queues that a client may take messages from, where members share them.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         topic STRING the topic
         broker_name STRING the broker
-        queue_id INT the queue id on that broker; -1: any readable queue of the broker
+        queue_id INT the queue id; -1: any readable one of the broker
         client_id STRING who may take messages
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
@@ -162,7 +162,7 @@ POP_METRICS = Table(
         min_queues_per_client INT queues that one client may take from; 0 without clients
         max_queues_per_client INT queues that one client may take from; 0 without clients
         unreached INT readable queues that surely no client may take from
-        share_queue_num? INT of its request mode POP; null: no member asks a broker to pop it
+        share_queue_num? INT of its request mode POP; null: not asked for
         ordered? BOOLEAN the group consumes in order; null: of contract 2
         """
     ),
@@ -172,9 +172,9 @@ POP_METRICS = Table(
 
 QUEUE_STATES = Table(
     "queue_states",
-    "Queues that cannot be read though somebody holds them, that several processes of one client "
-    "id hold, or that members share. All other queues of ownership can be read, and each holder is "
-    "the only process of its id.",
+    "Queues of shared topics, and those that somebody holds though they cannot be read, or that "
+    "several processes of one client id hold. All others can be read, and each holder is the only "
+    "process of its id.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -182,9 +182,8 @@ QUEUE_STATES = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        readable BOOLEAN it is in mqAll; every such queue of a topic that members share has a row
-        channel_ids ARRAY<STRING> who holds it of client ids with several processes, a null being \
-the nameless one; empty for shared topics
+        readable BOOLEAN it is in mqAll
+        channel_ids ARRAY<STRING> holders of ids with several processes; a null: the nameless one
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         """
@@ -206,18 +205,18 @@ EPOCHS = Table(
         epoch INT counts from 0 per group, from its first CONSUMER_JOIN
         from_ms BIGINT start of the epoch
         to_ms? BIGINT its end; null: open
-        causes ARRAY<STRING> distinct types, by sequence, of the events that changed the state
+        causes ARRAY<STRING> distinct event types, by sequence
         members INT entries in cidAll, with duplicates
         distinct_members INT distinct client ids
-        queues INT readable queues of the group's topics, retry topics included
+        queues INT readable queues, retry topics included
         added INT ADD rows in diffs
         dropped INT DROP rows in diffs
         orphaned INT readable queues without an owner
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        transient BOOLEAN ends before its latest_ms: its diffs may never have happened
+        transient BOOLEAN over before it had surely settled
         pop_queues INT readable queues of topics that members share; in no other count
-        masterless_queues INT readable queues of brokers without a master during the epoch
+        masterless_queues INT readable queues of brokers without a master
         """,
         status=EPOCH_STATUSES,
     ),
@@ -226,8 +225,7 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "An unbroken holding of a queue by a constant number of processes; no owner is a row too. A "
-    "queue has no row while nobody knows whether it has an owner (memberships.subscriptions).",
+    "An unbroken holding of a queue; no owner is a row too. No row: nobody knows.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -236,7 +234,7 @@ OWNERSHIP = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id? STRING the holder; null: no owner
-        holders INT processes of that client id that hold the queue; 0 for no owner
+        holders INT processes of that id that hold the queue
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch
@@ -270,7 +268,7 @@ DIFFS = Table(
         queue_id INT the queue id on that broker
         action STRING DROP or ADD
         client_id STRING who drops or adds
-        other_client_id? STRING the only client with the opposite action on that queue in that epoch
+        other_client_id? STRING the only client with the opposite action
         kind STRING INITIAL, NEW, FORCED or VOLUNTARY
         cause STRING the first of the epoch's causes
         """
@@ -289,7 +287,7 @@ DIFFS = Table(
 
 PULL_STARTS = Table(
     "pull_starts",
-    "Where the new owner of a queue starts to read, and why; one row per ADD that is not INITIAL.",
+    "Where the new owner of a queue starts to read, and why: one row per ADD that is not INITIAL.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -302,17 +300,17 @@ PULL_STARTS = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         client_id STRING the new owner
-        start_offset? BIGINT best estimate, a message offset
-        start_offset_low? BIGINT bounds: lowest and highest answer possible in the window
-        start_offset_high? BIGINT bounds: lowest and highest answer possible in the window
+        start_offset? BIGINT best estimate
+        start_offset_low? BIGINT lowest and highest answer possible in the window
+        start_offset_high? BIGINT lowest and highest answer possible in the window
         rule? STRING which ConsumeFromWhere rule decided
         stored_offset? BIGINT newest value not later than earliest_ms
         min_offset? BIGINT newest value not later than earliest_ms
         max_offset? BIGINT newest value not later than earliest_ms
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: not, or unknown
-        skipped? BIGINT max(0, effective start - max(min_offset, stored_offset or 0)); see semantics
+        skipped? BIGINT messages skipped (semantics.md)
         status STRING OK, FAILED, or UNKNOWN = no observation says
-        reason? STRING of UNKNOWN: what the collected files lack (LOG_BEGINS, ...); of an audit only
+        reason? STRING of UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -321,7 +319,7 @@ PULL_STARTS = Table(
 
 MEMBERSHIPS = Table(
     "memberships",
-    "Who was there, with what: one row per process and stretch of epochs with the same settings.",
+    "Who was there: one row per process and stretch of epochs with the same settings.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -332,7 +330,7 @@ MEMBERSHIPS = Table(
         strategy STRING its strategy text
         version STRING its client version
         message_model STRING {allowed}
-        suspended BOOLEAN the member is suspended
+        suspended BOOLEAN it is suspended
         rebalance_mode STRING {allowed}, as stated of it or else of its group
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
@@ -348,8 +346,7 @@ MEMBERSHIPS = Table(
 
 CONSUMER_LOAD = Table(
     "consumer_load",
-    "Load of one process of a client id over epochs with the same load; none of a process whose "
-    "subscriptions are not known.",
+    "Load of one process over epochs with the same load.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -359,14 +356,14 @@ CONSUMER_LOAD = Table(
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch
         to_ms? BIGINT start of to_epoch; null: open
-        topics INT topics with a queue, retry topics not counted
-        queues INT queues held, retry queues not counted
-        retry_queues INT queues of the retry topic held
+        topics INT topics with a queue, without retry
+        queues INT queues held, without retry
+        retry_queues INT retry queues held
         pull_threshold_for_queue INT limit per queue, messages
         pull_threshold_size_for_queue INT limit per queue, MiB
         idle BOOLEAN queues = 0 and shared_queues = 0
-        suspended BOOLEAN the member is suspended
-        shared_queues INT readable queues that it shares with others
+        suspended BOOLEAN it is suspended
+        shared_queues INT readable queues it shares
         """
     ),
     key=("cluster", "consumer_group", "client_id", "from_epoch"),
@@ -391,7 +388,7 @@ GROUP_METRICS = Table(
         max_queues INT most and fewest queues of one member
         min_queues INT most and fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
-        idle_members INT members without a queue; of the whole group: owned or shared
+        idle_members INT members without a queue
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
@@ -399,11 +396,11 @@ GROUP_METRICS = Table(
 
 REJECTED = Table(
     "rejected",
-    "An input row that was not used, and why; every input row is used or here.",
+    "An input row that was not used, and why.",
     columns(
         """
         table_name STRING the input table
-        source? STRING file:line, or file@byte where a file is read in splits
+        source? STRING file:line, or file@byte
         raw STRING the row as it was read
         issues ARRAY<STRUCT<code: STRING, message: STRING>> what is wrong with it
         """

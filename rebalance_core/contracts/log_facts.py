@@ -224,7 +224,7 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_CORRECTED",
-                "a pull of an offset that its queue does not have was moved: asked, given",
+                "a pull of an offset that the queue lacks was moved: asked, given",
                 EPISODES,
             ),
         ),
@@ -440,7 +440,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOT_IN_MEMBER_LIST",
-                "a client was not in the list of members: listed (how many were, at first), log",
+                "a client was not in the list of members: listed (how many), log",
                 EPISODES,
             ),
         ),
@@ -454,7 +454,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "PULL_EXPIRED",
-                "a client gave up its own queue, not pulled for two minutes, and took it anew: log",
+                "a client gave up its queue, not pulled for two minutes, and took it anew: log",
                 EPISODES,
             ),
         ),
@@ -510,7 +510,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOTHING_COMMITTED",
-                "a broker answered that the group has committed nothing on the queue: log; times "
+                "by a broker's answer the group has committed nothing on the queue: log; times "
                 "are minutes",
                 EPISODES,
                 MINUTE_MS,
@@ -567,7 +567,7 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "STRATEGY_UNSUPPORTED",
-                "an assignment was asked for by a strategy that brokers do not know: strategy, "
+                "an assignment by a strategy that brokers do not know: strategy, "
                 "client_addr; times are minutes",
                 EPISODES,
                 MINUTE_MS,
@@ -615,8 +615,8 @@ POP_FACTS = (
         rows=(
             FactKind(
                 "MISSING_ROUTE",
-                "a client asks for a topic without a route: log, pid; no group or client. A pop "
-                "retry topic has none until a message is retried",
+                "a client asks for a topic without a route: log, pid; no group or "
+                "client",
                 EPISODES,
             ),
         ),

@@ -30,7 +30,7 @@ OBSERVED_MEMBERS = Table(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
-        asked_broker? STRING the broker that was asked; null: unknown, or a proxy was asked
+        asked_broker? STRING the broker that was asked; null: unknown, or a proxy
         client_id STRING the member
         client_addr? STRING as it is listed
         language? STRING as it is listed
@@ -48,19 +48,19 @@ OBSERVED_MEMBERS = Table(
 
 OBSERVED_FACTS = Table(
     "observed_facts",
-    "What files state of a group, topic or server beside the other tables; evidence of the audit.",
+    "What else files state of a group, topic or server.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         kind STRING what is stated, one of FACT_KINDS
         consumer_group? STRING what it concerns
         topic? STRING what it concerns
-        broker_name? STRING the broker that it concerns, or that stated it
+        broker_name? STRING which it concerns, or which stated it
         queue_id? INT what it concerns
         client_id? STRING what it concerns
         first_ms BIGINT when it was stated first and last
         last_ms BIGINT when it was stated first and last
-        times BIGINT rows of one dump; else in how many seconds it was stated
+        times BIGINT rows of one dump; else seconds in which it was stated
         details MAP<STRING, STRING> the fields of the kind
         source STRING file:line of the first statement
         """
@@ -77,23 +77,22 @@ STEADY = "has a line every few seconds"
 
 COVERAGE = Table(
     "coverage",
-    "What a host's files of one kind can tell of: a stretch of a log, or the moment of a store or "
-    "dump. What no row covers was not looked at.",
+    "The time that a host's files of one kind can tell of. What no row covers was not looked at.",
     columns(
         """
         cluster STRING the RocketMQ cluster
-        host STRING the folder of its files; of mqadmin's output `mqadmin`
+        host STRING the folder of its files, or `mqadmin`
         role STRING {allowed}
-        kind STRING kind of file, as `_run.json` has it
-        from_ms? BIGINT first line, or when it was written; null: not known
-        to_ms? BIGINT last line; of a store or dump as from_ms
-        lines BIGINT lines (of a document: rows) that were read
-        understood BIGINT those that were understood
+        kind STRING kind of file
+        from_ms? BIGINT first line, or when it was written
+        to_ms? BIGINT last line, or as from_ms
+        lines BIGINT lines or rows read
+        understood BIGINT those understood
         facts BIGINT what they state
         complete BOOLEAN false: cut off, refused, or not readable to its end
-        clock_offset_ms? BIGINT how far its clock is behind the others; null: not known
-        time_zone? STRING the zone that its times are read in; null: they are epoch times
-        note? STRING what is special; why it is not complete
+        clock_offset_ms? BIGINT how far its clock is behind the others
+        time_zone? STRING zone of its times; null: epoch times
+        note? STRING what is special, or missing
         """,
         role=ROLES,
     ),
@@ -108,40 +107,36 @@ _OTHER_KINDS = (
     FactKind("EXPECTED_NAME_SERVER", "collection.toml expects this name server: name"),
     FactKind(
         "BROKER_FILE",
-        "files of a broker: file (log, store), name (broker.log, topics.json, …), files, facts (0 "
-        "of a log: its time is the collection's end); of broker.log also until_ms (its last line), "
-        "unreadable (files without a readable end), folders (whose logs speak for the broker)",
+        "files of a broker: file (log, store), name (broker.log, topics.json, …), files, facts; of "
+        "broker.log also until_ms (its last line), unreadable (files without a readable end), "
+        "folders (whose logs speak for the broker)",
     ),
     FactKind(
         "BROKER_STORE",
-        "the broker uses RocksDB: form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2, joined by or), "
-        "topics.json, subscriptionGroup.json, consumerOffset.json (when the newest copy was "
-        "exported, epoch ms; empty: none, or not known)",
+        "the broker uses RocksDB: form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2), topics.json, "
+        "subscriptionGroup.json, consumerOffset.json (when last exported, epoch ms)",
     ),
     FactKind(
         "BROKER_SLAVES",
-        "the broker has slaves: mode without its master (REFUSED, SLAVE_READ, ACTING; empty: not "
-        "known)",
+        "the broker has slaves: mode without its master (REFUSED, SLAVE_READ, ACTING)",
     ),
     FactKind("NAME_SERVER_FILE", "a name server's log was collected: name, files, facts"),
     FactKind(
         "DUMP",
-        "one output of mqadmin: command, rows, rejected (lines), error (empty: none), proxy (if "
-        "one was asked), queues_told (consumerStatus of a client: false if it ends before or among "
-        "its queues), cut_off (true if the output ends too early)",
+        "one output of mqadmin: command, rows, rejected (lines), error, proxy (if one was asked), "
+        "queues_told (consumerStatus: false if it ends before or among its queues), cut_off",
         MOMENTS,
     ),
     FactKind(
         "NOT_READ",
-        "a dump or store that states nothing or is cut off, a refused file, or a server's log of "
-        "which under half the lines are understood: what (command of a dump; store; broker.log; "
-        "namesrv.log; proxy.log), name (of the name server), lines, understood, why (first "
-        "refusal), first_line, looks_like (what it seems to be)",
+        "a dump or store that is empty or cut off, a refused file, or a server's log of which "
+        "under half the lines are understood: what (command, or file), name (of the name server), "
+        "lines, understood, why (first refusal), first_line, looks_like",
     ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
     FactKind(
         "BROKER_REGISTERED",
-        "last word of a name server's log on the broker: name, registered (true, false)",
+        "last word of a name server's log on the broker: name, registered",
     ),
     FactKind(
         "GROUP_CONFIG",
@@ -149,7 +144,7 @@ _OTHER_KINDS = (
         "consume_broadcast_enable, consume_from_min_enable, consume_message_orderly, "
         "notify_consumer_ids_changed_enable, retry_queue_nums, retry_max_times, broker_id, "
         "which_broker_when_consume_slowly, consume_timeout_minute, group_sys_flag, "
-        "subscriptions, attributes (empty: not in that version)",
+        "subscriptions, attributes",
     ),
     FactKind(
         "GROUP_CONFIGS",
@@ -157,19 +152,19 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_AT_BROKER",
-        "consumerConnection of this broker: members (0: none printed, the rest is empty), topics, "
+        "consumerConnection of this broker: members, topics, "
         "consume_type, message_model, consume_from_where",
         MOMENTS,
     ),
     FactKind(
         "GROUP_AT_PROXY",
-        "consumerConnection of a proxy (members behind all): as GROUP_AT_BROKER, and proxy",
+        "consumerConnection of a proxy: as GROUP_AT_BROKER, and proxy",
         MOMENTS,
     ),
     FactKind(
         "CONNECTION",
-        "a member that consumerConnection lists: client_addr, language, version; proxy, if one was "
-        "asked, then without broker and version",
+        "a member that consumerConnection lists: client_addr, language, version; or "
+        "proxy, if one was asked",
         MOMENTS,
     ),
     FactKind(
@@ -191,7 +186,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "HEARTBEAT_INTERVAL",
-        "heartbeatBrokerInterval that is not the default (consumerStatus): interval_ms",
+        "heartbeatBrokerInterval unlike the default: interval_ms",
     ),
     FactKind(
         "GAVE_UP_ASKING",
@@ -199,27 +194,24 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "CONSUME_RATE",
-        "consume RT of a topic in consumerStatus, mean of the last minute: consume_rt_ms",
+        "consume RT of a topic, mean of the last minute: consume_rt_ms",
         MOMENTS,
     ),
     FactKind(
         "ORDER_BLOCK",
         "consumerOrderInfo.json, what a FIFO group popped last of the queue: attempt_id, "
         "commit_bits (bit n: the nth offset was acknowledged), offsets, pop_ms, invisible_ms, "
-        "next_visible_ms (latest renewal; empty: none), blocked_until_ms (OrderInfo.needBlock; "
-        "empty: all acknowledged, or not known)",
+        "next_visible_ms (latest renewal), blocked_until_ms (OrderInfo.needBlock)",
         MOMENTS,
     ),
     FactKind(
         "NOT_ONLINE",
-        "consumerConnection failed with CODE 206: no member known to the broker, or to proxy; "
-        "brokers know none behind a CLUSTER mode proxy",
+        "consumerConnection failed with CODE 206: the broker, or proxy, knows no member",
         MOMENTS,
     ),
     FactKind(
         "PROXY",
-        "a proxy, collected or expected: name, mode (CLUSTER, LOCAL; empty: not known), addresses "
-        "(its own), files (how many)",
+        "a proxy, collected or expected: name, mode (CLUSTER, LOCAL), addresses, files (how many)",
     ),
     FactKind(
         "STUCK_QUEUE",
@@ -229,7 +221,7 @@ _OTHER_KINDS = (
     FactKind(
         "QUEUE_PROGRESS",
         "consumerProgress: broker_offset, consumer_offset (0 may mean none), last_time_ms, "
-        "client_ip, with_clients (run with -s true), names_cut (topic or broker may be cut)",
+        "client_ip, with_clients (-s true), names_cut (topic or broker)",
         MOMENTS,
     ),
 )

@@ -82,7 +82,7 @@ BROKER_ISOLATIONS = Table(
         broker_name STRING the broker
         from_ms BIGINT the result that began it
         to_ms BIGINT when the broker may be chosen again
-        latency_ms BIGINT largest latency of the results that brought it about
+        latency_ms BIGINT largest latency of the results before
         reason STRING LATENCY = slow results only; FAILURE = one of them failed
         """,
         reason=ISOLATION_REASONS,
@@ -113,17 +113,17 @@ _VARIANT_KEY = (
 
 PRODUCER_OUTCOMES = Table(
     "producer_outcomes",
-    "How the messages of a producer group fare in each phase, under each version and setting.",
+    "How the messages of a producer group fare in each phase, version and setting.",
     _VARIANT_PHASE
     + columns(
         """
         producers INT clients of the group
         sends BIGINT messages sent, with success or not
         failed BIGINT messages that failed after all retries
-        held_back BIGINT messages not sent, as a slow or failed send held the thread
-        mean_wait_ms? DOUBLE mean time that a send held its thread; null without a send
+        held_back BIGINT messages not sent while a send held the thread
+        mean_wait_ms? DOUBLE mean time that a send held its thread
         stored BIGINT messages stored
-        peak_queue_ratio? DOUBLE messages of the busiest queue x queues / stored; null: none stored
+        peak_queue_ratio? DOUBLE messages of the busiest queue x queues / stored
         """
     ),
     key=_VARIANT_KEY,
@@ -140,9 +140,9 @@ PRODUCER_SHARES = Table(
         share? DOUBLE of all attempts; null without any
         slow BIGINT attempts of 550 ms and more, failed ones too
         errors BIGINT attempts that failed
-        recovery_ms? BIGINT from the end of its disturbance to the choice by the last producer
-        not_recovered? INT producers that did not choose it again in this phase
-        avoided? BIGINT attempts begun while the fault table said to avoid it; null of a model
+        recovery_ms? BIGINT from the end of its disturbance to the last producer's choice
+        not_recovered? INT producers that did not choose it again
+        avoided? BIGINT attempts while the fault table said to avoid it; null of a model
         """
     ),
     key=(*_VARIANT_KEY, "broker_name"),

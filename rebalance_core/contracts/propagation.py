@@ -3,8 +3,8 @@
 from rebalance_core.contracts.table import Table, columns
 
 _CHANGE = """
-    change_ms BIGINT the change; as from_ms of its epoch
-    cause STRING types, by sequence, of the events that changed the state, joined by " + "
+    change_ms BIGINT the change: from_ms of its epoch
+    cause STRING event types, by sequence, joined by " + "
 """
 
 HANDOVERS = Table(
@@ -19,14 +19,14 @@ HANDOVERS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        from_client_id? STRING who had it; null: nobody since the queue or the group was there
-        to_client_id? STRING who took it next; null: nobody until the group was at rest
-        drop_ms? BIGINT when the one gave it up; null: had nobody, or never did
+        from_client_id? STRING who had it; null: nobody yet
+        to_client_id? STRING who took it next; null: nobody
+        drop_ms? BIGINT when the one gave it up; null: nobody, or never
         start_ms? BIGINT when the other took it; null: nobody did
-        gap_ms BIGINT how long nobody read it: until start_ms without an owner, then without a pull
+        gap_ms BIGINT how long nobody read it, first pull included
         overlap_ms BIGINT how long both had it
-        replayed? BIGINT messages read again; null: rate not known, or not between two owners
-        skipped? BIGINT messages never read; 0 where a stored offset is certain, else null
+        replayed? BIGINT messages read again; null: rate not known
+        skipped? BIGINT messages never read; null: not known
         """
     ),
     key=(
@@ -51,16 +51,16 @@ PROPAGATION = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         {_CHANGE.strip()}
-        convergence_ms_p50 BIGINT from the change to the last queue given up or taken; 0: none moved
-        convergence_ms_p95 BIGINT from the change to the last queue given up or taken; 0: none moved
-        convergence_ms_p99 BIGINT from the change to the last queue given up or taken; 0: none moved
-        convergence_ms_max BIGINT from the change to the last queue given up or taken; 0: none moved
-        gap_ms_p50 BIGINT how long a queue passed on was unread, first pull included; 0: none was
-        gap_ms_p95 BIGINT how long a queue passed on was unread, first pull included; 0: none was
-        gap_ms_p99 BIGINT how long a queue passed on was unread, first pull included; 0: none was
-        gap_ms_max BIGINT how long a queue passed on was unread, first pull included; 0: none was
+        convergence_ms_p50 BIGINT until the last queue is given up or taken
+        convergence_ms_p95 BIGINT until the last queue is given up or taken
+        convergence_ms_p99 BIGINT until the last queue is given up or taken
+        convergence_ms_max BIGINT until the last queue is given up or taken
+        gap_ms_p50 BIGINT how long a queue passed on was unread
+        gap_ms_p95 BIGINT how long a queue passed on was unread
+        gap_ms_p99 BIGINT how long a queue passed on was unread
+        gap_ms_max BIGINT how long a queue passed on was unread
         orphan_queue_seconds DOUBLE queues x seconds without an owner until the next change
-        double_queue_seconds DOUBLE time x (owners - 1) of readable queues, s
+        double_queue_seconds DOUBLE seconds x (owners - 1) of readable queues
         replayed_messages? DOUBLE messages read again; null: a rate is not known
         """
     ),
@@ -69,8 +69,7 @@ PROPAGATION = Table(
 
 PROPAGATION_TOTALS = Table(
     "propagation_totals",
-    "A rollout, that is changes of a group of which each comes before the last is over: means and "
-    "percentiles over the futures.",
+    "A rollout (changes of a group before the last is over): means and percentiles.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -78,7 +77,7 @@ PROPAGATION_TOTALS = Table(
         from_ms BIGINT the first change
         to_ms BIGINT until when it is followed, exclusive
         seeds BIGINT simulated futures
-        finish_ms_mean DOUBLE from from_ms to the last queue given up or taken: mean
+        finish_ms_mean DOUBLE until the last queue is given up or taken
         finish_ms_p50 BIGINT 50, 95 and 99 % of the futures are done by then
         finish_ms_p95 BIGINT 50, 95 and 99 % of the futures are done by then
         finish_ms_p99 BIGINT 50, 95 and 99 % of the futures are done by then
@@ -86,18 +85,18 @@ PROPAGATION_TOTALS = Table(
         orphan_queue_seconds_p50 DOUBLE queues x seconds without an owner
         orphan_queue_seconds_p95 DOUBLE queues x seconds without an owner
         orphan_queue_seconds_p99 DOUBLE queues x seconds without an owner
-        double_queue_seconds_mean DOUBLE time x (owners - 1) of readable queues, s
-        double_queue_seconds_p50 DOUBLE time x (owners - 1) of readable queues, s
-        double_queue_seconds_p95 DOUBLE time x (owners - 1) of readable queues, s
-        double_queue_seconds_p99 DOUBLE time x (owners - 1) of readable queues, s
+        double_queue_seconds_mean DOUBLE seconds x (owners - 1) of readable queues
+        double_queue_seconds_p50 DOUBLE seconds x (owners - 1) of readable queues
+        double_queue_seconds_p95 DOUBLE seconds x (owners - 1) of readable queues
+        double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of readable queues
         replayed_messages_mean? DOUBLE messages read again; null: a rate is not known
         replayed_messages_p50? DOUBLE messages read again; null: a rate is not known
         replayed_messages_p95? DOUBLE messages read again; null: a rate is not known
         replayed_messages_p99? DOUBLE messages read again; null: a rate is not known
-        late_queue_seconds_mean? DOUBLE queues x s over 1 s behind; null: rate unknown or too high
-        late_queue_seconds_p50? DOUBLE queues x s over 1 s behind; null: rate unknown or too high
-        late_queue_seconds_p95? DOUBLE queues x s over 1 s behind; null: rate unknown or too high
-        late_queue_seconds_p99? DOUBLE queues x s over 1 s behind; null: rate unknown or too high
+        late_queue_seconds_mean? DOUBLE queues x seconds over 1 s behind
+        late_queue_seconds_p50? DOUBLE queues x seconds over 1 s behind
+        late_queue_seconds_p95? DOUBLE queues x seconds over 1 s behind
+        late_queue_seconds_p99? DOUBLE queues x seconds over 1 s behind
         """
     ),
     key=("cluster", "consumer_group", "from_ms"),

@@ -219,7 +219,7 @@ RULE = Rule(
     "the topic was made anew. Readers are sent to 0 and read again (4.9.0 to 4.9.3, a queue from "
     "0), or to the end and skip what is stored. ERROR while commits of an online group lie above; "
     "INFO where a pull was only sent to the end.",
-    "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED (broker.log)",
+    "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED",
     "Find out what happened to the broker's store, and set the group's offsets there "
     "(resetOffsetByTime).",
     find,

@@ -111,7 +111,7 @@ HASH = Rule(
     "HASH_IMBALANCE",
     WARNING,
     "CONSISTENT_HASH has few points per member on its ring, so shares differ widely.",
-    "consumer_load, memberships (strategy)",
+    "consumer_load, memberships",
     "Raise the virtual nodes in all members at once (100 or more), or use AVG if members change "
     "rarely.",
     find_hash,
@@ -172,7 +172,7 @@ IDLE_MEMBER = Rule(
     "IDLE_MEMBER",
     WARNING,
     "One member at a time pulls a queue, so members beyond the number of queues do nothing.",
-    "consumer_load (idle), memberships, ownership",
+    "consumer_load, memberships, ownership",
     "Add queues to the topic (updateTopic with more read and write queues), or stop the idle "
     "members. Accept the finding if they are spares.",
     find_idle_member,
@@ -255,7 +255,7 @@ UNREACHED_QUEUES = Rule(
     "Members share the queues of a topic, but none may take messages from some of them, which "
     "wait: the broker was asked by a strategy other than AVG and AVG_BY_CIRCLE, or a member "
     "counts that does not subscribe the topic.",
-    "pop_metrics (unreached), pop_reach, memberships; offsets for the backlog",
+    "pop_metrics, pop_reach, memberships",
     "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
     "let everybody pop everything (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,

@@ -48,7 +48,7 @@ GAVE_UP_ASKING = Rule(
     "A client up to 5.3.1 with clientRebalance = false got no answer to its first questions on a "
     "topic and divides it itself until restarted: at once when the broker refuses, after 6 s when "
     "none answers.",
-    "GAVE_UP_ASKING (client log, consumerStatus), memberships, cluster_events (REQUEST_MODE)",
+    "GAVE_UP_ASKING, memberships, cluster_events (REQUEST_MODE)",
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find_gave_up_asking,
     files=("client_log", "consumerStatus"),
@@ -101,7 +101,7 @@ NO_BROKER_ADDRESS = Rule(
     "A Go client holds queues of a broker whose address its routes lack, as while it has no "
     "master, and does not pull them (no broker found for mq). INFO where it lasted no longer than "
     "a poll of the routes.",
-    "NO_BROKER_ADDRESS (client log)",
+    "NO_BROKER_ADDRESS",
     "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
     "(BID 0). If it has one, restart the client named.",
     files=("client_log",),
@@ -151,7 +151,7 @@ STARVED_TIMERS = Rule(
     "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
     "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
     "living brokers may expire the client.",
-    "HEARTBEAT_FAILED (client log); BROKER_DOWN and MASTER_DOWN of cluster_events",
+    "HEARTBEAT_FAILED; BROKER_DOWN and MASTER_DOWN",
     "Restart the clients named if they do not recover. Take brokers off the routes "
     "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",
     files=("client_log",),

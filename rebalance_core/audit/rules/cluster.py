@@ -49,7 +49,7 @@ BROKER_FLAPS = Rule(
     WARNING,
     "A broker expired at the name server and registered again within two minutes without a "
     "restart: its heartbeats stall, and every client's queues on it move twice.",
-    "BROKER_DOWN (EXPIRED) and BROKER_UP of cluster_events; BROKER_STARTED",
+    "BROKER_DOWN (EXPIRED) and BROKER_UP; BROKER_STARTED",
     "Look for long pauses of the broker (GC, disk) and packet loss on its way to the name server.",
     about=BROKER,
 )
@@ -60,7 +60,7 @@ SLAVE_NOT_READABLE = Rule(
     INFO,
     "Slaves refuse to be read (slaveReadEnable=false, the default where no file tells). When "
     "their master goes, its queues stay allocated and nobody reads them.",
-    "BROKER_SLAVES, MASTER_DOWN (REFUSED) of cluster_events",
+    "BROKER_SLAVES, MASTER_DOWN (REFUSED)",
     "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
     "master (enableSlaveActingMaster).",
 )
@@ -334,7 +334,7 @@ NOT_READ = Rule(
     WARNING,
     "A broker's master was gone while members had its queues, and its slaves refuse reads "
     "(slaveReadEnable=false, the default): nothing of it was consumed.",
-    "MASTER_DOWN (REFUSED) and MASTER_UP of cluster_events, ownership, queue_offsets",
+    "MASTER_DOWN (REFUSED) and MASTER_UP, ownership, queue_offsets",
     "Bring the master back. To consume without it, set slaveReadEnable=true on the slaves, or let "
     "a slave act as master (enableSlaveActingMaster).",
     find_unread,
@@ -345,7 +345,7 @@ LOCKS = Rule(
     WARNING,
     "Orderly queues that move while their broker has no master have no owner until it is back, "
     "because only the master gives order locks.",
-    "MASTER_DOWN and MASTER_UP of cluster_events, ownership",
+    "MASTER_DOWN and MASTER_UP, ownership",
     "Start and stop no member of an orderly group while a master is gone; with "
     "enableSlaveActingMaster a slave gives the locks.",
     find_lockless,
@@ -356,7 +356,7 @@ FELL_BACK = Rule(
     INFO,
     "Commits fell back with a switch of roles: a slave has an older copy, and a returning master "
     "lacks what was committed to the slave. Messages are read again.",
-    "MASTER_DOWN and MASTER_UP of cluster_events, OFFSET_WENT_BACK, committed_offsets",
+    "MASTER_DOWN and MASTER_UP, OFFSET_WENT_BACK, committed_offsets",
     "Nothing where consumers tolerate repeats; else compare with what was processed.",
     find_fallen,
     about=BROKER,

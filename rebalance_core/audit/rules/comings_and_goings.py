@@ -193,7 +193,7 @@ EXPIRED_ALIVE = Rule(
     WARNING,
     "A broker heard nothing of a member for two minutes and dropped it, and the same process came "
     "back. Meanwhile others read its queues. INFO if it happened once.",
-    "CONSUMER_LOST (EXPIRED) and CONSUMER_JOIN of cluster_events, HEARTBEAT_INTERVAL",
+    "CONSUMER_LOST, CONSUMER_JOIN, HEARTBEAT_INTERVAL",
     "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
     "broker, and STARVED_TIMERS.",
     find_expired_alive,
@@ -364,8 +364,7 @@ UNLISTED = Rule(
     "A client of the group runs and is no member: brokers lost it, but it commits or logs on, or "
     "pulls are refused because no member is registered (CODE 24). ERROR where nobody else reads "
     "and messages wait.",
-    "CONSUMER_LOST of cluster_events, later committed_offsets and log lines of that client, "
-    "GROUP_NOT_KNOWN (broker.log)",
+    "CONSUMER_LOST, later committed_offsets and log lines, GROUP_NOT_KNOWN",
     "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "
     "check the network to the brokers. Do not delete the group: it is in use.",
     find_unlisted,

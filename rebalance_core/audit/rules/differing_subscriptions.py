@@ -201,7 +201,7 @@ INCONSISTENT_TAGS = Rule(
     ERROR,
     "Members subscribe a topic with different tag or SQL expressions. The broker keeps only the "
     "last heartbeat's, so messages that only some members want are skipped silently.",
-    "CLIENT_TOPIC (consumerStatus), TAGS_CHANGED (broker.log)",
+    "CLIENT_TOPIC, TAGS_CHANGED",
     "Deploy the same expression to all members named, or use one group per expression. Messages "
     "already skipped need a reset of the offsets by time.",
     find_inconsistent_tags,

@@ -157,7 +157,7 @@ BLOCKED = Rule(
     WARNING,
     "A client pulls messages and does not finish them: the listener hangs, or an orderly listener "
     "keeps answering SUSPEND for one message.",
-    "STUCK_QUEUE and HELD_QUEUE (consumerStatus)",
+    "STUCK_QUEUE and HELD_QUEUE",
     "Take a thread dump of the client (consumerStatus -s) and look at the message at the "
     "committed offset of the queue named; skip it or fix the listener.",
     find_blocked,
@@ -179,7 +179,7 @@ NOT_PULLING = Rule(
     WARNING,
     "A client holds a queue and has not pulled it for more than two minutes, though the broker is "
     "up: the pull request got lost, or the pull thread hangs.",
-    "HELD_QUEUE (last_pull_ms), ownership",
+    "HELD_QUEUE, ownership",
     "Take a thread dump of the client named and restart it.",
     find_not_pulling,
     files=("consumerStatus",),
@@ -189,7 +189,7 @@ EXPIRED = Rule(
     WARNING,
     "A client had not pulled its own queue for two minutes (pullMaxIdleTime), as the pull request "
     "got lost. It gave the queue up and took it anew; until then nobody read it.",
-    "PULL_EXPIRED (client log)",
+    "PULL_EXPIRED",
     "Find out in the client's log what hung in a pull callback or hook two minutes before. A "
     "pullMaxIdleTime below a long poll (15 s) does this to every idle queue.",
     find_expired,

@@ -309,8 +309,7 @@ DIFFER = Rule(
     "Brokers list different members of the group. Members ask any broker, so some queues are read "
     "twice, some not at all. A list is short if it lacks a member, stale if it keeps one that "
     "left at another broker.",
-    "observed_members, GROUP_AT_BROKER, CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED, CONSUMER_LEAVE "
-    "of cluster_events",
+    "observed_members, GROUP_AT_BROKER, CONNECTION_CLOSED, CHANNEL_EVENTS_DROPPED, CONSUMER_LEAVE",
     "Check the network between the missing member and the broker named (HEARTBEAT_FAILED in its "
     "log); restart the member if it can reach the broker.",
     find_differ,
@@ -322,7 +321,7 @@ NOT_LISTED = Rule(
     WARNING,
     "A member got a member list without itself. It drops all queues of the topic and takes them "
     "back at a later pass.",
-    "NOT_IN_MEMBER_LIST (client log)",
+    "NOT_IN_MEMBER_LIST",
     "Normal for seconds after a broker restart. If it goes on, the member's heartbeats do not "
     "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
@@ -333,7 +332,7 @@ NO_LIST = Rule(
     WARNING,
     "A client got no member list: the broker asked is down or does not know the group. The pass "
     "leaves the topic as it is.",
-    "NO_MEMBER_LIST (client log)",
+    "NO_MEMBER_LIST",
     "If it lasts, check that the topic's brokers run, and that the group is configured on them "
     "where automatic creation is off.",
     find_no_list,

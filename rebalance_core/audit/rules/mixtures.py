@@ -125,7 +125,7 @@ STRATEGIES = Rule(
     ERROR,
     "Members divide the queues by different strategies or parameters. Each computes its own "
     "share, so some queues are read twice and some not at all.",
-    "memberships (strategy)",
+    "memberships",
     "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
     find_strategies,
 )
@@ -144,7 +144,7 @@ MODELS = Rule(
     ERROR,
     "A group has CLUSTERING and BROADCASTING members. Broadcasting members read every queue and "
     "still count in the others' division, so part of the queues has no owner among the rest.",
-    "memberships (message_model)",
+    "memberships",
     "Put the broadcasting members into a group of their own.",
     find_models,
 )
@@ -324,7 +324,7 @@ LANGUAGES = Rule(
     "Members are clients of different languages, which divide by different rules. ERROR where "
     "queues are left out or read twice (WARNING once over), INFO where the shares at hand agree, "
     "WARNING where a share is not known.",
-    "observed_members (language, version), memberships (strategy, language), ownership",
+    "observed_members, memberships, ownership",
     "Use clients of one language in a group, or a strategy by which all of them divide alike.",
     find_languages,
     files=("consumerConnection",),
@@ -419,7 +419,7 @@ REFUSED = Rule(
     ERROR,
     "Members consume by BROADCASTING, and the group's configuration on a broker forbids it, so "
     "every pull is refused. mqadmin updateSubGroup sets consumeBroadcastEnable=false by default.",
-    "memberships (message_model), GROUP_CONFIG, BROADCAST_REFUSED",
+    "memberships, GROUP_CONFIG, BROADCAST_REFUSED",
     "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
     find_refused,
 )

@@ -50,7 +50,7 @@ NOTICES_OFF = Rule(
     INFO,
     "notifyConsumerIdsChangedEnable is false for the group or a broker. Nobody is told of joins "
     "and leaves, so for up to 23 s a queue may have two readers, or none.",
-    "GROUP_CONFIG, consumer_groups, NOTICES of cluster_events",
+    "GROUP_CONFIG, consumer_groups, NOTICES",
     "Nothing if it is meant; else mqadmin updateSubGroup -a true, or updateBrokerConfig.",
     find_notices_off,
 )
@@ -83,7 +83,7 @@ RARE = Rule(
     WARNING,
     "A client's heartbeatBrokerInterval is longer than the 120 s that brokers wait "
     "(channelExpiredTimeout), so they drop the living member again and again.",
-    "heartbeat_broker_interval_ms of cluster_events and consumer_groups",
+    "heartbeat_broker_interval_ms and consumer_groups",
     RARE_BEATS,
     find_rare,
 )
@@ -260,7 +260,7 @@ REBALANCE_STORM = Rule(
     "Brokers tell members to rebalance far more often than members come or go. Each time all "
     "members ask for the member list, topic by topic. Members that subscribe different topics "
     "cause this with every heartbeat.",
-    "NOTIFIED (client log) and TOPIC_DROPPED (broker.log) against cluster_events, memberships",
+    "NOTIFIED and TOPIC_DROPPED against cluster_events, memberships",
     "Give all members the same topics. If no subscription differs, check the connections between "
     "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
@@ -318,7 +318,7 @@ SUBSCRIPTION_NOT_LATEST = Rule(
     "A change of its queues raises the version of a member's subscription. A broker with an older "
     "one refuses its pulls until the next heartbeat (heartbeatBrokerInterval, 30 s), so the first "
     "messages after a change are late.",
-    "SUBSCRIPTION_NOT_LATEST (broker.log)",
+    "SUBSCRIPTION_NOT_LATEST",
     "Nothing if it ends. If it lasts, check whether heartbeats reach the broker named; shorten "
     "heartbeatBrokerInterval if the delay matters.",
     find_subscription_not_latest,

@@ -135,7 +135,7 @@ RULE = Rule(
     WARNING,
     "An offset was committed below an earlier one: messages are read again. INFO after a "
     "rebalance or with duplicate client ids, which explain it.",
-    "OFFSET_WENT_BACK (broker.log), committed_offsets",
+    "OFFSET_WENT_BACK, committed_offsets",
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
     "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
@@ -240,7 +240,7 @@ NOT_KEPT = Rule(
     "Offsets were reset and the broker took it (Reset offset), and what is committed after it is "
     "not what was asked: below an offset that was to be skipped to. INFO where the group was to "
     "go back and a look within a minute shows it where it was: it may have read that again.",
-    "facts OFFSET_RESET (broker.log), committed_offsets",
+    "facts OFFSET_RESET, committed_offsets",
     "Stop all members of the group, reset again (mqadmin resetOffsetByTime), check with "
     "consumerProgress, and start them; clients that are not Java, and Java before 5.1, may commit "
     "what they hold in memory over a reset.",

@@ -144,7 +144,7 @@ STUCK = Rule(
     ERROR,
     "An orderly member keeps the lock of a queue it should no longer hold, so the member that "
     "should read it is refused again and again.",
-    "LOCK_REFUSED (lock.log, filter.log), HELD_QUEUE and STUCK_QUEUE (consumerStatus)",
+    "LOCK_REFUSED, HELD_QUEUE and STUCK_QUEUE",
     "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
     "consumer). Restart it; the lock is free within 60 s.",
     find_stuck,
@@ -156,7 +156,7 @@ WAIT = Rule(
     INFO,
     "After a hand-over an orderly member waits until the old owner releases the lock or its 60 s "
     "are over. Go clients never release locks of queues that they give up: 40 to 60 s.",
-    "LOCK_REFUSED, diffs, observed_members (language)",
+    "LOCK_REFUSED, diffs, observed_members",
     "Nothing; this is how orderly consumption hands over.",
     find_wait,
     files=("lock_log",),
@@ -292,7 +292,7 @@ BLOCKED_ORDER = Rule(
     "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
     "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
     "then. INFO where nobody was lost and only one snapshot shows it: a slow listener.",
-    "ORDER_BLOCK (consumerOrderInfo.json), cluster_events (CONSUMER_LOST), memberships",
+    "ORDER_BLOCK, cluster_events (CONSUMER_LOST), memberships",
     "Shut clients down gracefully; find out what killed the client named. If nobody died, take a "
     "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,

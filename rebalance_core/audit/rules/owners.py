@@ -134,7 +134,7 @@ ORPHAN_QUEUES = Rule(
     ERROR,
     "The group is online, but queues of its topics have no owner: their messages wait. Queues "
     "that CONFIG and MACHINE_ROOM leave out have rules of their own.",
-    "ownership (no client at the end), memberships; offsets for the backlog",
+    "ownership, memberships",
     "Remove the reason named (see the group's other findings). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,
@@ -269,7 +269,7 @@ DOUBLE_OWNER = Rule(
     ERROR,
     "Two members of a CLUSTERING group hold one queue for longer than a rebalance takes. Both "
     "read the same messages, and their commits overwrite each other.",
-    "ownership (holders), observed_ownership",
+    "ownership, observed_ownership",
     "Look for duplicate client ids, mixed strategies or differing member lists (the group's other "
     "findings); restart the member that should not hold the queue.",
     find_double_owner,
@@ -437,7 +437,7 @@ DUPLICATE = Rule(
     "Two live processes use one client id. Both take the same share, so with AVG one slice is "
     "read twice and another by nobody; orderly consumption loses its order, because locks are "
     "kept per client id.",
-    "memberships (overlapping channels of one id), consumerConnection (addresses of one id)",
+    "memberships, consumerConnection",
     "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
     "value unique to the container or host; then restart both.",
     find_duplicates,
@@ -447,7 +447,7 @@ HALF_OPEN = Rule(
     INFO,
     "One process was listed twice, because it reconnected before the broker noticed that its old "
     "channel was dead. It resolves within 130 s.",
-    "memberships (overlapping channels of one id, the older one went)",
+    "memberships",
     "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
     find_half_open,
 )
@@ -456,7 +456,7 @@ MULTIPLIED = Rule(
     WARNING,
     "A broker lists members several times, as after a freeze while connections queued up. Queues "
     "have no owner until the extra entries expire.",
-    "consumerConnection (addresses of one id at one broker)",
+    "consumerConnection",
     "Dump consumerConnection again after two minutes. If the entries stay, restart that broker; "
     "look for what froze it (GC, disk, hypervisor).",
     find_multiplied,

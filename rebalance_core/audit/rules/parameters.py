@@ -140,7 +140,7 @@ def find_retry(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-_SEEN_BY = "memberships (strategy), ownership, topics"
+_SEEN_BY = "memberships, ownership, topics"
 GAP = Rule(
     "CONFIG_GAP",
     ERROR,
@@ -234,7 +234,7 @@ UNMATCHED_ROOMS = Rule(
     WARNING,
     "MACHINE_ROOM reads only brokers named room@broker whose room is configured. Queues of other "
     "brokers never get an owner.",
-    "memberships (strategy), ownership",
+    "memberships, ownership",
     "Name all rooms that hold queues in consumeridcs of every member, use MACHINE_ROOM_NEARBY, or "
     "take the topic off the other brokers.",
     find_unmatched_rooms,

@@ -87,7 +87,7 @@ IGNORED_MODE = Rule(
     WARNING,
     "A topic's request mode is POP and no member pops it: an orderly listener, clientRebalance = "
     "true (the client's default), or a client before 5.0. No log says so.",
-    "cluster_events (REQUEST_MODE), memberships (rebalance_mode), consumer_groups (ordered)",
+    "cluster_events (REQUEST_MODE), memberships, consumer_groups (ordered)",
     "If POP is meant, set clientRebalance = false in every member (orderly listeners cannot pop); "
     "else set the mode back to PULL (mqadmin setConsumeMode).",
     find_ignored_mode,
@@ -175,7 +175,7 @@ POPPED_AND_PULLED = Rule(
     "Some members pop a topic (request mode POP, or behind a proxy) while others pull a share of "
     "its queues: messages are consumed twice. clientRebalance = true, the default, ignores the "
     "mode silently.",
-    "pop_reach, memberships (rebalance_mode), cluster_events (REQUEST_MODE)",
+    "pop_reach, memberships, cluster_events (REQUEST_MODE)",
     "Set clientRebalance = false in all members and restart those that gave up asking "
     "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
     "proxies and clients that pull separate groups.",
@@ -320,7 +320,7 @@ INVISIBLE_TIME = Rule(
     WARNING,
     "A client pops messages faster than its listener consumes them. Their invisible time ends "
     "while they wait, and they are dropped and delivered again and again.",
-    "POP_TIMED_OUT (client log), POP_QUEUE, POP_SETTINGS and CONSUME_RATE (consumerStatus)",
+    "POP_TIMED_OUT, POP_QUEUE, POP_SETTINGS and CONSUME_RATE",
     "Raise popInvisibleTime above the time that a full batch takes (popBatchNums x listener time "
     "/ threads), lower popBatchNums, or add threads or members.",
     find_invisible_time,
@@ -380,7 +380,7 @@ MISSING_POP_RETRY_TOPIC = Rule(
     WARNING,
     "A member with clientRebalance = false whose topic is in PULL mode also reads the pop retry "
     "topic. While that is missing its pass fails and is repeated every second (from 5.2 on).",
-    "MISSING_ROUTE (client log), memberships",
+    "MISSING_ROUTE, memberships",
     "Create the topic named (mqadmin updateTopic, one queue per broker), set the mode to POP, or "
     "set clientRebalance = true in clients that do not pop.",
     find_missing_pop_retry_topic,

@@ -242,10 +242,7 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-_SEEN_BY = (
-    "pull_starts, consumer_groups, committed_offsets, queue_offsets; without a commit only where a "
-    "consumerOffset.json from before, the group's creation or the queue's shows that there was none"
-)
+_SEEN_BY = "pull_starts, consumer_groups, committed_offsets, queue_offsets"
 SKIPPED = Rule(
     "START_SKIPPED",
     WARNING,

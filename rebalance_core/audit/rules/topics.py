@@ -197,7 +197,7 @@ FEWER = Rule(
     ERROR,
     "A broker has more write queues than read queues of a topic: producers fill queues that no "
     "consumer may read.",
-    "topics (readQueueNums, writeQueueNums, perm), queue_offsets",
+    "topics, queue_offsets",
     "Raise readQueueNums to writeQueueNums (updateTopic -r). To scale in, lower the write queues "
     "first, and the read queues when the rest is drained.",
     find_fewer,
@@ -207,7 +207,7 @@ MORE = Rule(
     INFO,
     "A broker has more read queues than write queues of a topic. Queues without inflow count as "
     "full shares, so members with equally many queues have different load.",
-    "topics (readQueueNums, writeQueueNums)",
+    "topics",
     "When the queues are drained, lower readQueueNums to writeQueueNums.",
     find_more,
 )
@@ -216,7 +216,7 @@ READ_ONLY = Rule(
     INFO,
     "Queues on a broker that cannot be written still count in the division. Their holders have "
     "less to do.",
-    "topics (perm), ownership",
+    "topics, ownership",
     "Normal while a broker is drained. When it is empty, take its read permission too "
     "(updateTopicPerm).",
     find_read_only,
@@ -286,7 +286,7 @@ UNREAD = Rule(
     WARNING,
     "The group's retryQueueNums exceeds the read queues of its %RETRY% topic: failed messages go "
     "to queues that nobody may read.",
-    "GROUP_CONFIG (retry_queue_nums), topics",
+    "GROUP_CONFIG, topics",
     "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
     "retryQueueNums (updateSubGroup -q).",
     find_unread,

@@ -173,7 +173,7 @@ FROZEN_GROUP = Rule(
     "Members cannot allocate a topic: it has no readable queue, or the strategy throws. Members "
     "keep the queues they held, new ones get none, and nobody takes those of members that go. Go "
     "clients give up a topic without a readable queue.",
-    "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members (language)",
+    "epochs (FROZEN), memberships, topics, ALLOCATION_FAILED, observed_members",
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
     "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
@@ -245,7 +245,7 @@ SUSPENDED = Rule(
     "MEMBER_SUSPENDED",
     WARNING,
     "A member called suspend(). It reads nothing and keeps its share, which waits until resume().",
-    "memberships (suspended), ownership",
+    "memberships, ownership",
     "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
     "finding if it was suspended on purpose.",
     find_suspended,
