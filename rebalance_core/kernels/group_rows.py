@@ -28,7 +28,8 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import member_profile, own_strategy, rules_version
+from rebalance_core.protocol.languages import member_profile, rules_version
+from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.members import PASS_MS, asks_broker
 from rebalance_core.protocol.start_offset import (
     EXACT_LOWER_BOUND,

@@ -22,6 +22,7 @@ from rebalance_core.model.group_settings import (
     GO,
     JAVA,
     LANGUAGES,
+    LAST_OFFSET,
     NODE,
     NODE_JS,
     PROXY_REBALANCE,
@@ -30,10 +31,6 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
     Intervals,
 )
-from rebalance_core.protocol.start_offset import LAST_OFFSET
-from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.go import go_strategy
-from rebalance_core.strategies.machine_room import MachineRoom
 
 
 def parse_language(text: str) -> str:
@@ -359,26 +356,3 @@ def _name(strategy: str) -> str:
 def _is_within(release: tuple[int, ...], bounds: tuple[str | None, str | None]) -> bool:
     first, last = (None if b is None else tuple(map(int, b.split("."))) for b in bounds)
     return (first is None or release >= first) and (last is None or release <= last)
-
-
-@cache
-def own_strategy(profile: ClientProfile, text: str) -> str:
-    """The strategy text that a member divides by in a group that is said to divide by a text.
-
-    The text of a strategy that its client has as Java comes back as it is. Raises `UsageError` for
-    one that does not parse.
-
-    >>> own_strategy(profile_of("GO"), "CONSISTENT_HASH(virtual_nodes=10)")
-    'GO_CONSISTENT_HASH(virtual_nodes=10)'
-    >>> own_strategy(profile_of("CPP"), "AVG_BY_CIRCLE"), own_strategy(JAVA_PROFILE, "AVG")
-    ('AVG', 'AVG')
-    """
-    if profile.strategies == AVG_ONLY:
-        return "AVG"
-    if profile.strategies == JAVA_FAMILY:
-        return text
-    strategy = parse_strategy(text)
-    if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
-        return str(parse_strategy(f"GO_{text.strip()}"))
-    own = go_strategy(strategy)
-    return text if own is strategy else str(own)

@@ -14,10 +14,10 @@ from rebalance_core.protocol.languages import (
     BYTES,
     ClientProfile,
     is_modelled,
-    own_strategy,
     profile_of,
     rules_version,
 )
+from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.registry import DEFAULT_VERSION
 

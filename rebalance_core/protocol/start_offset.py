@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rebalance_core.model.errors import StartOffsetError, UsageError
-from rebalance_core.model.group_settings import LITE_PULL, PULL, PUSH
+from rebalance_core.model.group_settings import LAST_OFFSET, LITE_PULL, PULL, PUSH
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
 from rebalance_core.model.versions import Version, parse_version
@@ -18,7 +18,6 @@ from rebalance_core.model.versions import Version, parse_version
 
 CONSUMER_TYPES = (PUSH, LITE_PULL, PULL)
 
-LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
 FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
 TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 CURRENT_MODES = (LAST_OFFSET, FIRST_OFFSET, TIMESTAMP)

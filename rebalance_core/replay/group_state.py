@@ -16,7 +16,8 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import MessageQueue, retry_topic
-from rebalance_core.protocol.languages import BYTES, UTF16, member_profile, own_strategy
+from rebalance_core.protocol.languages import BYTES, UTF16, member_profile
+from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics
 

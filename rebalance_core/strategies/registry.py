@@ -5,18 +5,19 @@ functions and room resolvers get their names here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.languages import AVG_ONLY, JAVA_FAMILY, ClientProfile
 from rebalance_core.strategies import custom
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import DEFAULT_VIRTUAL_NODES, UTF_8, ConsistentHash
-from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
+from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom, go_strategy
 from rebalance_core.strategies.machine_room import (
     DEFAULT_ROOM_SEPARATOR,
     NEARBY,
@@ -506,3 +507,27 @@ def settings_of(text: str, body: str) -> list[tuple[str, str]]:
             raise UsageError(f"strategy {text!r}: {key} is given twice")
         settings[key] = value.strip(" ")
     return list(settings.items())
+
+
+@cache
+def own_strategy(profile: ClientProfile, text: str) -> str:
+    """The strategy text that a member divides by in a group that is said to divide by a text.
+
+    The text of a strategy that its client has as Java comes back as it is. Raises `UsageError` for
+    one that does not parse.
+
+    >>> from rebalance_core.protocol.languages import profile_of
+    >>> own_strategy(profile_of("GO"), "CONSISTENT_HASH(virtual_nodes=10)")
+    'GO_CONSISTENT_HASH(virtual_nodes=10)'
+    >>> own_strategy(profile_of("CPP"), "AVG_BY_CIRCLE"), own_strategy(profile_of(None), "AVG")
+    ('AVG', 'AVG')
+    """
+    if profile.strategies == AVG_ONLY:
+        return "AVG"
+    if profile.strategies == JAVA_FAMILY:
+        return text
+    strategy = parse_strategy(text)
+    if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
+        return str(parse_strategy(f"GO_{text.strip()}"))
+    own = go_strategy(strategy)
+    return text if own is strategy else str(own)

@@ -23,7 +23,8 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
-from rebalance_core.protocol.languages import own_strategy, parse_language
+from rebalance_core.protocol.languages import parse_language
+from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic, shared_topics

@@ -27,12 +27,12 @@ from rebalance_core.protocol.languages import (
     ClientProfile,
     is_java,
     is_modelled,
-    own_strategy,
     parse_language,
     profile_of,
     rules_version,
     window_intervals,
 )
+from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.members import window_ms
 
 with (Path(__file__).parent / "behaviour.tsv").open(encoding="utf-8") as found:
