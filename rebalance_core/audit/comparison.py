@@ -50,10 +50,10 @@ from rebalance_core.audit.subscriptions import (
     strategy_is_known,
 )
 from rebalance_core.model import verdicts
+from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
-from rebalance_core.protocol.languages import profile_of_row
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
 

@@ -20,11 +20,11 @@ from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import stated_strategies
+from rebalance_core.model.clients import is_java
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import SECOND_MS, utc
-from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.strategies import allocate_group, custom, parse_strategy

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.model.clients import is_java, profile_of_row, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -16,7 +17,6 @@ from rebalance_core.model.group_settings import (
     parse_request_mode,
 )
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.languages import is_java, profile_of_row, rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # Topics whose queues members share, and how each member gets its messages.

@@ -13,6 +13,7 @@ from rebalance_core.contracts.observed import OBSERVED_FACTS
 from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
+from rebalance_core.model.clients import parse_language, parse_release, parse_version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import (
     INTERVALS,
@@ -22,8 +23,6 @@ from rebalance_core.model.group_settings import (
     SHORTEST_INTERVAL_MS,
     parse_request_mode,
 )
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import parse_language, parse_release
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

@@ -31,7 +31,6 @@ from rebalance_core.cli.audit_summary import (
     rehearsal,
     render_audit,
 )
-from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
@@ -48,7 +47,7 @@ from rebalance_core.cli.settings import (
     settings_of,
     simulation_options,
 )
-from rebalance_core.cli.terminal import say, warn
+from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.engine.options import RowForecast, SimulationOptions

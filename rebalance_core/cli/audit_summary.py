@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.audit.known_issues import KNOWN
 from rebalance_core.audit.outcome import Count, verdict_of
 from rebalance_core.cli import terminal
-from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.run_record import BESIDE_TABLES
 from rebalance_core.cli.settings import Settings
-from rebalance_core.cli.terminal import RowReport
+from rebalance_core.cli.terminal import ExitCode, RowReport
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast

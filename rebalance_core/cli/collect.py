@@ -5,10 +5,9 @@ import subprocess
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.terminal import DRY_RUN, joined
+from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
 

@@ -13,8 +13,8 @@ from textwrap import fill
 from typing import Any, NoReturn
 
 from rebalance_core.cli import job_options, planning_options
-from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.options import JobOptions
+from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 

@@ -14,10 +14,16 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
-from rebalance_core.cli.exit_codes import ExitCode, exit_code_of, missing_package
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
-from rebalance_core.cli.terminal import joined, say, visible_lines
+from rebalance_core.cli.terminal import (
+    ExitCode,
+    exit_code_of,
+    joined,
+    missing_package,
+    say,
+    visible_lines,
+)
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.place import is_full, is_of_store, reason_of
 

@@ -6,12 +6,11 @@ from textwrap import wrap
 from typing import Any
 
 from rebalance_core.cli import terminal
-from rebalance_core.cli.exit_codes import ExitCode, missing_package
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.run_record import BESIDE_TABLES, outcome_of
-from rebalance_core.cli.terminal import say, warn
+from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import REJECTED, SEARCH_TABLES
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, Row, Searched
 from rebalance_core.planning.rollout.words import listed, recommendation, texts_of

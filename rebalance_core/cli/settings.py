@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
-from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies.custom import KINDS
 from rebalance_core.strategies.registry import register_pieces
 from rebalance_core.synthetic.fleet import RANGES

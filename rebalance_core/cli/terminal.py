@@ -1,8 +1,4 @@
-"""What the operator reads while a job runs, and how summaries print times, counts, tables and
-places.
-
-Results alone go to stdout.
-"""
+"""What a job tells people and schedulers: lines, tables, places, progress, exit codes."""
 
 from __future__ import annotations
 
@@ -12,16 +8,90 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.checks.row_limits import complaint_lines
-from rebalance_core.cli.exit_codes import ExitCode
 from rebalance_core.cli.options import PROCESS, SPARK
+from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
+from rebalance_core.storage.place import is_full, is_of_store
 
 if TYPE_CHECKING:
     from rebalance_core.engine.options import RowForecast
+
+
+# How a job ends, for cron, Airflow and a shell; what to install where a package is missing.
+
+# A package that is not installed: the wheel brings none, so that it replaces none on a cluster.
+
+_EXTRAS = {
+    "numpy": "process",
+    "pyarrow": "process",
+    "pandas": "spark",
+    "py4j": "spark",
+    "grpc_status": "connect",
+    "google": "connect",
+    "pyspark": "spark",
+    "jinja2": "process",
+    "matplotlib": "plots",
+}
+"""The extra of `pyproject.toml` that brings it."""
+
+
+def missing_package(error: BaseException) -> str | None:
+    """Hint to install a package; None if the error is another one.
+
+    >>> missing_package(ModuleNotFoundError("No module named 'numpy'", name="numpy"))
+    "numpy is not installed here: pip install 'WHEEL[process]' (the .whl file), or numpy by itself"
+    """
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra is None:
+        return None
+    wheel = f"pip install 'WHEEL[{extra}]' (the .whl file)"
+    return f"{package} is not installed here: {wheel}, or {package} by itself"
+
+
+# How a job ends, for cron, Airflow and a shell.
+
+
+class ExitCode(IntEnum):
+    """The pinned exit codes, and the two that a signal gives."""
+
+    OK = 0
+    BUG = 1
+    USAGE = 2
+    DIFFERENCES = 3
+    INPUT_REFUSED = 4
+    OUTPUT_EXISTS = 5
+    STORE_FAILED = 6
+    INTERRUPTED = 130  # 128 + SIGINT, as a shell says it
+    TERMINATED = 143  # 128 + SIGTERM
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The code that a job ends with when `error` reaches its top."""
+    if isinstance(error, RebalanceError):
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code
+    if is_of_store(error):
+        return ExitCode.STORE_FAILED
+    if is_full(error) or missing_package(error):
+        return ExitCode.USAGE
+    return ExitCode.BUG
+
+
+# What the operator reads while a job runs, and how summaries print times, counts, tables and
+# places.
+#
+# Results alone go to stdout.
 
 # What the operator reads while a job runs; results alone go to stdout.
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.group_settings import BROADCASTING, LITE_PULL, PUSH, GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.protocol.start_offset import NO_STORED_OFFSET, STORED_OFFSET_ERROR
 from rebalance_core.strategies import AllocationStrategy

@@ -15,9 +15,9 @@ from rebalance_core.clockwork.options import MS_US, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
 from rebalance_core.kernels.segments import Bools, Ints, pointers
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
-from rebalance_core.model.versions import parse_version
 from rebalance_core.replay.history import GroupHistory
 
 Floats = NDArray[np.float64]

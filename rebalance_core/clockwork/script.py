@@ -10,7 +10,7 @@ from rebalance_core.clockwork.draws import OUT_OF_STEP, entity_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.shared_topics import Member
+from rebalance_core.replay.group_state import Member
 
 # What somebody knows of a group's time beside its log; no input table has it.
 

@@ -16,6 +16,7 @@ from rebalance_core.clockwork.script import (
     Sighting,
 )
 from rebalance_core.model import events
+from rebalance_core.model.clients import client_intervals
 from rebalance_core.model.events import (
     ACTING,
     EXPIRED,
@@ -25,10 +26,8 @@ from rebalance_core.model.events import (
     Event,
 )
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.protocol.languages import client_intervals
 from rebalance_core.protocol.routes import Routes
-from rebalance_core.replay.group_state import GroupState
-from rebalance_core.replay.shared_topics import Member, ProcessKey
+from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
 
 # The processes behind a broker name whose master comes or goes (rocketmq.md §15).
 #

@@ -47,6 +47,7 @@ from rebalance_core.clockwork.draws import (
 )
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script, came_first
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import OFF
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import (
@@ -54,7 +55,6 @@ from rebalance_core.model.times import (
     LOCK_RENEWAL_MS,
     ROUTE_POLL_MS,
 )
-from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
 
 # Arrays of times, and the periods of the timers of a client.

@@ -22,9 +22,9 @@ from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import NEVER, Ticks
 from rebalance_core.contracts import REJECTED
+from rebalance_core.model.clients import profile_at
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.protocol.languages import profile_at
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
 

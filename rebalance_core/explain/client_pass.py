@@ -9,6 +9,7 @@ from rebalance_core.client.process import QueueAnswers
 from rebalance_core.client.rebalance_pass import Step
 from rebalance_core.explain.settlement import Settlements, strategy_of
 from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, subscribes
+from rebalance_core.model.clients import profile_of_row, rules_version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
@@ -19,7 +20,6 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
-from rebalance_core.protocol.languages import profile_of_row, rules_version
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,

@@ -23,6 +23,7 @@ from rebalance_core.explain.view import (
     subscribes,
     view_of,
 )
+from rebalance_core.model.clients import BYTES, profile_of_row, rules_version
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -35,8 +36,7 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.languages import BYTES, profile_of_row, rules_version
-from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.group_state import GroupView, Member, SharedTopic
 from rebalance_core.replay.settle import (
     CONFIG_STRATEGY,
     Settled,
@@ -45,7 +45,6 @@ from rebalance_core.replay.settle import (
     settle,
     strategy_key,
 )
-from rebalance_core.replay.shared_topics import Member, SharedTopic
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 

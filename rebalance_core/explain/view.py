@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rebalance_core.model.clients import ClientProfile, profile_of_row
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.queue import (
@@ -19,7 +20,6 @@ from rebalance_core.model.queue import (
     sort_client_ids,
     sort_queues,
 )
-from rebalance_core.protocol.languages import ClientProfile, profile_of_row
 
 Row = Mapping[str, Any]
 ProcessKey = tuple[str, str | None]

@@ -20,8 +20,8 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores, stated_once
+from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from rebalance_core.model.versions import nearest_version
 
 # When the processes of each broker started and ended, and what each broker is.
 

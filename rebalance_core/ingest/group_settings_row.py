@@ -12,6 +12,7 @@ from rebalance_core.ingest.own_settings import is_notified
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.parse.log_lines import zone_named
 from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.clients import nearest_version, parse_version
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -22,7 +23,6 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.model.versions import nearest_version, parse_version
 from rebalance_core.protocol.members import consumer_type_of
 
 # The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.

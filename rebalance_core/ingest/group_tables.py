@@ -41,6 +41,7 @@ from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, v
 from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
+from rebalance_core.model.clients import is_modelled, nearest_version, told_release
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
 from rebalance_core.model.group_settings import (
     CPP,
@@ -52,8 +53,6 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
 )
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.model.versions import nearest_version
-from rebalance_core.protocol.languages import is_modelled, told_release
 from rebalance_core.protocol.members import ALI_ONS, library_of
 
 REJECTED_TABLE = "collection"

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.codes import EVENTS, GROUPS, Columns, Key, TopicSets, list_pointers
 from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.clients import member_profile, parse_version, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -27,9 +28,6 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import member_profile, rules_version
-from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.members import PASS_MS, asks_broker
 from rebalance_core.protocol.start_offset import (
     EXACT_LOWER_BOUND,
@@ -43,6 +41,7 @@ from rebalance_core.strategies.consistent_hash import ConsistentHash
 from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.go import GoConsistentHash
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, OwnRooms
+from rebalance_core.strategies.registry import own_strategy
 
 # Which groups the kernels take, and why they leave the others to the replay.
 

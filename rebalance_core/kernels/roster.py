@@ -12,8 +12,8 @@ from rebalance_core.kernels.coded_groups import GONE, CodedGroups, Events, Membe
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 from rebalance_core.kernels.topics import GroupTopics
+from rebalance_core.model.clients import JAVA_PROFILE, ClientProfile, member_profile
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
-from rebalance_core.protocol.languages import JAVA_PROFILE, ClientProfile, member_profile
 
 # Stretches of epochs in which a process is a member with the same settings.
 

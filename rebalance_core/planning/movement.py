@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from rebalance_core.model.clients import member_profile
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -15,12 +16,10 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners, by_topic
-from rebalance_core.protocol.languages import member_profile
 from rebalance_core.replay.changes import changes_of
 from rebalance_core.replay.group_replay import metric_rows
-from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.group_state import GroupView, Member, ProcessKey
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.shared_topics import Member, ProcessKey
 
 # Who holds each queue, by client id, out of the holdings of processes.
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.paths import toml_text
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
-from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.planning.scenario.edit import Key, number, one_of, required, whole, words
 from rebalance_core.planning.scenario.file import TomlLines
 from rebalance_core.producers.model import (

@@ -16,8 +16,8 @@ from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import TableWriters, Written
+from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.versions import Version
 from rebalance_core.producers import results
 from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,

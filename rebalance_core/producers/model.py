@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Protocol
 
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.times import SEND_TIMEOUT_MS, SLOW_SEND_MS
-from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.producers.routes import BrokerData, QueueData, TopicRoute
 from rebalance_core.producers.sending import CONNECT, RETRY_TIMES
 

@@ -5,6 +5,7 @@ Notifications that get lost are not in these bounds.
 """
 
 from rebalance_core.model import events, times
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -15,7 +16,6 @@ from rebalance_core.model.group_settings import (
     PUSH,
     Intervals,
 )
-from rebalance_core.model.versions import Version, parse_version
 
 # Who lets a broker divide the queues: QueryAssignment (rocketmq.md §2.8).
 

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.protocol.languages import (
+from rebalance_core.model.clients import (
     BYTES,
     ClientProfile,
     is_modelled,
     profile_of,
     rules_version,
 )
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.registry import DEFAULT_VERSION
+from rebalance_core.strategies.registry import DEFAULT_VERSION, own_strategy
 
 CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 """Strategies that need no parameters: what a group whose strategy no file names may divide by, and

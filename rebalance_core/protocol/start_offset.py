@@ -5,11 +5,11 @@ commits.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import StartOffsetError, UsageError
 from rebalance_core.model.group_settings import LAST_OFFSET, LITE_PULL, PULL, PUSH
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
-from rebalance_core.model.versions import Version, parse_version
 
 # Where a newly assigned queue starts to be pulled: the client's rule alone (rocketmq.md §5.1).
 #

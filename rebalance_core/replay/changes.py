@@ -3,12 +3,12 @@
 from collections.abc import Collection, Set
 from dataclasses import dataclass, field, replace
 
+from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
-from rebalance_core.protocol.languages import KEPT, KEPT_LOCK_MS
 from rebalance_core.protocol.members import ORDER_LOCK_MS
+from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
-from rebalance_core.replay.shared_topics import ProcessKey
 
 ADD, DROP = "ADD", "DROP"
 INITIAL, NEW, FORCED, VOLUNTARY = "INITIAL", "NEW", "FORCED", "VOLUNTARY"

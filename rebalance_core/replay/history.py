@@ -7,13 +7,21 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from rebalance_core.model import events
+from rebalance_core.model.clients import window_intervals
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
-from rebalance_core.protocol.languages import window_intervals
 from rebalance_core.protocol.members import NOTIFIED_MS, notices_of, window_ms
-from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember, group_view
+from rebalance_core.replay.group_state import (
+    GroupState,
+    GroupView,
+    Member,
+    ProcessKey,
+    SharedTopic,
+    UnknownMember,
+    group_view,
+)
 from rebalance_core.replay.settle import (
     Holdings,
     Settled,
@@ -22,7 +30,6 @@ from rebalance_core.replay.settle import (
     settle,
     strategy_key,
 )
-from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 
 

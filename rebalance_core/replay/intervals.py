@@ -13,9 +13,9 @@ from rebalance_core.model.queue import (
 )
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
+from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
 from rebalance_core.replay.pop_tables import client_reaches, process_reach
-from rebalance_core.replay.shared_topics import ProcessKey
 
 Row = dict[str, Any]
 Key = TypeVar("Key", bound=Hashable)

@@ -10,10 +10,10 @@ from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from rebalance_core.contracts import SIMULATED_TABLES
+from rebalance_core.model.clients import KEPT_LOCK_MS, profile_of_row
 from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import EMPTY, FAILED, FROZEN, OK, SETTLED, UNKNOWN
-from rebalance_core.protocol.languages import KEPT_LOCK_MS, profile_of_row
 from rebalance_core.protocol.start_offset import QUERY_FAILED
 from rebalance_core.replay.changes import ADD, DROP, FORCED, INITIAL, NEW, VOLUNTARY
 from rebalance_core.strategies.pop import WHOLE_BROKER

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.group_state import ProcessKey, SharedTopic
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Taken
-from rebalance_core.replay.shared_topics import ProcessKey, SharedTopic
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 # Which queues of shared topics a client may take messages from.

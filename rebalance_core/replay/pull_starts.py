@@ -12,6 +12,7 @@ from rebalance_core.protocol import start_offset
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
 from rebalance_core.replay import start_rule
 from rebalance_core.replay.changes import ADD, INITIAL, OwnerChange, holders_by_queue
+from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
 from rebalance_core.replay.masters import RoleSwitches
 from rebalance_core.replay.offset_observations import (
@@ -21,7 +22,6 @@ from rebalance_core.replay.offset_observations import (
     Outages,
     QueueOffsets,
 )
-from rebalance_core.replay.shared_topics import Member
 from rebalance_core.replay.start_rule import Start
 from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rebalance_core.model.clients import BYTES, DROP, UTF16, parse_version
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -11,11 +12,8 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
 )
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import BYTES, DROP, UTF16
 from rebalance_core.protocol.members import locks_on_addition
-from rebalance_core.replay.group_state import GroupView
-from rebalance_core.replay.shared_topics import Member, ProcessKey, SharedTopic
+from rebalance_core.replay.group_state import GroupView, Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT

@@ -1,53 +1,362 @@
-"""Ingest on a cluster: tasks read the files, others combine what they say of each group and
-topic.
+"""Ingest on a cluster: tasks read files (logs in splits, compressed logs and documents whole),
+others combine what they say of each group and cluster.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.packed_rows import by_bucket, pack, unpack
+from rebalance_core.checks.packed_rows import bucket_of, by_bucket, by_key, pack, unpack
+from rebalance_core.checks.text_rows import as_text
 from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.evidence_table import COUNTED, REFUSED, pieces_of, stats_of
+from rebalance_core.ingest.evidence_table import (
+    COUNTED,
+    REFUSED,
+    Pieces,
+    evidence_batches,
+    pieces_of,
+    stats_of,
+)
+from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_findings import file_findings
-from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.file_reader import (
+    FOREIGN,
+    HEADED,
+    HEADS,
+    STACK,
+    STEP_CHARACTERS,
+    WORDS,
+    FileReader,
+    FileStats,
+)
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.in_process import (
     context_of,
     given_groups,
     is_of,
+    read_file,
+    reader_of,
     total_stats,
     whole_refusals,
 )
 from rebalance_core.ingest.observed_facts import cluster_facts
+from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
-from rebalance_core.spark.collection_evidence import (
-    DRIVER,
-    collection_evidence,
-    evidence_of_buckets,
-    long_lines,
-)
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
 from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
+
+# Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+
+# Evidence on its way to the task that puts it together: packed, with the number of its bucket.
+
+CHUNKS_DDL = "bucket INT, chunk BINARY"
+DRIVER = -1
+"""The bucket of what the driver has to know: evidence on the cluster, and counts."""
+
+_ROWS_OF_ITS_OWN = 512
+"""A group or topic with as many in a batch has a chunk of its own."""
+
+_SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
+
+
+def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
+    """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
+
+    Args:
+        pieces: What a task read.
+        buckets: How many there are.
+    """
+    for batch in evidence_batches(pieces):
+        parts, keys, sources = (batch[name].to_pylist() for name in ("part", "key", "source"))
+        often = {key for key, times in Counter(keys).items() if times >= _ROWS_OF_ITS_OWN}
+        numbers: dict[tuple[int, str], int] = {}
+        number = []
+        for part, key, source in zip(parts, keys, sources, strict=True):
+            chunk = _bucket(part, key, source, buckets), f"{part} {key}" if key in often else ""
+            number.append(numbers.setdefault(chunk, len(numbers)))
+        rows = by_bucket(pa.Table.from_batches([batch]), np.array(number))
+        columns = [bucket for bucket, _ in numbers], [pack(part) for _, part in rows]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def _bucket(part: str, key: str, source: str, buckets: int) -> int:
+    if part in (CLUSTER, COUNTED):
+        return DRIVER
+    return bucket_of((part, source if part == REFUSED else key), buckets)
+
+
+def evidence_of_buckets(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[int, Iterator[tuple[str, str, Iterator[Evidence]]]]]:
+    """Each bucket in a task, and part, key and evidence of each group and topic in it.
+
+    A bucket is unpacked when its first key is asked for.
+    """
+    chunks = sorted(
+        (row for batch in batches for row in batch.to_pylist()), key=itemgetter("bucket")
+    )
+    for bucket, of_bucket in groupby(chunks, key=itemgetter("bucket")):
+        yield bucket, _by_key(row["chunk"] for row in of_bucket)
+
+
+def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
+    """A group may have a million pieces: chunks of its own stay packed until they are its turn."""
+    keys: dict[tuple[str, ...], list[bytes | pa.Table]] = {}
+    for chunk in chunks:
+        split = [*by_key(unpack(chunk), ("part", "key"))]
+        for name, rows in split:
+            keys.setdefault(name, []).append(chunk if len(split) == 1 else rows)
+    for part, key in sorted(keys):
+        yield part, key, pieces_of(_batches(keys.pop((part, key))))
+
+
+def _batches(parts: list[bytes | pa.Table]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        yield from (unpack(part) if isinstance(part, bytes) else part).to_batches()
+
+
+# Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+#
+# The folder is mounted by driver and executors alike.
+
+_LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
+"""Hadoop passes over a line of as many bytes, its end among them, and says so in a log only."""
+_GLOB = re.compile(r"([\\*?\[\]{}^])")
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
+
+    readers: Mapping[str, FileReader]
+
+    def of(self, uri: str) -> FileReader:
+        """A fresh reader: counts and clocks are one file's, or one split's."""
+        known = self.readers[uri if uri in self.readers else _path(uri)]
+        return FileReader(known.file, known.zone, known.brokers)
+
+
+def collection_evidence(
+    spark: SparkSession, collection: Collection, assumed: Assumptions, buckets: int
+) -> DataFrame:
+    """Evidence, refusals and counts of all files, as `CHUNKS_DDL`. Lazy; nothing is collected.
+
+    A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
+    source.
+    """
+    split: dict[str, FileReader] = {}
+    whole: dict[str, FileReader] = {}
+    for file in collection.files:
+        if file.kind != GIVEN_GROUPS:
+            readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
+            readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
+    evidence = _whole_files(spark, Readers(whole), buckets)
+    return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
+
+
+def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
+    """The refusal of each file in splits of which a line was passed over; its count gets it, too.
+
+    Args:
+        collection: what was read.
+        stats: of all its files, in order.
+    """
+    counts = {one.name: one for one in stats}
+    for file in collection.files:
+        one = counts.get(file.name)
+        in_splits = file.is_log and not file.gzipped and not file.wrapping
+        if one is not None and in_splits and file.size - one.line_bytes > log_lines.LINE_LIMIT:
+            refusal = log_lines.long_line()
+            one.rejected += 1
+            one.codes[refusal.code] = one.codes.get(refusal.code, 0) + 1
+            one.unreadable = refusal.code
+            yield unread(file.name, file.name, refusal)
+
+
+def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
+    # a carriage return alone ends no line, here as in the other way of reading
+    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_lines.LINE_LIMIT + 2)
+    text = reader.text(_locations(readers))
+    lines = text.select(
+        sf.col("value").cast("BINARY").alias("line"),
+        sf.col("_metadata.file_path").alias("path"),
+        sf.col("_metadata.file_block_start").alias("start"),
+    )
+    return lines.mapInArrow(
+        lambda batches: evidence_chunks(read_splits(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+def _whole_files(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
+    """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
+    paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
+    return paths.mapInArrow(
+        lambda batches: evidence_chunks(read_whole_files(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+    """Evidence of splits of logs; the lines of one are consecutive and in order.
+
+    Args:
+        batches: columns line (octets), path and start (byte at which the split begins).
+        readers: of the files.
+    """
+    split: tuple[str, int] | None = None
+    reader: FileReader | None = None
+    done = 0
+    for batch in batches:
+        starts = [0, *_changes(batch), batch.num_rows]
+        for begin, end in pairwise(starts):
+            if begin == end:
+                continue
+            here = (batch["path"][begin].as_py(), batch["start"][begin].as_py())
+            if here != split or reader is None:
+                if reader is not None:
+                    yield reader.stats
+                split, reader, done = here, readers.of(here[0]), 0
+            lines, _ = as_text(batch["line"].slice(begin, end - begin))
+            reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
+            yield from _read_block(reader, lines, here[1], done)
+            done += len(lines)
+    if reader is not None:
+        yield reader.stats
+
+
+def _changes(batch: pa.RecordBatch) -> list[int]:
+    """Rows at which another split begins."""
+    if batch.num_rows < 2:
+        return []
+    changed = pc.or_(
+        pc.not_equal(batch["path"].slice(1), batch["path"].slice(0, batch.num_rows - 1)),
+        pc.not_equal(batch["start"].slice(1), batch["start"].slice(0, batch.num_rows - 1)),
+    )
+    return [int(row) + 1 for row in pc.indices_nonzero(changed).to_pylist()]
+
+
+def _read_block(
+    reader: FileReader, lines: pa.StringArray, start: int, done: int
+) -> Iterator[Evidence | Unread]:
+    """Lines that hold a word of ours go to the parser one by one; the rest is only counted."""
+    stats, name = reader.stats, reader.file.name
+    stats.begins = start
+    written = pc.match_substring_regex(lines, r"\S")  # a blank line counts for nothing
+    headed = pc.match_substring_regex(lines, HEADS[reader.file.kind])
+    if not stats.first_line and pc.any(written).as_py():
+        reader.note_first_line(lines[pc.index(written, True).as_py()].as_py().removesuffix("\r"))
+    _count_heads(stats, lines.filter(headed))
+    stack = pc.match_substring_regex(lines, log_lines.STACK_LINE)
+    kinds = np.select(
+        [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
+    )
+    ours = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
+    stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(ours).as_py() or 0)
+    counts = stats.understood, stats.leading, stats.below, dict(stats.steps)
+    rows = pc.indices_nonzero(ours)
+    for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
+        number = done + row + 1
+        source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
+        yield from reader.read_line(text, source, start + number)
+        kinds[row] = reader.line
+    # counted here with the lines between them, which decide about stack traces
+    stats.understood, stats.leading, stats.below, stats.steps = counts
+    _count(stats, kinds[kinds != _BLANK])
+
+
+_BLANK = -1
+
+
+def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
+    """As `FileStats.count_head` counts one by one."""
+    times = pc.utf8_slice_codeunits(lines, 0, log_lines.SECOND_CHARACTERS)
+    span = pc.min_max(times).as_py()
+    if span["min"] is None:
+        return
+    stats.last_line = max(stats.last_line, span["max"])
+    stats.first_line_at = min(stats.first_line_at or span["min"], span["min"])
+    marks = pc.utf8_slice_codeunits(
+        lines, log_lines.SECOND_CHARACTERS, log_lines.SECOND_CHARACTERS + 1
+    )
+    stats.local_heads |= bool(pc.any(pc.equal(marks, log_lines.LOCAL_MARK)).as_py())
+    for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)).to_pylist():
+        step = found["values"]
+        stats.steps[step] = stats.steps.get(step, 0) + found["counts"]
+
+
+def _array(column: pa.Array) -> NDArray[np.bool_]:
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _count(stats: FileStats, kinds: NDArray[np.int64]) -> None:
+    """As `FileStats.count_line` counts one by one."""
+    (decides,) = np.nonzero(kinds != STACK)
+    if not len(decides):
+        decides = np.array([len(kinds)])
+    for _ in range(int(decides[0])):
+        stats.count_line(STACK)
+    stacks = np.diff(decides, append=len(kinds)) - 1
+    headed = kinds[decides[decides < len(kinds)]] == HEADED
+    if len(headed):
+        stats.understood += int(np.sum((stacks + 1) * headed))
+        stats.below = bool(headed[-1])
+
+
+def _any_word(kind: str) -> str:
+    return "|".join(re.escape(word) for word in sorted(set(WORDS[kind])))
+
+
+def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+    """Evidence of compressed logs and of documents.
+
+    Args:
+        batches: column path.
+        readers: of the files.
+    """
+    for batch in batches:
+        for path in batch["path"].to_pylist():
+            reader = readers.of(path)
+            yield from read_file(reader, Path(path))
+            yield reader.stats
+
+
+def _locations(readers: Readers) -> list[str]:
+    """Paths as Spark's readers take them: local, with what a glob would read otherwise escaped."""
+    return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
+
+
+def _path(uri: str) -> str:
+    return unquote(re.sub(r"^file:/+", "/", uri))
+
+
+# Ingest on a cluster: tasks read the files, others combine what they say of each group and topic.
 
 # What tasks make of evidence: rows on groups and topics, then tables in their final form.
 #

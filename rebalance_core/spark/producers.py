@@ -23,7 +23,7 @@ from rebalance_core.contracts.producers import (
 )
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import Written
-from rebalance_core.model.versions import Version
+from rebalance_core.model.clients import Version
 from rebalance_core.process.producers import (
     EVENTS,
     brokers_of,

@@ -8,11 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
+from rebalance_core.model.clients import (
+    AVG_ONLY,
+    JAVA_FAMILY,
+    ClientProfile,
+    Version,
+    parse_version,
+)
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.versions import Version, parse_version
-from rebalance_core.protocol.languages import AVG_ONLY, JAVA_FAMILY, ClientProfile
 from rebalance_core.strategies import custom
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
@@ -516,7 +521,7 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     The text of a strategy that its client has as Java comes back as it is. Raises `UsageError` for
     one that does not parse.
 
-    >>> from rebalance_core.protocol.languages import profile_of
+    >>> from rebalance_core.model.clients import profile_of
     >>> own_strategy(profile_of("GO"), "CONSISTENT_HASH(virtual_nodes=10)")
     'GO_CONSISTENT_HASH(virtual_nodes=10)'
     >>> own_strategy(profile_of("CPP"), "AVG_BY_CIRCLE"), own_strategy(profile_of(None), "AVG")

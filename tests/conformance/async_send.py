@@ -7,9 +7,9 @@ the choice of queues and the table of avoided brokers with them.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rebalance_core.model.clients import Version
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import RESPONSE_SCAN_MS
-from rebalance_core.model.versions import Version
 from rebalance_core.producers.sending import (
     BROKER_EXCEPTION,
     CLIENT_EXCEPTION,

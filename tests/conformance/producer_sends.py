@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.clients import parse_version
 from rebalance_core.producers.sending import (
     CLIENT_EXCEPTION,
     NO_ADDRESS,

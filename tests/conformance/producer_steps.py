@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.model.versions import parse_version
 from rebalance_core.producers.routes import (
     Counter,
     NoQueueError,

@@ -12,9 +12,9 @@ from rebalance_core.client.process import (
     QueueAnswers,
     RemoteOffsetStore,
 )
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.versions import parse_version
 
 Json = dict[str, Any]
 Fact = tuple[str, Any, Any]

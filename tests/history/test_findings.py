@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.changes import Files, Looked
-from rebalance_core.history.findings import FindingLives
+from rebalance_core.history.fold import FindingLives
 from rebalance_core.history.night import Night
 from rebalance_core.history.owners import Owner
 

@@ -9,11 +9,11 @@ from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, li
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.model.versions import parse_version
 
 # GAVE_UP_ASKING: members that are set to ask a broker divide a topic themselves.
 

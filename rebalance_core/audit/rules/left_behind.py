@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
+from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.model.versions import nearest_version
 
 # GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
 

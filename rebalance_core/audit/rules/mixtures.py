@@ -17,12 +17,11 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.orphans import Span
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
+from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import ALI_ONS
 from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
 

@@ -17,11 +17,11 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import flag, fresh, languages, number, queue_of, said_steadily
 from rebalance_core.audit.orphans import Offsets, cause_before, messages
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.languages import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 
 # STUCK_ORDER_LOCK and LOCK_WAIT: an orderly member that waits for the lock of another.

@@ -26,12 +26,11 @@ from rebalance_core.audit.subscriptions import (
     version_of,
 )
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.model.versions import parse_version
-from rebalance_core.protocol.languages import is_java
 from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
 
 # POP_IGNORED: the request mode of a topic is POP, and no member pops it.

@@ -18,12 +18,12 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.model.clients import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
-from rebalance_core.protocol.languages import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy

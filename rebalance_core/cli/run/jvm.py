@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_core.cli.exit_codes import ExitCode
+from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.contracts.paths import SHARE_IT, unreadable_file
 from rebalance_core.model import errors
 from rebalance_core.model.errors import UsageError

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rebalance_core.checks.row_limits import Content, RowCounts
-from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.run.output_folder import (
@@ -29,7 +28,7 @@ from rebalance_core.cli.run.output_folder import (
     read_lock,
     refuse_own_input,
 )
-from rebalance_core.cli.terminal import say
+from rebalance_core.cli.terminal import ExitCode, exit_code_of, say
 from rebalance_core.contracts import CONTRACT_VERSION, paths
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.storage.place import reason_of, refusal

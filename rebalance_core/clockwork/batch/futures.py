@@ -16,11 +16,11 @@ from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
 from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
-from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.protocol.members import locks_on_addition
-from rebalance_core.replay.shared_topics import Member
+from rebalance_core.replay.group_state import Member
 from rebalance_core.strategies import parse_strategy
 
 # What stays the same through a script, of many futures: lives, their settings and their state.

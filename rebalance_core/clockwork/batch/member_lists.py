@@ -16,9 +16,9 @@ from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.draws import Operation, Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.ticks import Times
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import java_string_key
-from rebalance_core.model.versions import parse_version
 
 _CELLS = 1 << 16
 """Pairs of a pass and a life that are looked at together: they fit into the cache."""

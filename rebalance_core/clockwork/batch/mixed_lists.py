@@ -28,7 +28,7 @@ from rebalance_core.clockwork.ticks import (
     NEVER,
     Times,
 )
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.clients import parse_version
 
 # What members know of the routes of topics that they subscribe now, or did (rocketmq.md §6.1).
 #

@@ -30,6 +30,7 @@ from rebalance_core.clockwork.ownership_log import (
 )
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
+from rebalance_core.model.clients import DROP, KEPT
 from rebalance_core.model.events import BATCHED
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -38,9 +39,8 @@ from rebalance_core.model.group_settings import (
     PUSH,
     GroupSettings,
 )
-from rebalance_core.protocol.languages import DROP, KEPT
+from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.settle import CONFIG_STRATEGY
-from rebalance_core.replay.shared_topics import Member
 
 # The log of ownership, made of the sets that were held one after the other.
 

@@ -23,9 +23,9 @@ from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Script, Sighting
 from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.model.clients import BYTES, DROP
 from rebalance_core.model.group_settings import PUSH, GroupSettings
-from rebalance_core.protocol.languages import BYTES, DROP
-from rebalance_core.replay.shared_topics import Member
+from rebalance_core.replay.group_state import Member
 from rebalance_core.strategies import parse_strategy
 
 # Brokers and masters that come and go, as the script has it.

@@ -14,7 +14,7 @@ from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, RouteVersion
 from rebalance_core.model.events import BATCHED, OFF
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.replay.shared_topics import Member
+from rebalance_core.replay.group_state import Member
 
 
 def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:

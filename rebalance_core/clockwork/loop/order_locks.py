@@ -10,9 +10,9 @@ from rebalance_core.client.process import BrokerAnswers
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer
 from rebalance_core.clockwork.loop.world import Client, Kind, LoopBroker, OrderLock, World
+from rebalance_core.model.clients import KEPT
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
-from rebalance_core.protocol.languages import KEPT
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000

@@ -24,11 +24,11 @@ from rebalance_core.clockwork.ticks import (
     POLL_US,
     Ticks,
 )
+from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.events import ON
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import NOTICE_BATCH_MS, REBALANCE_WAIT_MS
-from rebalance_core.model.versions import Version, parse_version
-from rebalance_core.replay.shared_topics import Member
+from rebalance_core.replay.group_state import Member
 
 
 class Future:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.versions import parse_version
 
 ASSIGNS_FROM = "5.4.0"
 """The first release with ``buildSubscriptionsForHeartbeat``."""

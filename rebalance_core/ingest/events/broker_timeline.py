@@ -17,7 +17,7 @@ from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model import events
-from rebalance_core.model.versions import nearest_version
+from rebalance_core.model.clients import nearest_version
 
 # When brokers are up and down by what all name servers know (RouteInfoManager).
 

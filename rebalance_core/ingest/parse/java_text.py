@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_NUMBER, Unreadable, shown
-from rebalance_core.model.versions import (
+from rebalance_core.model.clients import (
     HIGHER_TEXT,
     is_before_known,
     is_known_line,

@@ -62,9 +62,9 @@ from rebalance_core.kernels.topics import (
     live_periods,
     subscribed_periods,
 )
+from rebalance_core.model.clients import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
-from rebalance_core.protocol.languages import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 from rebalance_core.strategies.custom import CustomStrategy
 
 # The topics that members share, epoch by epoch.

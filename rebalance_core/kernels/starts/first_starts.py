@@ -28,15 +28,11 @@ from rebalance_core.kernels.segments import (
     running_min,
 )
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.model.clients import JAVA_PROFILE, NEVER_WITHOUT_COMMIT, ClientProfile
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
 from rebalance_core.model.group_settings import LITE_PULL
 from rebalance_core.model.times import SLAVE_COPY_MS
 from rebalance_core.model.verdicts import START_STATUSES
-from rebalance_core.protocol.languages import (
-    JAVA_PROFILE,
-    NEVER_WITHOUT_COMMIT,
-    ClientProfile,
-)
 from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET, TIMESTAMP
 

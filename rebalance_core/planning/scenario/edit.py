@@ -8,12 +8,11 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
+from rebalance_core.model.clients import parse_language, parse_version
 from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
-from rebalance_core.model.versions import parse_version
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
-from rebalance_core.protocol.languages import parse_language
 from rebalance_core.strategies import parse_strategy
 
 # Moments that hang on a history's end.

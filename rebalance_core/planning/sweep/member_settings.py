@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rebalance_core.contracts.planning import CANNOT_POP
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.model import events
+from rebalance_core.model.clients import rules_version
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
@@ -24,7 +25,6 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
-from rebalance_core.protocol.languages import rules_version
 from rebalance_core.protocol.members import asks_broker
 
 # What the members of a group state of themselves, over its whole history.

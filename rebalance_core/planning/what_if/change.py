@@ -10,6 +10,7 @@ from ipaddress import AddressValueError, IPv4Address
 from string import Formatter
 from typing import Any
 
+from rebalance_core.model.clients import parse_language, profile_of
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import CPP, DOTNET, GO, NODE
 from rebalance_core.planning.what_if.planned_group import (
@@ -21,7 +22,6 @@ from rebalance_core.planning.what_if.planned_group import (
     read_strategy,
     refuse,
 )
-from rebalance_core.protocol.languages import parse_language, profile_of
 
 # Client ids as RocketMQ's clients make them, in parts; hosts for the clients a plan adds.
 #

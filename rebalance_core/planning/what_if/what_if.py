@@ -40,11 +40,11 @@ from rebalance_core.planning.what_if.planned_group import (
     sort_processes,
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
-from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.registry import own_strategy
 
 # A group after a change: who is there then, and which queues.
 

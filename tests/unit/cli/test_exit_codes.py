@@ -33,7 +33,7 @@ def test_it_ends_with_2(tmp_path: Path, package: str, extra: str, more: tuple[st
 
 
 def test_a_module_of_ours_that_is_missing_is_a_bug() -> None:
-    from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
+    from rebalance_core.cli.terminal import ExitCode, exit_code_of
 
     ours = ModuleNotFoundError("No module named 'rebalance_core.x'", name="rebalance_core.x")
     assert exit_code_of(ours) == ExitCode.BUG

@@ -20,9 +20,8 @@ from rebalance_core.explain.view import View
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
 from rebalance_core.model.queue import MessageQueue, java_string_key, sort_client_ids, sort_queues
-from rebalance_core.replay.group_state import GroupView
+from rebalance_core.replay.group_state import GroupView, Member
 from rebalance_core.replay.settle import Holdings, settle, strategy_key
-from rebalance_core.replay.shared_topics import Member
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.kernels.random_steps import STRATEGIES as SHARED
 from tests.unit.replay.histories import GROUP, RETRY, strategy_for

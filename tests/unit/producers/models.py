@@ -2,7 +2,7 @@
 
 from random import Random
 
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.clients import parse_version
 from rebalance_core.producers.model import (
     BrokerModel,
     BrownOut,

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.clients import parse_version
 from rebalance_core.producers.routes import (
     BrokerData,
     ConcurrentMapOrder,

@@ -7,6 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.model.clients import (
+    JAVA_PROFILE,
+    PROFILES,
+    ClientProfile,
+    is_java,
+    is_modelled,
+    parse_language,
+    profile_of,
+    rules_version,
+    window_intervals,
+)
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import (
@@ -21,19 +32,8 @@ from rebalance_core.model.group_settings import (
     RUST,
     GroupSettings,
 )
-from rebalance_core.protocol.languages import (
-    JAVA_PROFILE,
-    PROFILES,
-    ClientProfile,
-    is_java,
-    is_modelled,
-    parse_language,
-    profile_of,
-    rules_version,
-    window_intervals,
-)
-from rebalance_core.strategies.registry import own_strategy
 from rebalance_core.protocol.members import window_ms
+from rebalance_core.strategies.registry import own_strategy
 
 with (Path(__file__).parent / "behaviour.tsv").open(encoding="utf-8") as found:
     RULES = list(csv.DictReader(found, delimiter="\t", quoting=csv.QUOTE_NONE))

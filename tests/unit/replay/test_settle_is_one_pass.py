@@ -17,9 +17,9 @@ from rebalance_core.client.rebalance_pass import PassView, run_pass
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.members import asks_broker
+from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
 from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key
-from rebalance_core.replay.shared_topics import Member, ProcessKey
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.config import Config
 from tests.unit.replay.histories import strategy_for

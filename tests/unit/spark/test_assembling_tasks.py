@@ -18,7 +18,7 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.in_process import context_of, given_groups, read_file, reader_of
 from rebalance_core.process.ingest import IngestCounts
-from rebalance_core.spark import collection_evidence, ingest
+from rebalance_core.spark import ingest
 from rebalance_core.spark.ingest import Assembling, completing
 from tests.recordings.tables import DATA
 
@@ -39,7 +39,7 @@ def tasks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[list[pa.R
 def test_any_buckets_give_the_tables_of_a_process(
     buckets: int, of_its_own: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collection_evidence, "_ROWS_OF_ITS_OWN", of_its_own)
+    monkeypatch.setattr(ingest, "_ROWS_OF_ITS_OWN", of_its_own)
     monkeypatch.setattr(ingest, "_ROWS_AT_ONCE", at_once)
     collection, assumed = open_collection(COLLECTION), Assumptions()
     given, _ = given_groups(collection)
@@ -55,7 +55,7 @@ def test_any_buckets_give_the_tables_of_a_process(
     context = context_of(collection, of_cluster, stats, given, assumed)
     expected = assemble(stated, context) | {"rejected": [rejected_row(WRONG)]}
 
-    chunks = collection_evidence.evidence_chunks([*pieces, WRONG], buckets)
+    chunks = ingest.evidence_chunks([*pieces, WRONG], buckets)
     assembling = Assembling(context, buckets)
     routed = [*assembling.routed(broker_tables(of_cluster, context), 0)]
     for task in tasks(chunks, buckets):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli import main
-from rebalance_core.cli.exit_codes import ExitCode, exit_code_of
 from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.terminal import ExitCode, exit_code_of
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])

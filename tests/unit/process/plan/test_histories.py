@@ -11,7 +11,7 @@ from rebalance_core.model import events
 from rebalance_core.planning.scenario.scenario import edit_history
 from rebalance_core.planning.sweep.plan_edits import EventFacts, PlanEdits, is_type, plan_edits
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
-from rebalance_core.process.plan_pass import Histories, first_groups
+from rebalance_core.process.plan import Histories, first_groups
 from tests.unit.planning.scenario.groups import CLUSTER, END_MS, dump, join, numbered, scenario
 
 Row = dict[str, Any]

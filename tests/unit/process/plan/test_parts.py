@@ -15,7 +15,7 @@ from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.sweep.plan_edits import EventFacts, interests_in, plan_edits
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import read_strategies, variants_of
-from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass
+from rebalance_core.process.plan import OF_GROUPS, PlanFacts, plan_pass
 from tests.recordings.tables import DATA
 
 SCENARIOS = sorted((Path(__file__).parents[4] / "rebalance_core/bundled/scenarios").glob("*.toml"))

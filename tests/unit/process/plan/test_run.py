@@ -14,7 +14,7 @@ from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
-from rebalance_core.process import plan_pass
+from rebalance_core.process import plan
 from rebalance_core.process.plan import plan_forecast, run_plan
 from tests.plans import differing, rows_of
 from tests.recordings.tables import DATA
@@ -49,9 +49,9 @@ def test_parts_of_any_size_give_the_same_tables(
 ) -> None:
     whole, told = tmp_path / "whole", []
     result = run_plan(inputs, variants, whole)
-    swept_groups = plan_pass.swept_groups
+    swept_groups = plan.swept_groups
     monkeypatch.setattr(
-        "rebalance_core.process.plan_pass.swept_groups",
+        "rebalance_core.process.plan.swept_groups",
         lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
     )
     parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))

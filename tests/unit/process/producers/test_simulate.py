@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
-from rebalance_core.model.versions import parse_version
+from rebalance_core.model.clients import parse_version
 from rebalance_core.process import producers
 from rebalance_core.process.producers import simulate_producers
 from rebalance_core.producers.model import BrownOut, FixedLatency
