@@ -108,7 +108,8 @@ def rules_page() -> str:
         "whose log was collected. EVENTS: the brokers' logs meanwhile. CAUSES: these and "
         f"{PERSISTENT_MS // 1000} s before. ROUTES: a name server's log. "
         "Without them, or where members came or went without a line, the finding is INFO with the "
-        "reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names the file that would settle it.",
+        "reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names "
+        "the file that would settle it.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
         f"silent: {by_owners}.",
