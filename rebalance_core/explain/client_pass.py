@@ -15,6 +15,7 @@ from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
     JAVA,
+    LAST_OFFSET,
     GroupSettings,
 )
 from rebalance_core.model.queue import MessageQueue, java_string_key
@@ -25,7 +26,6 @@ from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
     FIRST_OFFSET,
     FIRST_ZERO,
-    LAST_OFFSET,
     RETRY_MAX,
     TIMESTAMP,
     TIMESTAMP_SEARCH,
