@@ -8,14 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, listed, plural
-from rebalance_core.audit.dumps import (
-    answers_at,
-    broker_answers,
-    languages,
-    proxy_answers,
-    queue_of,
-)
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
@@ -124,7 +118,7 @@ class Allocations:
     def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
         self.prediction = prediction
         self._at_ms = at_ms
-        self._languages = languages(case)
+        self._languages = dumps.languages(case)
         self._versions = {
             row["client_id"]: str(row["version"])
             for row in case.rows("memberships")
@@ -333,10 +327,10 @@ class Explanations:
         """The members as a broker or proxy lists them now, where they are others than the
         ledger's.
         """
-        rows = (*broker_answers(self._case), *proxy_answers(self._case))
+        rows = (*dumps.broker_answers(self._case), *dumps.proxy_answers(self._case))
         lists = {
             broker: [row["client_id"] for row in answer if row["client_id"]]
-            for broker, answer in answers_at(rows, self._at_ms, NEAR_MS).items()
+            for broker, answer in dumps.answers_at(rows, self._at_ms, NEAR_MS).items()
         }
         members = sorted(self._allocations.members)
         return {
@@ -428,7 +422,7 @@ def classified(
     """
     refusals: dict[MessageQueue, list[Row]] = {}
     for row in case.facts("LOCK_REFUSED"):
-        refusals.setdefault(queue_of(row), []).append(row)
+        refusals.setdefault(dumps.queue_of(row), []).append(row)
     for explanations, same_time in _by_time(differences, observed, case, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)

@@ -14,16 +14,10 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
-from rebalance_core.cli.terminal import (
-    ExitCode,
-    exit_code_of,
-    joined,
-    missing_package,
-    say,
-    visible_lines,
-)
+from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.place import is_full, is_of_store, reason_of
 
@@ -43,7 +37,9 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
         chosen, options = parse_options(words, JOBS)
         report = chosen.run(options)
         end = _end(report.exit_code)
-        _print(_json({**report.facts, **end}) if options.json else visible_lines(report.text))
+        _print(
+            _json({**report.facts, **end}) if options.json else terminal.visible_lines(report.text)
+        )
         return int(report.exit_code)
     except BaseException as error:  # the only place that turns errors into exit codes
         if isinstance(error, SystemExit) and error.code in (None, 0):
@@ -88,9 +84,9 @@ def _print(text: str) -> None:
 def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
     """Say on stderr what went wrong; the exit code, and the text."""
     if debug:
-        print(visible_lines("".join(traceback.format_exception(error))), file=sys.stderr)
+        print(terminal.visible_lines("".join(traceback.format_exception(error))), file=sys.stderr)
     failure = explain_spark_failure(error) if is_spark_failure(error) else None
-    code = int(failure.exit_code if failure else exit_code_of(error))
+    code = int(failure.exit_code if failure else terminal.exit_code_of(error))
     if code == ExitCode.BUG:
         _say_last_words_of_spark()
     why = (
@@ -98,7 +94,7 @@ def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
         if failure
         else _reason(error) + "; see --debug" * (code == ExitCode.BUG and not debug)
     )
-    say(why)
+    terminal.say(why)
     return code, why
 
 
@@ -107,7 +103,7 @@ def _reason(error: BaseException) -> str:
         return str(error)
     if is_of_store(error):
         return f"the store failed, and there is no result: {reason_of(error)}"
-    if (missing := missing_package(error)) is not None:
+    if (missing := terminal.missing_package(error)) is not None:
         return missing
     if is_full(error):
         why = error.strerror if error.filename else os.strerror(error.errno or 0)
@@ -124,9 +120,9 @@ def _say_last_words_of_spark() -> None:
     """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
     lines = last_lines()
     if lines:
-        say("Spark and its JVM printed last:")
+        terminal.say("Spark and its JVM printed last:")
         shown = (f"  {line.expandtabs()}" for line in lines)
-        print(joined(shown), file=sys.stderr)
+        print(terminal.joined(shown), file=sys.stderr)
 
 
 def _release_on_sigterm() -> None:

@@ -17,14 +17,7 @@ from rebalance_core.clockwork.script import (
 )
 from rebalance_core.model import events
 from rebalance_core.model.clients import client_intervals
-from rebalance_core.model.events import (
-    ACTING,
-    EXPIRED,
-    MASTER_EVENTS,
-    OBSERVED,
-    TOPIC_CONFIG,
-    Event,
-)
+from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
@@ -66,8 +59,10 @@ def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> Replicas
     """The brokers that events name, and the masters of those that have any of the topics."""
     names = {e.broker_name for e in ordered if e.broker_name is not None}
     numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
-    told = {e.broker_name for e in ordered if e.event_type in MASTER_EVENTS}
-    read = {e.broker_name for e in ordered if e.event_type == TOPIC_CONFIG and e.topic in topics}
+    told = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}
+    read = {
+        e.broker_name for e in ordered if e.event_type == events.TOPIC_CONFIG and e.topic in topics
+    }
     moving = [number for name, number in numbers.items() if name in told & read]
     return Replicas(numbers, {number: len(numbers) + n for n, number in enumerate(moving)})
 
@@ -129,7 +124,7 @@ class LifeBook:
                 client_id=client_id,
                 channel_id=channel_id,
                 joined=moment,
-                observed=event.detail == OBSERVED,
+                observed=event.detail == events.OBSERVED,
                 only_broker=only,
                 ghost=only is not None and self._lives_elsewhere(key),
                 first_brokers=() if only is None else (only,),
@@ -151,14 +146,14 @@ class LifeBook:
         if broker is not None:
             index = self._open[key]
             life = self.lives[index]
-            told = event.detail != EXPIRED and _is_told(event, state)
+            told = event.detail != events.EXPIRED and _is_told(event, state)
             seen = Sighting(self.moment_of(event), broker, listed, told)
             self.lives[index] = replace(life, sightings=(*life.sightings, seen))
 
     def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         index = self._open.pop(key)
         graceful = event.event_type == events.CONSUMER_LEAVE
-        told = event.detail != EXPIRED and _is_told(event, state)
+        told = event.detail != events.EXPIRED and _is_told(event, state)
         ending = Ending(self.moment_of(event), graceful, told)
         self.lives[index] = replace(self.lives[index], ending=ending)
 
@@ -259,15 +254,17 @@ class BrokerBook:
         master = self.replicas.masters.get(broker)
         match event.event_type:
             case events.BROKER_DOWN:
-                self._down(broker, moment, event.detail == EXPIRED)
-                self._down(master, moment, event.detail == EXPIRED)
+                self._down(broker, moment, event.detail == events.EXPIRED)
+                self._down(master, moment, event.detail == events.EXPIRED)
             case events.BROKER_UP:
                 self._up(broker, moment)
                 if self._locks_by[broker] == _MASTER:
                     self._up(master, moment)
             case events.MASTER_DOWN:
                 self._down(master, moment, host_lost=False)
-                self._locks_go_to(ACTING if event.detail == ACTING else None, broker, moment)
+                self._locks_go_to(
+                    events.ACTING if event.detail == events.ACTING else None, broker, moment
+                )
             case events.NOTICES:
                 numbers = (broker,) if master is None else (broker, master)
                 mode = event.detail or events.ON

@@ -5,12 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rebalance_core.clockwork.draws import (
-    LONGEST_LEAD_MS,
-    SHORTEST_SILENCE_US,
-    SILENCE_SPREAD_US,
-    entity_of,
-)
+from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.clockwork.script import (
     BrokerLife,
@@ -95,12 +90,12 @@ def _earliest_us(
         life.host_lost and life.down is not None and since_us <= life.down.event_us <= at_ms * MS_US
         for life in broker_lives
     )
-    silence_us = SHORTEST_SILENCE_US + SILENCE_SPREAD_US if lost else 0
+    silence_us = draws.SHORTEST_SILENCE_US + draws.SILENCE_SPREAD_US if lost else 0
     return since_us - _lead_us(causes) - silence_us
 
 
 def _lead_us(causes: tuple[str, ...]) -> int:
-    return (LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
+    return (draws.LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
 
 
 def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
@@ -231,7 +226,7 @@ class _Builder:
 
     def _moment(self, event: Event) -> Moment:
         coarse = self._is_coarse(event.event_ms)
-        entity = entity_of(
+        entity = draws.entity_of(
             self._history.cluster, self._history.consumer_group, "event", str(event.event_ms)
         )
         return Moment(self._since_us(event.event_ms), coarse, entity)
@@ -259,7 +254,9 @@ class _Builder:
         return tuple(
             numbered(
                 each,
-                entity_of(its.cluster, "route", topic, str(each.moment and each.moment.event_us)),
+                draws.entity_of(
+                    its.cluster, "route", topic, str(each.moment and each.moment.event_us)
+                ),
                 queues,
             )
             for each in versions

@@ -6,24 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
 
-from rebalance_core.ingest.collection import (
-    ADMIN,
-    BROKER_LOG,
-    CLIENT_LOG,
-    GROUPS,
-    LOCAL_OFFSETS,
-    LOCK_LOG,
-    MODES,
-    NAMESRV_LOG,
-    OFFSETS,
-    ORDER_INFO,
-    PROXY_CONFIG,
-    PROXY_LOG,
-    ROCKSDB_SIGN,
-    STORE_LISTING,
-    TOPICS,
-    CollectedFile,
-)
+from rebalance_core.ingest import collection
+from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import (
     UNPARSABLE_DOCUMENT,
@@ -35,6 +19,7 @@ from rebalance_core.ingest.fact import (
     storable,
     unread,
 )
+from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
@@ -51,18 +36,7 @@ from rebalance_core.ingest.parse.config_stores import (
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
-from rebalance_core.ingest.parse.log_lines import (
-    CLIENT_HEAD,
-    LOCAL_MARK,
-    SECOND_CHARACTERS,
-    SERVER_HEAD,
-    STACK_LINE,
-    ClientClock,
-    Clock,
-    ReadAt,
-    ServerClock,
-    zone_named,
-)
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
 from rebalance_core.ingest.parse.mqadmin_consumers import (
     client_of_output,
     parse_consumer_connection,
@@ -97,30 +71,30 @@ LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
 
 LINE_PARSERS: dict[str, LineParser] = {
-    NAMESRV_LOG: parse_namesrv_line,
-    BROKER_LOG: parse_broker_line,
-    LOCK_LOG: parse_lock_line,
-    CLIENT_LOG: parse_client_line,
-    PROXY_LOG: parse_proxy_line,
+    collection.NAMESRV_LOG: parse_namesrv_line,
+    collection.BROKER_LOG: parse_broker_line,
+    collection.LOCK_LOG: parse_lock_line,
+    collection.CLIENT_LOG: parse_client_line,
+    collection.PROXY_LOG: parse_proxy_line,
 }
 WORDS = {
-    NAMESRV_LOG: NAMESRV_WORDS,
-    BROKER_LOG: BROKER_WORDS,
-    LOCK_LOG: LOCK_WORDS,
-    CLIENT_LOG: CLIENT_WORDS,
-    PROXY_LOG: PROXY_WORDS,
+    collection.NAMESRV_LOG: NAMESRV_WORDS,
+    collection.BROKER_LOG: BROKER_WORDS,
+    collection.LOCK_LOG: LOCK_WORDS,
+    collection.CLIENT_LOG: CLIENT_WORDS,
+    collection.PROXY_LOG: PROXY_WORDS,
 }
 """Every line of a log that states something of ours holds one of these."""
 STORE_PARSERS: dict[str, DocumentParser] = {
-    TOPICS: parse_topics_json,
-    GROUPS: parse_subscription_group_json,
-    OFFSETS: parse_consumer_offset_json,
-    MODES: parse_message_request_mode_json,
-    ORDER_INFO: parse_consumer_order_info_json,
-    PROXY_CONFIG: parse_proxy_config_json,
-    LOCAL_OFFSETS: parse_local_offset_json,
-    STORE_LISTING: parse_store_listing,
-    ROCKSDB_SIGN: parse_rocksdb_sign,
+    collection.TOPICS: parse_topics_json,
+    collection.GROUPS: parse_subscription_group_json,
+    collection.OFFSETS: parse_consumer_offset_json,
+    collection.MODES: parse_message_request_mode_json,
+    collection.ORDER_INFO: parse_consumer_order_info_json,
+    collection.PROXY_CONFIG: parse_proxy_config_json,
+    collection.LOCAL_OFFSETS: parse_local_offset_json,
+    collection.STORE_LISTING: parse_store_listing,
+    collection.ROCKSDB_SIGN: parse_rocksdb_sign,
 }
 CONTROLLER_COMMANDS = (
     "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"
@@ -156,9 +130,12 @@ LONGEST_COMMAND_MS = 10 * MINUTE_MS
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may stand a little out of order; more is a clock that was set back."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
-HEADS = {kind: CLIENT_HEAD if kind == CLIENT_LOG else SERVER_HEAD for kind in LINE_PARSERS}
+HEADS = {
+    kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
+    for kind in LINE_PARSERS
+}
 """What the lines of a log begin with; those of another kind of log are not understood."""
-_STACK = re.compile(STACK_LINE)
+_STACK = re.compile(log_lines.STACK_LINE)
 FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
@@ -240,13 +217,16 @@ class FileStats:
 
     def count_head(self, text: str) -> None:
         """Count one line with a head, by the text of its time."""
-        at, step = text[:SECOND_CHARACTERS], text[:STEP_CHARACTERS]
+        at, step = text[: log_lines.SECOND_CHARACTERS], text[:STEP_CHARACTERS]
         if at > self.last_line:
             self.last_line = at
         if not self.first_line_at or at < self.first_line_at:
             self.first_line_at = at
         self.steps[step] = self.steps.get(step, 0) + 1
-        if text[SECOND_CHARACTERS : SECOND_CHARACTERS + 1] == LOCAL_MARK:
+        if (
+            text[log_lines.SECOND_CHARACTERS : log_lines.SECOND_CHARACTERS + 1]
+            == log_lines.LOCAL_MARK
+        ):
             self.local_heads = True
 
     def count_gap(self, gap_ms: int) -> None:
@@ -270,7 +250,7 @@ class FileStats:
 
         Such a file is one row of ``rejected``, not one a line.
         """
-        ours = self.kind == ADMIN or self.kind in LINE_PARSERS
+        ours = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
         if not ours or self.understood or len(self.codes) != 1 or self.rejected < 2:
             return ""
         return next(iter(self.codes))
@@ -297,13 +277,16 @@ class FileReader:
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
-        if self.file.kind == CLIENT_LOG:
-            self._clock = ClientClock(Clock(zone_named(self.zone)))
+        if self.file.kind == collection.CLIENT_LOG:
+            self._clock = ClientClock(Clock(log_lines.zone_named(self.zone)))
         else:
-            self._clock = ProxyClock() if self.file.kind == PROXY_LOG else ServerClock()
+            self._clock = ProxyClock() if self.file.kind == collection.PROXY_LOG else ServerClock()
         self._unwrapper = None
         if self.file.wrapping:
-            zone, of_client = Clock(zone_named(self.zone)), self.file.kind == CLIENT_LOG
+            zone, of_client = (
+                Clock(log_lines.zone_named(self.zone)),
+                self.file.kind == collection.CLIENT_LOG,
+            )
             words = WORDS[self.file.kind]
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
@@ -346,8 +329,8 @@ class FileReader:
         self.note_first_line(raw)
         if (
             results
-            and self.file.kind == CLIENT_LOG
-            and text[SECOND_CHARACTERS:].startswith(LOCAL_MARK)
+            and self.file.kind == collection.CLIENT_LOG
+            and text[log_lines.SECOND_CHARACTERS :].startswith(log_lines.LOCAL_MARK)
         ):
             self.stats.local_times += 1
         if results and BROKEN_TEXT.search(text):
@@ -376,7 +359,7 @@ class FileReader:
             command = self.file.arguments[0]
             parser = ADMIN_PARSERS.get(command)
             if command in ZONED_COMMANDS:
-                known, at_ms = zone_named(self.zone), self.file.written_ms
+                known, at_ms = log_lines.zone_named(self.zone), self.file.written_ms
                 read_at = known if at_ms is None else ReadAt(known, at_ms + LONGEST_COMMAND_MS)
                 zone = {"time_zone": read_at}
         if parser is None:
@@ -385,7 +368,7 @@ class FileReader:
             yield from self._addressed(results, 0)
             yield from of_document(self.file, results, self.brokers)
             return
-        of_admin = self.file.kind == ADMIN
+        of_admin = self.file.kind == collection.ADMIN
         answer = dashboard_answer(self.file.arguments[0], text, name) if of_admin else None
         results = parser(text, name, **zone) if answer is None else answer
         if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
@@ -398,7 +381,7 @@ class FileReader:
             (p.message for p in results if isinstance(p, Unread) and p.code == UNPARSABLE_DOCUMENT),
             "",
         )
-        if self.file.kind == ADMIN:
+        if self.file.kind == collection.ADMIN:
             self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)
         yield from of_document(self.file, results, self.brokers)
@@ -466,7 +449,11 @@ class FileReader:
 
     def _note_mark(self, fact: Fact) -> None:
         """Note a moment that a broker logs and also a client, or a name server."""
-        if fact.at_ms is None or self.file.kind not in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
+        if fact.at_ms is None or self.file.kind not in (
+            collection.BROKER_LOG,
+            collection.CLIENT_LOG,
+            collection.NAMESRV_LOG,
+        ):
             return
         if fact.kind == "notified":
             self.stats.mark(CHANGED, fact.at_ms)

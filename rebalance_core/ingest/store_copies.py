@@ -8,15 +8,8 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.collection import (
-    CONFIG_STORES,
-    EXPORT_METADATA,
-    GROUPS,
-    OFFSETS,
-    STORE_COMMANDS,
-    TOPICS,
-    CollectedFile,
-)
+from rebalance_core.ingest import collection
+from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.evidence import Evidence, asked
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.config_stores import JSON, ROCKSDB_V2
@@ -101,17 +94,21 @@ EXPORT_MS = 10_000
 older than this counts as current, as that of a stock broker does, which writes each 5 to 10 s."""
 
 STORE_NAMES = {
-    TOPICS: "topics.json",
-    GROUPS: "subscriptionGroup.json",
-    OFFSETS: "consumerOffset.json",
+    collection.TOPICS: "topics.json",
+    collection.GROUPS: "subscriptionGroup.json",
+    collection.OFFSETS: "consumerOffset.json",
 }
 _FACTS = {
-    TOPICS: ("topic_config", "exported_topic"),
-    GROUPS: ("subscription_group", "exported_subscription_group"),
-    OFFSETS: ("committed_offset",),
+    collection.TOPICS: ("topic_config", "exported_topic"),
+    collection.GROUPS: ("subscription_group", "exported_subscription_group"),
+    collection.OFFSETS: ("committed_offset",),
 }
 """The facts that an output of a command has of each store."""
-_TYPES = {TOPICS: "topics", GROUPS: "subscriptionGroups", OFFSETS: "consumerOffsets"}
+_TYPES = {
+    collection.TOPICS: "topics",
+    collection.GROUPS: "subscriptionGroups",
+    collection.OFFSETS: "consumerOffsets",
+}
 """As ``rocksDBConfigToJson -t`` calls them."""
 
 
@@ -122,7 +119,7 @@ def copied_store(
 
     ``whole``: it states something, and no entry was refused: what it lacks was not there.
     """
-    if file.kind not in CONFIG_STORES:
+    if file.kind not in collection.CONFIG_STORES:
         return
     results = list(results)
     versions = [
@@ -143,7 +140,10 @@ def printed_stores(
     file: CollectedFile, results: Iterable[Fact | Unread], brokers: Collection[str]
 ) -> Iterator[Evidence]:
     """List the stores of a broker that a command printed."""
-    if not file.arguments or file.arguments[0] not in (*STORE_COMMANDS, EXPORT_METADATA):
+    if not file.arguments or file.arguments[0] not in (
+        *collection.STORE_COMMANDS,
+        collection.EXPORT_METADATA,
+    ):
         return
     _, broker = asked("-" + file.arguments[1], (), brokers)
     kinds = {piece.kind for piece in results if isinstance(piece, Fact)}
@@ -244,7 +244,7 @@ def _export(
     types = [kind for kind, name in _TYPES.items() if name in v["argument"].split("-")]
     for folder, broker in folders.items():
         if v["whole_cluster"] or piece.place in (folder, broker):
-            for kind in types or CONFIG_STORES:
+            for kind in types or collection.CONFIG_STORES:
                 seen[folder].exports.setdefault(kind, set()).add(at_ms)
 
 
@@ -289,7 +289,7 @@ def _dates(
             latest, earliest = written + SECOND_MS, written
         if latest - earliest <= EXPORT_MS:
             dates[piece.source] = latest
-        elif kind != OFFSETS and v["version_ms"]:
+        elif kind != collection.OFFSETS and v["version_ms"]:
             # what it shows has been so since its last change; that is logged up to a second later
             dates[piece.source] = min(latest, v["version_ms"] + EXPORT_MS)
         else:

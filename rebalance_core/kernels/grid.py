@@ -7,19 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.coded_groups import Events, type_code
 from rebalance_core.kernels.epochs import Epochs, RouteChanges, TopicBrokers
-from rebalance_core.kernels.segments import (
-    NEVER,
-    Bools,
-    Ints,
-    first_of_run,
-    last_of_run,
-    pair,
-    pointers,
-    ranges,
-    running_max,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topics import GroupTopics, TopicPeriods
 from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
 
@@ -63,7 +54,7 @@ class Grid:
     @property
     def topic_cell(self) -> Ints:
         """By broker cell: the cell of its topic."""
-        return ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
+        return segments.ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
 
     def only(self, cells: Bools) -> Grid:
         """The same with nothing but these topic cells."""
@@ -87,20 +78,20 @@ def build_grid(
 ) -> Grid:
     """Spread topics, subscriptions and routes over the epochs."""
     epochs_of = np.diff(epochs.of_group)
-    topic_first = pointers(epochs_of[topics.group])
+    topic_first = segments.pointers(epochs_of[topics.group])
     topic_of = topics.index(brokers.group, brokers.topic)
-    broker_first = pointers(epochs_of[brokers.group])
+    broker_first = segments.pointers(epochs_of[brokers.group])
     active = _spread(
         events, epochs, topics, topic_first, topics.of_period, topics.start, topics.end
     )
     index = topics.index(subscribed.group, subscribed.topic)
     read = _spread(events, epochs, topics, topic_first, index, subscribed.start, subscribed.end)
-    epoch = ranges(epochs.of_group[:-1][topics.group], np.diff(topic_first))
+    epoch = segments.ranges(epochs.of_group[:-1][topics.group], np.diff(topic_first))
     retry_cell = _cells_of(topics.index(retry.group, retry.topic), topic_first, len(read))
     read |= retry_cell & active & (epochs.live[epoch] > 0)
     per_broker = _readable(events, epochs, brokers, broker_first, routes)
     broker_cells = np.diff(broker_first)
-    topic_cell = ranges(topic_first[:-1][topic_of], broker_cells)
+    topic_cell = segments.ranges(topic_first[:-1][topic_of], broker_cells)
     per_broker *= active[topic_cell]
     queues = np.bincount(topic_cell, per_broker, minlength=len(active)).astype(np.int64)
     frozen = read & (queues == 0)
@@ -146,13 +137,13 @@ def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
     """True in every cell of these group topics."""
     mask = np.zeros(count, np.bool_)
     first = topic_first[:-1][group_topic]
-    mask[ranges(first, topic_first[1:][group_topic] - first)] = True
+    mask[segments.ranges(first, topic_first[1:][group_topic] - first)] = True
     return mask
 
 
 def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> Ints:
     """The first epoch of the group that knows of an event; the end of the group's if none does."""
-    happens = ordinal < NEVER
+    happens = ordinal < segments.NEVER
     instant = events.instant[np.where(happens, ordinal, 0)]
     return np.where(happens, epochs.from_instant[instant], epochs.of_group[group + 1])
 
@@ -205,7 +196,7 @@ def _readable(
     step = np.zeros(broker_first[-1] + 1, np.int64)
     offset = broker_first[:-1][of] - epochs.of_group[:-1][group[inside]]
     np.add.at(step, offset + epoch, after - routes.before[inside])
-    last = last_of_run(of)
+    last = segments.last_of_run(of)
     np.add.at(step, broker_first[1:][of[last]], -after[last])
     return np.cumsum(step)[:-1]
 
@@ -227,9 +218,9 @@ def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
     if key is not None:
         keys = (np.repeat(key, np.diff(grid.broker_first)), *keys)
     cell = np.lexsort(keys)  # brokers keep their order
-    first = first_of_run(*(of_cell[cell] for of_cell in keys))
+    first = segments.first_of_run(*(of_cell[cell] for of_cell in keys))
     bounds = np.append(np.flatnonzero(first), len(cell))
-    sizes, counted = np.diff(bounds), pointers(counts[cell])
+    sizes, counted = np.diff(bounds), segments.pointers(counts[cell])
     until = counted[bounds]
     before, total = np.empty_like(counts), np.empty_like(counts)
     before[cell] = counted[:-1] - np.repeat(until[:-1], sizes)
@@ -254,7 +245,10 @@ class MasterOutages:
 
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """Where the outages of each group's broker begin, and end."""
-        keys, wanted = pair(self.group, self.broker), pair(group, np.maximum(broker, 0))
+        keys, wanted = (
+            segments.pair(self.group, self.broker),
+            segments.pair(group, np.maximum(broker, 0)),
+        )
         end = np.searchsorted(keys, wanted, side="right")
         return np.where(broker < 0, end, np.searchsorted(keys, wanted)), end
 
@@ -279,14 +273,14 @@ def master_turns(events: Events) -> MasterTurns:
     event = np.flatnonzero(down | (events.type == type_code(MASTER_UP)))
     event = event[np.lexsort((event, events.broker[event], events.group[event]))]
     keys = events.group[event], events.broker[event], events.instant[event]
-    begins = np.flatnonzero(first_of_run(*keys))
+    begins = np.flatnonzero(segments.first_of_run(*keys))
     window_ms = np.zeros(0, np.int64)
     if len(begins):
         window_ms = np.maximum.reduceat(events.window_ms[event], begins)
-    event = event[last_of_run(*keys)]
+    event = event[segments.last_of_run(*keys)]
     now = down[event]
     was = np.roll(now, 1)
-    was[first_of_run(events.group[event], events.broker[event])] = False
+    was[segments.first_of_run(events.group[event], events.broker[event])] = False
     return MasterTurns(event, now, was, events.at_ms[event] + window_ms)
 
 
@@ -296,15 +290,15 @@ def find_outages(events: Events) -> MasterOutages:
     group, broker = events.group[turns.event], events.broker[turns.event]
     begins = np.flatnonzero(turns.down & ~turns.was_down)
     ends = np.append(np.flatnonzero(~turns.down & turns.was_down), len(turns.event))
-    of_broker = np.flatnonzero(last_of_run(group, broker)) + 1
+    of_broker = np.flatnonzero(segments.last_of_run(group, broker)) + 1
     limit = of_broker[np.searchsorted(of_broker, begins, side="right")]
     end = np.minimum(ends[np.searchsorted(ends, begins)], limit)
-    up_ms = np.append(events.at_ms[turns.event], NEVER)[end]
+    up_ms = np.append(events.at_ms[turns.event], segments.NEVER)[end]
     return MasterOutages(
         group[begins],
         broker[begins],
         events.at_ms[turns.event[begins]],
-        np.where(end < limit, up_ms, NEVER),
+        np.where(end < limit, up_ms, segments.NEVER),
         events.mode[turns.event[end - 1]],
     )
 
@@ -332,7 +326,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     after = np.where(begun >= 0, epoch, epoch + 1)
     there = after < epochs.of_group[events.group[event] + 1]
     np.maximum.at(settled_ms, after[there], until_ms[there])
-    settled_ms = running_max(settled_ms[:-1], epochs.group)
+    settled_ms = segments.running_max(settled_ms[:-1], epochs.group)
     latest_ms = np.maximum(epochs.latest_ms, settled_ms)
     retry_latest_ms = np.maximum(epochs.retry_latest_ms, settled_ms)
     during = np.flatnonzero(begun < 0)
@@ -342,7 +336,10 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     at[of] = epoch[during]
     at_ms = np.zeros(len(instants), np.int64)
     at_ms[of] = events.at_ms[event[during]]
-    rank = np.arange(len(at)) - np.flatnonzero(first_of_run(at))[np.cumsum(first_of_run(at)) - 1]
+    rank = (
+        np.arange(len(at))
+        - np.flatnonzero(segments.first_of_run(at))[np.cumsum(segments.first_of_run(at)) - 1]
+    )
     for turn in range(int(rank.max(initial=-1)) + 1):
         some = np.flatnonzero(rank == turn)
         e = at[some]
@@ -367,8 +364,8 @@ def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
     outages = find_outages(events)
     outage, row = grid.brokers.of(outages.group, outages.broker)
     first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]
-    cell = ranges(first, count)
-    epoch = ranges(epochs.of_group[outages.group[outage]], count)
+    cell = segments.ranges(first, count)
+    epoch = segments.ranges(epochs.of_group[outages.group[outage]], count)
     outage = np.repeat(outage, count)
     within = outages.down_ms[outage] < epochs.to_ms[epoch]
     within &= epochs.from_ms[epoch] < outages.up_ms[outage]

@@ -10,18 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.audit import redact
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
 from rebalance_core.audit.known_issues import Acceptance
-from rebalance_core.audit.redact import (
-    CLIENT_COLUMNS,
-    DUMP_OF_CLIENT,
-    HIDDEN,
-    PLACE_COLUMNS,
-    PLACES_OF_CLIENTS,
-    pseudonym,
-)
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
@@ -50,7 +43,7 @@ from rebalance_core.process.covered_starts import CoveredStarts
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 
-_PLACE = re.compile(PLACES_OF_CLIENTS)
+_PLACE = re.compile(redact.PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
@@ -65,14 +58,14 @@ def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
 
 
 def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
-    if name in CLIENT_COLUMNS:
-        return _mapped(column, lambda client_id: pseudonym(client_id, salt))
-    if name in PLACE_COLUMNS:
+    if name in redact.CLIENT_COLUMNS:
+        return _mapped(column, lambda client_id: redact.pseudonym(client_id, salt))
+    if name in redact.PLACE_COLUMNS:
         return pa.nulls(len(column), column.type)
     if name == "channel_ids":
         return pa.array([[None] * len(of_queue) for of_queue in column.to_pylist()], column.type)
     if name == "raw":
-        return pa.array([HIDDEN] * len(column), column.type)
+        return pa.array([redact.HIDDEN] * len(column), column.type)
     if name == "source":
         return _mapped(column, _hidden_client)
     if name == "note":
@@ -81,8 +74,10 @@ def _redacted(name: str, column: pa.Array, salt: str) -> pa.Array:
 
 
 def _hidden_client(place: str) -> str:
-    hidden = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{HIDDEN}{m[3].removeprefix('.txt')}", place)
-    return _PLACE.sub(HIDDEN, hidden)
+    hidden = redact.DUMP_OF_CLIENT.sub(
+        lambda m: f"{m[1]}{redact.HIDDEN}{m[3].removeprefix('.txt')}", place
+    )
+    return _PLACE.sub(redact.HIDDEN, hidden)
 
 
 def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
@@ -90,7 +85,7 @@ def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
     hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
     coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
     of_clients = pc.equal(coverage["role"], "CLIENT")
-    hosts = _mapped(coverage["host"].combine_chunks(), lambda host: pseudonym(host, salt))
+    hosts = _mapped(coverage["host"].combine_chunks(), lambda host: redact.pseudonym(host, salt))
     shown = pc.if_else(of_clients, hosts, coverage["host"])
     return coverage.set_column(coverage.column_names.index("host"), "host", shown)
 
@@ -107,7 +102,9 @@ def _mapped(
 
 def _without_messages(issues: pa.ListArray) -> pa.Array:
     shown = (
-        None if found is None else [{"code": one["code"], "message": HIDDEN} for one in found]
+        None
+        if found is None
+        else [{"code": one["code"], "message": redact.HIDDEN} for one in found]
         for found in issues.to_pylist()
     )
     return pa.array(shown, issues.type)

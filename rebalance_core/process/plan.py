@@ -14,13 +14,12 @@ from rebalance_core.checks.input_tables import InputTables, read_table
 from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.clockwork.options import MS_US
-from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, PLAN_OUTPUT_TABLES, REJECTED
-from rebalance_core.contracts.planning import (
-    PLAN_LEAGUE,
-    PLAN_OWNERSHIP,
-    PLAN_STEPS,
-    PLAN_SUMMARY,
-    QUEUE_RATES,
+from rebalance_core.contracts import (
+    INPUT_TABLES,
+    LEDGER_TABLES,
+    PLAN_OUTPUT_TABLES,
+    REJECTED,
+    planning,
 )
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE, Table
 from rebalance_core.engine.fan_out import (
@@ -379,7 +378,7 @@ def _hypothetical(
 # One pass over some groups: the rows of the tables of a plan, history by history.
 
 Progress = Callable[[int, int, str | None], object]
-OF_GROUPS = (PLAN_STEPS.name, PLAN_SUMMARY.name, PLAN_OWNERSHIP.name)
+OF_GROUPS = (planning.PLAN_STEPS.name, planning.PLAN_SUMMARY.name, planning.PLAN_OWNERSHIP.name)
 """The tables of a plan whose rows are of single groups."""
 
 
@@ -476,19 +475,19 @@ class PlanPass:
         def named(made: pa.Table) -> pa.Table:
             return of_variant(made, self.variants, number, swept.strategy)
 
-        steps = as_table(named(swept.passes[STEPS]), PLAN_STEPS)
-        yield PLAN_STEPS, steps
+        steps = as_table(named(swept.passes[STEPS]), planning.PLAN_STEPS)
+        yield planning.PLAN_STEPS, steps
         sound.add(steps)
         intervals = swept.passes.get(OWNERSHIP)
         starts, timed = swept.passes.get(STARTS), swept.passes.get(TRANSITIONS)
         loads = None
         if intervals is not None:
             held = owners(intervals, history.first_ms, self.shown)
-            yield PLAN_OWNERSHIP, as_table(named(held), PLAN_OWNERSHIP)
+            yield planning.PLAN_OWNERSHIP, as_table(named(held), planning.PLAN_OWNERSHIP)
             if self.rates is not None:
                 loads = named(peak_rates(intervals, self.rates))
         yield (
-            PLAN_SUMMARY,
+            planning.PLAN_SUMMARY,
             plan_summary(
                 steps,
                 None if starts is None else named(starts),
@@ -562,9 +561,9 @@ def read_queue_rates(location: str, input_format: str | None = None, *, name: st
     Raises:
         InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
     """
-    rows, _ = read_table(QUEUE_RATES, location, input_format)
-    checked = check_table(QUEUE_RATES.name, rows)
-    return good_rates(checked.tables[QUEUE_RATES.name], checked.rejected, name or location)
+    rows, _ = read_table(planning.QUEUE_RATES, location, input_format)
+    checked = check_table(planning.QUEUE_RATES.name, rows)
+    return good_rates(checked.tables[planning.QUEUE_RATES.name], checked.rejected, name or location)
 
 
 def good_rates(good: pa.Table, rejected: pa.Table, name: str) -> pa.Table:
@@ -623,12 +622,12 @@ def run_plan(
         numbers = range(len(variants.histories))
         for table, batch in planned.rows(checked.tables, facts, numbers, progress=progress):
             writers.write(table, batch)
-            if table == PLAN_SUMMARY.name:
+            if table == planning.PLAN_SUMMARY.name:
                 summary.append(batch)
-        whole = pa.Table.from_batches(summary, PLAN_SUMMARY.arrow_schema())
+        whole = pa.Table.from_batches(summary, planning.PLAN_SUMMARY.arrow_schema())
         league = plan_league(whole, facts.sound)
         for batch in league.to_batches():
-            writers.write(PLAN_LEAGUE.name, batch)
+            writers.write(planning.PLAN_LEAGUE.name, batch)
     return PlanResult(
         tables=writers.written(),
         inputs=checked.counts,

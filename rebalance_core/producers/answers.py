@@ -5,14 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts import REJECTED, producers
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.contracts.producers import (
-    BROKER_ISOLATIONS,
-    PRODUCER_OUTCOMES,
-    PRODUCER_SHARES,
-    PUBLISH_CHOICES,
-)
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
 from rebalance_core.producers.producer_run import run_producer
@@ -57,7 +51,8 @@ TALLY_KEY = TALLIES.column_names[:8]
 TALLY_SUMS = TALLIES.column_names[8:-3]
 _EXTREMES = (("recovery_ms", "max"), ("from_ms", "min"), ("to_ms", "max"))
 PARTS: dict[str, Table] = {
-    table.name: table for table in (PUBLISH_CHOICES, BROKER_ISOLATIONS, TALLIES, REJECTED)
+    table.name: table
+    for table in (producers.PUBLISH_CHOICES, producers.BROKER_ISOLATIONS, TALLIES, REJECTED)
 }
 """What a task of a simulation makes: tables, and counts that are still to be added up."""
 
@@ -77,15 +72,18 @@ def simulated_parts(
     Returns:
         The tables of `PARTS` but ``rejected``.
     """
-    rows: dict[str, list[Row]] = {PUBLISH_CHOICES.name: [], BROKER_ISOLATIONS.name: []}
+    rows: dict[str, list[Row]] = {
+        producers.PUBLISH_CHOICES.name: [],
+        producers.BROKER_ISOLATIONS.name: [],
+    }
     tallies = TallyRows()
     for each in numbers:
         group, number = model.producer(each)
         for place, variant in enumerate(variants[group.name]):
             tally = run_producer(model, group, number, variant, choices=place == 0)
             if place == 0:
-                rows[PUBLISH_CHOICES.name] += _choices(model, group, number, tally)
-                rows[BROKER_ISOLATIONS.name] += _isolations(model, group, number, tally)
+                rows[producers.PUBLISH_CHOICES.name] += _choices(model, group, number, tally)
+                rows[producers.BROKER_ISOLATIONS.name] += _isolations(model, group, number, tally)
             for phase, counts in enumerate(tally.phases):
                 tallies.add(_names(model, group, variant, phase), counts)
     made = {name: pa.Table.from_pylist(r, PARTS[name].arrow_schema()) for name, r in rows.items()}
@@ -193,8 +191,8 @@ def answer_tables(
     rows.sort(key=lambda row: [(value is not None, value) for value in map(row.get, TALLY_KEY)])
     phases = phases_of(model)
     made = {
-        PRODUCER_OUTCOMES: list(_outcomes(model, phases, rows)),
-        PRODUCER_SHARES: list(_shares(model, phases, rows)),
+        producers.PRODUCER_OUTCOMES: list(_outcomes(model, phases, rows)),
+        producers.PRODUCER_SHARES: list(_shares(model, phases, rows)),
         QUEUE_RATES: list(_rates(model, phases, variants, rows)),
     }
     return {t.name: pa.Table.from_pylist(r, t.arrow_schema()) for t, r in made.items()}

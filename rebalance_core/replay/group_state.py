@@ -6,15 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from rebalance_core.model import events, queue
-from rebalance_core.model.clients import (
-    BYTES,
-    JAVA_PROFILE,
-    UTF16,
-    ClientProfile,
-    member_profile,
-    rules_version,
-)
+from rebalance_core.model import clients, events, queue
+from rebalance_core.model.clients import ClientProfile, rules_version
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -55,7 +48,7 @@ class Member:
     subscriptions_known: bool = True
     """False: no row states them, and ``subscriptions`` is empty for want of anything better."""
     language: str | None = None
-    profile: ClientProfile = JAVA_PROFILE
+    profile: ClientProfile = clients.JAVA_PROFILE
     """How its client behaves; of one behind a proxy, which divides for it, as Java's."""
 
     def subscribes(self, topic: str) -> bool:
@@ -233,7 +226,7 @@ class GroupState:
         topics = self.settings.subscriptions if given is None else given
         mode = event.rebalance_mode or self.settings.rebalance_mode
         version = event.version or self.settings.client_version
-        profile = member_profile(event.language, version, mode)
+        profile = clients.member_profile(event.language, version, mode)
         strategy = self.strategy_override or event.strategy or self.settings.strategy
         self.members[key] = Member(
             client_id=event.client_id,
@@ -383,13 +376,13 @@ class GroupView:
             topics.add(member.retry_topic)
         return sorted(topics, key=queue.java_string_key)
 
-    def sorted_client_ids(self, order: str = UTF16) -> list[str]:
+    def sorted_client_ids(self, order: str = clients.UTF16) -> list[str]:
         """cidAll: one entry a process, so an id that several processes have is repeated.
 
         In the order of Java, or in that of the bytes of UTF-8.
         """
         client_ids = [client_id for client_id, _ in self.members]
-        if order == BYTES:
+        if order == clients.BYTES:
             return sorted(client_ids)  # by code points, as UTF-8 is
         return queue.sort_client_ids(client_ids)
 

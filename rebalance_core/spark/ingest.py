@@ -24,6 +24,7 @@ from rebalance_core.checks.text_rows import as_text
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
+from rebalance_core.ingest import in_process
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -53,15 +54,6 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
-from rebalance_core.ingest.in_process import (
-    context_of,
-    given_groups,
-    is_of,
-    read_file,
-    reader_of,
-    total_stats,
-    whole_refusals,
-)
 from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.rows import ORDER, Row, Tables
@@ -177,7 +169,7 @@ def collection_evidence(
     for file in collection.files:
         if file.kind != GIVEN_GROUPS:
             readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
-            readers[str(collection.path_of(file))] = reader_of(collection, file, assumed)
+            readers[str(collection.path_of(file))] = in_process.reader_of(collection, file, assumed)
     evidence = _whole_files(spark, Readers(whole), buckets)
     return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
 
@@ -343,7 +335,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pie
     for batch in batches:
         for path in batch["path"].to_pylist():
             reader = readers.of(path)
-            yield from read_file(reader, Path(path))
+            yield from in_process.read_file(reader, Path(path))
             yield reader.stats
 
 
@@ -394,7 +386,11 @@ class Assembling:
                 pieces = corrected(evidence, self.shifts) if self.shifts else evidence
                 pieces = self.clocks.corrected(pieces) if self.clocks else pieces
                 if part == REFUSED and self.whole:
-                    pieces = (piece for piece in evidence if not is_of(piece.source, self.whole))
+                    pieces = (
+                        piece
+                        for piece in evidence
+                        if not in_process.is_of(piece.source, self.whole)
+                    )
                 for name, rows in tables_of(part, key, pieces, self.context).items():
                     waiting.setdefault(name, []).extend(rows)
                 if sum(map(len, waiting.values())) >= _ROWS_AT_ONCE:
@@ -473,7 +469,9 @@ def ingest(
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
         pieces = _pieces_of_driver(evidence)
-        stats = total_stats(collection, (stats_of(p) for p in pieces if p.part == COUNTED))
+        stats = in_process.total_stats(
+            collection, (stats_of(p) for p in pieces if p.part == COUNTED)
+        )
         too_long = [*long_lines(collection, stats)]
         shifts = zone_shifts(collection, stats)
         stats = in_step(stats, shifts)
@@ -481,14 +479,14 @@ def ingest(
         stats = in_step(stats, clocks.heads)
         zoned = corrected((p for p in pieces if p.part != COUNTED), shifts)
         of_cluster = [*clocks.corrected(zoned)]
-        given, wrong = given_groups(collection)
-        context = context_of(collection, of_cluster, stats, given, assumed)
+        given, wrong = in_process.given_groups(collection)
+        context = in_process.context_of(collection, of_cluster, stats, given, assumed)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
         tables["findings"] += [*zone_findings(collection, shifts), *offset_findings(clocks)]
         tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
-        whole = whole_refusals(stats)
+        whole = in_process.whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
         assembling = Assembling(context, buckets, frozenset(whole), shifts, clocks)

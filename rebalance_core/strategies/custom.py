@@ -15,12 +15,8 @@ from typing import Any
 
 from rebalance_core.model.errors import AllocationError, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import (
-    AllocationStrategy,
-    check_every_member,
-    escape,
-    is_member,
-)
+from rebalance_core.strategies import spi
+from rebalance_core.strategies.spi import AllocationStrategy
 
 # Pieces by kind and name.
 
@@ -271,7 +267,7 @@ class CustomStrategy(AllocationStrategy):
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """What the object answers."""
-        if not is_member(client_id, queues, client_ids):
+        if not spi.is_member(client_id, queues, client_ids):
             return []
         given = tuple(queues), tuple(client_ids)
         return self._share(_answers(self.piece, *given), client_id, *given)
@@ -280,7 +276,7 @@ class CustomStrategy(AllocationStrategy):
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member."""
-        check_every_member(queues, client_ids)
+        spi.check_every_member(queues, client_ids)
         given = tuple(queues), tuple(client_ids)
         known = _answers(self.piece, *given)
         return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
@@ -350,7 +346,7 @@ class CustomHash:
 
     def __str__(self) -> str:
         """The value in a strategy text."""
-        return escape(self.piece.name)
+        return spi.escape(self.piece.name)
 
 
 def asked_room(piece: Piece, method: str, place: MessageQueue | str) -> str | None:

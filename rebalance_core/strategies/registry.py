@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from rebalance_core.model.clients import (
-    AVG_ONLY,
-    JAVA_FAMILY,
-    ClientProfile,
-    Version,
-    parse_version,
-)
+from rebalance_core.model import clients
+from rebalance_core.model.clients import ClientProfile, Version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
@@ -227,7 +222,7 @@ def make_strategy(
         if key not in known:
             raise unknown_name(f"parameter of {name}", key, known)
     if name in _STRATEGIES:
-        return _STRATEGIES[name][0](given, parse_version(version))
+        return _STRATEGIES[name][0](given, clients.parse_version(version))
     own = custom.find(custom.STRATEGIES, name)
     if own is not None:
         return custom.CustomStrategy(own)
@@ -527,9 +522,9 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     >>> own_strategy(profile_of("CPP"), "AVG_BY_CIRCLE"), own_strategy(profile_of(None), "AVG")
     ('AVG', 'AVG')
     """
-    if profile.strategies == AVG_ONLY:
+    if profile.strategies == clients.AVG_ONLY:
         return "AVG"
-    if profile.strategies == JAVA_FAMILY:
+    if profile.strategies == clients.JAVA_FAMILY:
         return text
     strategy = parse_strategy(text)
     if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice

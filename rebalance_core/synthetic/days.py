@@ -16,17 +16,10 @@ from rebalance_core.model.times import (
     MINUTE_MS,
     SECOND_MS,
 )
+from rebalance_core.synthetic import groups
 from rebalance_core.synthetic.draws import FIRST_GROUP, Draws, EventRows, Mix, Row
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import (
-    CLIENT_VERSIONS,
-    FleetProcess,
-    Group,
-    Seat,
-    Seats,
-    config_text,
-    group_of,
-)
+from rebalance_core.synthetic.groups import FleetProcess, Group, Seat, Seats
 from rebalance_core.synthetic.topics import topic_of
 
 # One group as it lives: who is there, what is going to happen, and the rows that come of it.
@@ -153,7 +146,9 @@ class MemberLife:
         if group.settings.strategy == "CONFIG" and own["strategy"] is None:
             topics = [topic_of(self.plan, group.cluster.number, topic) for topic in group.topics]
             start_ms = self.plan.start_ms
-            own["strategy"] = config_text(group.cluster, topics, start_ms, seat.number, group.size)
+            own["strategy"] = groups.config_text(
+                group.cluster, topics, start_ms, seat.number, group.size
+            )
         if not group.has_row and own["subscriptions"] is None:
             own["subscriptions"] = group.settings.subscriptions
         if seat.number % 2 and group.difference is not None:
@@ -323,7 +318,7 @@ def _new_release(life: MemberLife) -> None:
     """Draw the settings that the new program changes; mostly none."""
     draws, release = life.draws, life.release
     if draws.chance(NEW_VERSION_CHANCE):
-        release = replace(release, version=draws.mixed(CLIENT_VERSIONS))
+        release = replace(release, version=draws.mixed(groups.CLIENT_VERSIONS))
     if draws.chance(NEW_STRATEGY_CHANCE) and "ROOM" not in life.group.settings.strategy:
         release = replace(release, strategy=draws.mixed(NEW_STRATEGIES))
     if draws.chance(NEW_TOPIC_CHANCE):
@@ -373,7 +368,7 @@ def group_events(plan: FleetPlan, number: int) -> Iterator[list[Row]]:
 
     Cost: about 10 microseconds an event.
     """
-    group = group_of(plan, number)
+    group = groups.group_of(plan, number)
     life = MemberLife(plan, group, Draws(plan.seed, "life", number))
     for from_start_ms, mode in group.request_modes:
         life.at(plan.start_ms + from_start_ms, life.set_mode, str(mode))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
     BROKER,
     Finding,
@@ -12,18 +13,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import (
-    READ,
-    WRITE,
-    configs,
-    configurations,
-    is_deleted,
-    last_topics,
-    number,
-    perm_of,
-    queue_of,
-    subscribed_topics,
-)
+from rebalance_core.audit.dumps import number
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.events import TOPIC_DELETED
@@ -37,7 +27,7 @@ from rebalance_core.protocol.members import ROUTE_MS
 
 def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
     """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
-    for topic in last_topics(case):
+    for topic in dumps.last_topics(case):
         deleted = _deletions(case, topic)
         if deleted:
             yield _finding(case, topic, deleted)
@@ -48,13 +38,13 @@ def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
     brokers = {
         row["broker_name"]: row["event_ms"]
         for row in case.rows("topics")
-        if row["topic"] == topic and is_deleted(row)
+        if row["topic"] == topic and dumps.is_deleted(row)
     }
     moments = {
         row["epoch"]: row["from_ms"] for row in case.epochs if TOPIC_DELETED in row["causes"]
     }
     still = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-             if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
+             if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
     for row in case.rows("ownership"):
         if row["topic"] == topic and row["to_epoch"] in moments:
             broker, at_ms = row["broker_name"], moments[row["to_epoch"]]
@@ -65,7 +55,7 @@ def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
     there = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-             if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
+             if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
     first = min(deleted.values())
     kept = sorted(there.keys() - deleted.keys())
     again = sorted(there.keys() & deleted.keys())
@@ -105,9 +95,9 @@ TOPIC_GONE = Rule(
 def find_fewer(case: GroupCase) -> Iterator[Finding]:
     """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
     offsets = Offsets(case)
-    for topic in subscribed_topics(case):
+    for topic in dumps.subscribed_topics(case):
         rows = [row for row in _readable(case, topic) if _write(row) > _read(row)]
-        rows = [row for row in rows if perm_of(row) & WRITE or _unread(offsets, row)]
+        rows = [row for row in rows if dumps.perm_of(row) & dumps.WRITE or _unread(offsets, row)]
         if not rows:
             continue
         unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
@@ -134,10 +124,14 @@ def _unread(offsets: Offsets, row: Row) -> bool:
 def find_more(case: GroupCase) -> Iterator[Finding]:
     """Queues that are read and never filled: they hold shares and bring nothing."""
     shared = shared_topics(case)
-    for topic in subscribed_topics(case):
+    for topic in dumps.subscribed_topics(case):
         if topic in shared:
             continue
-        rows = [r for r in _readable(case, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
+        rows = [
+            r
+            for r in _readable(case, topic)
+            if _read(r) > _write(r) and dumps.perm_of(r) & dumps.WRITE
+        ]
         empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
         if empty:
             yield Finding(
@@ -152,8 +146,8 @@ def find_more(case: GroupCase) -> Iterator[Finding]:
 
 def find_read_only(case: GroupCase) -> Iterator[Finding]:
     """Brokers that take no messages but whose queues hold whole shares (no. 25)."""
-    for topic in subscribed_topics(case):
-        rows = [row for row in _readable(case, topic) if not perm_of(row) & WRITE]
+    for topic in dumps.subscribed_topics(case):
+        rows = [row for row in _readable(case, topic) if not dumps.perm_of(row) & dumps.WRITE]
         brokers = {row["broker_name"] for row in rows}
         held = [r for r in case.owned if r["topic"] == topic and r["broker_name"] in brokers]
         if not held:
@@ -175,7 +169,9 @@ def find_read_only(case: GroupCase) -> Iterator[Finding]:
 
 
 def _readable(case: GroupCase, topic: str) -> list[Row]:
-    return [row for row in configs(case, topic) if perm_of(row) & READ and _read(row)]
+    return [
+        row for row in dumps.configs(case, topic) if dumps.perm_of(row) & dumps.READ and _read(row)
+    ]
 
 
 def _read(row: Row) -> int:
@@ -233,12 +229,12 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
     Silent also where every topic is shared: what is popped is retried by the pop retry topic.
     """
     topic = retry_topic(case.consumer_group)
-    queues = {queue_of(row) for row in case.owned if row["topic"] == topic}
+    queues = {dumps.queue_of(row) for row in case.owned if row["topic"] == topic}
     members = {row["client_id"] for row in case.members}
     if is_broadcasting(case) or not queues or len(members) <= len(queues):
         return
     behind = Offsets(case).behind(queues)
-    if behind == 0 or shared_topics(case).keys() >= set(subscribed_topics(case)):
+    if behind == 0 or shared_topics(case).keys() >= set(dumps.subscribed_topics(case)):
         return
     readers = {r["client_id"] for r in case.owned if r["topic"] == topic and r["client_id"]}
     if not readers:
@@ -254,8 +250,8 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
 def find_unread(case: GroupCase) -> Iterator[Finding]:
     """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
     topic = retry_topic(case.consumer_group)
-    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(case, topic)}
-    for broker, fact in sorted(configurations(case).items()):
+    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in dumps.configs(case, topic)}
+    for broker, fact in sorted(dumps.configurations(case).items()):
         filled = number(fact, "retry_queue_nums")
         if broker in read and filled > read[broker]:
             unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))

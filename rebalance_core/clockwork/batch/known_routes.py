@@ -5,24 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
-from rebalance_core.clockwork.draws import (
-    BROKER_BACK,
-    BROKER_BACK_4,
-    BROKER_GONE,
-    BROKER_GONE_4,
-    ROUTE_ANSWER,
-    TOPIC_VISIBLE,
-    Timer,
-    draws_of,
-)
+from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
 from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, Times
 
 LONGEST_WAY_US = max(
     each.longest - each.shortest
-    for each in (TOPIC_VISIBLE, BROKER_GONE, BROKER_GONE_4, BROKER_BACK, BROKER_BACK_4)
+    for each in (
+        draws.TOPIC_VISIBLE,
+        draws.BROKER_GONE,
+        draws.BROKER_GONE_4,
+        draws.BROKER_BACK,
+        draws.BROKER_BACK_4,
+    )
 )
 UNKNOWN = -1
 """No version is known."""
@@ -218,7 +216,7 @@ class KnownRoutes:
     def _answered(self, tick: NDArray[np.int64]) -> Times:
         started = self._futures.ticks.timers_start[self._lives]
         words = self._futures.words[self._lives]
-        delay = ROUTE_ANSWER.many(draws_of(words, Timer.ROUTE_ANSWER, tick))
+        delay = draws.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
         at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
         return np.where(tick < 0, BEFORE_ALL, at + delay)
 
@@ -229,7 +227,7 @@ def _span(
     """Return the versions that may be known in a segment: from the last one that everybody
     has, on.
     """
-    margin = SECOND_US + LONGEST_WAY_US + late_us + ROUTE_ANSWER.longest
+    margin = SECOND_US + LONGEST_WAY_US + late_us + draws.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
     while last > 0 and times[last - 1] >= max(segment.end_us + LONGEST_WAY_US, from_start_us):

@@ -6,16 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import FORCED_UNLOCK
+from rebalance_core.clockwork import ticks
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows, state_of
 from rebalance_core.clockwork.draws import DRAW_BITS, LISTENER, Timer, draws_of, uniforms
 from rebalance_core.clockwork.options import MS_US
-from rebalance_core.clockwork.ticks import (
-    BEFORE_ALL,
-    FIRST_LOCK_RENEWAL_US,
-    LOCK_RENEWAL_US,
-    NEVER,
-    Times,
-)
+from rebalance_core.clockwork.ticks import Times
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 
 # Who has which queue, as far as order locks need to know it (rocketmq.md §7).
@@ -35,12 +30,12 @@ class Stays:
         self._seeds, self._ended = len(futures.seeds), futures.ticks.ended
         size = len(script.queues) * self._seeds
         self._life = np.zeros((1, size), np.int64)
-        self._until = np.full((1, size), BEFORE_ALL, np.int64)
-        self._release = np.full((1, size), NEVER, np.int64)
+        self._until = np.full((1, size), ticks.BEFORE_ALL, np.int64)
+        self._release = np.full((1, size), ticks.NEVER, np.int64)
         endings = [life.ending for life in script.lives]
         self._leaves = np.array([each.leaves_in_time for each in futures.traits], bool)
         graceful = np.array([each is not None and each.graceful for each in endings], bool)
-        self._unlocks_all = np.where(graceful[:, None], futures.ticks.unlocked, NEVER)
+        self._unlocks_all = np.where(graceful[:, None], futures.ticks.unlocked, ticks.NEVER)
         self._endings = SortedRows(self._unlocks_all.T)
         self._unlocks = np.array([not each.broadcasting for each in futures.traits], bool)
         self._forced = np.array([each.version >= FORCED_UNLOCK for each in futures.traits], bool)
@@ -76,7 +71,7 @@ class Stays:
         held_up_us = self._held_up_us(at, lives)
         release = drop_us + held_up_us
         comes_to_it = self._leaves[lives] & (held_up_us < UNLOCK_DELAY_MS * MS_US)
-        release = np.where((release < ended) | comes_to_it, release, NEVER)
+        release = np.where((release < ended) | comes_to_it, release, ticks.NEVER)
         goes = self._unlocks[lives] & (drop_us < ended)
         ending = goes & (self._life[:, at] == lives) & (self._until[:, at] == ended)
         slots, rows = np.nonzero(ending)
@@ -97,9 +92,9 @@ class Stays:
                 its = (self._life[:, at[row]] == lives[row]) & (
                     self._release[:, at[row]] == unlocked
                 )
-                self._release[its, at[row]] = NEVER
+                self._release[its, at[row]] = ticks.NEVER
             slot = self._free_slot(column, now_us[row : row + 1])[0]
-            self._life[slot, at[row]], self._until[slot, at[row]] = lives[row], BEFORE_ALL
+            self._life[slot, at[row]], self._until[slot, at[row]] = lives[row], ticks.BEFORE_ALL
             self._release[slot, at[row]] = release[row]
 
     def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
@@ -108,9 +103,9 @@ class Stays:
 
     def next_event(self, at: Ints, now_us: Times) -> Times:
         """When somebody gives up the queue next, or unlocks it; `NEVER`."""
-        found = np.full(len(at), NEVER, np.int64)
+        found = np.full(len(at), ticks.NEVER, np.int64)
         for times in (self._until[:, at], self._release[:, at]):
-            found = np.minimum(found, np.where(times > now_us, times, NEVER).min(axis=0))
+            found = np.minimum(found, np.where(times > now_us, times, ticks.NEVER).min(axis=0))
         return found
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
@@ -124,7 +119,7 @@ class Stays:
     def _free_slot(self, at: Ints, now_us: Times) -> Ints:
         """A slot of each column that nothing later than a time is in."""
         release = self._release[:, at]
-        over = (self._until[:, at] <= now_us) & ((release <= now_us) | (release == NEVER))
+        over = (self._until[:, at] <= now_us) & ((release <= now_us) | (release == ticks.NEVER))
         if not over.any(axis=0).all():
             self._add_slot()
             over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
@@ -137,7 +132,7 @@ class Stays:
 
     def _add_slot(self) -> None:
         self._life = np.concatenate([self._life, np.zeros_like(self._life[:1])])
-        for name, value in (("_until", BEFORE_ALL), ("_release", NEVER)):
+        for name, value in (("_until", ticks.BEFORE_ALL), ("_release", ticks.NEVER)):
             times = getattr(self, name)
             setattr(self, name, np.concatenate([times, np.full_like(times[:1], value)]))
 
@@ -180,7 +175,7 @@ class LockGivers:
         widest = max(map(len, losses), default=0)
         self._always = not any(life.up or life.down for life in script.broker_lives)
         self._always &= not self._lockless
-        never = np.full(self._seeds, NEVER)
+        never = np.full(self._seeds, ticks.NEVER)
         table = np.array([each + [never] * (widest - len(each)) for each in losses], np.int64)
         table = table.reshape(len(losses), widest, self._seeds).swapaxes(1, 2)
         self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
@@ -188,7 +183,7 @@ class LockGivers:
     def next_loss(self, at: Ints, now_us: Times) -> Times:
         """When the broker's table is emptied next after a time; `NEVER`."""
         if self._always:
-            return np.full(len(at), NEVER, np.int64)
+            return np.full(len(at), ticks.NEVER, np.int64)
         rows = self._broker[at // self._seeds] * self._seeds + at % self._seeds
         return self._losses.first_after(rows, now_us)
 
@@ -233,9 +228,11 @@ class OrderLocks:
         self._stays = Stays(futures)
         self._givers = LockGivers(futures)
         self._owner = np.full(size, _NOBODY, np.int64)  # a client
-        self._renewed = np.full(size, BEFORE_ALL, np.int64)
-        self._seen = np.full(size, BEFORE_ALL, np.int64)  # all until then has been made up for
-        self._followed_us = BEFORE_ALL  # nobody renews from then on
+        self._renewed = np.full(size, ticks.BEFORE_ALL, np.int64)
+        self._seen = np.full(
+            size, ticks.BEFORE_ALL, np.int64
+        )  # all until then has been made up for
+        self._followed_us = ticks.BEFORE_ALL  # nobody renews from then on
 
     def hold_at_first(self, life: int, queues: Ints, there: NDArray[np.bool_]) -> None:
         """A life holds queues from before the log, in the futures where it is there."""
@@ -260,7 +257,7 @@ class OrderLocks:
         """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
         if segment.after_gap:
             everything = np.arange(len(self._owner))
-            if self._followed_us > BEFORE_ALL:
+            if self._followed_us > ticks.BEFORE_ALL:
                 self._advance(everything, np.full(len(everything), self._followed_us - 1))
                 self._advance(everything, np.full(len(everything), segment.begin_us - 1))
             self._seen[:] = segment.begin_us - 1
@@ -296,7 +293,7 @@ class OrderLocks:
         loss_us = self._givers.next_loss(at, at_us)
         freed_us = np.minimum(self._stays.next_event(at, at_us), self._renewed[at] + _LOCK_LIFE_US)
         freed_us = np.minimum(freed_us, self._stays.next_unlock_all(seeds, at_us))
-        return np.minimum(loss_us, np.where(self._givers.give(at, at_us), freed_us, NEVER))
+        return np.minimum(loss_us, np.where(self._givers.give(at, at_us), freed_us, ticks.NEVER))
 
     def _advance(self, at: Ints, to_us: Times) -> None:
         """Make up for what happens to locks until a time, that time included."""
@@ -326,16 +323,16 @@ class OrderLocks:
             since_us,
             np.maximum(since_us, self._renewed[at] + _LOCK_LIFE_US),
         )
-        number = np.maximum((open_us - first) // LOCK_RENEWAL_US + 1, 0)
-        taken_us = first + number * LOCK_RENEWAL_US
-        taken_us = np.where(held & (taken_us <= until_us), taken_us, NEVER)
+        number = np.maximum((open_us - first) // ticks.LOCK_RENEWAL_US + 1, 0)
+        taken_us = first + number * ticks.LOCK_RENEWAL_US
+        taken_us = np.where(held & (taken_us <= until_us), taken_us, ticks.NEVER)
         soonest = taken_us.argmin(axis=0)
-        rows = np.flatnonzero(taken_us.min(axis=0) < NEVER)
+        rows = np.flatnonzero(taken_us.min(axis=0) < ticks.NEVER)
         # from then on its rounds keep the lock
         winner = client[soonest[rows], rows]
-        last_us = first + (until_us - first) // LOCK_RENEWAL_US * LOCK_RENEWAL_US
-        last_us = np.where(held & (last_us >= first), last_us, BEFORE_ALL)[:, rows]
-        last_us = np.where(client[:, rows] == winner, last_us, BEFORE_ALL).max(axis=0)
+        last_us = first + (until_us - first) // ticks.LOCK_RENEWAL_US * ticks.LOCK_RENEWAL_US
+        last_us = np.where(held & (last_us >= first), last_us, ticks.BEFORE_ALL)[:, rows]
+        last_us = np.where(client[:, rows] == winner, last_us, ticks.BEFORE_ALL).max(axis=0)
         self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
 
     def _remember_renewals(self, at: Ints, now_us: int) -> None:
@@ -346,9 +343,9 @@ class OrderLocks:
         lives, held = self._stays.held(at, self._seen[at])
         held &= self._givers.give(at, self._seen[at])
         first = self._first_round(lives, at)
-        last_us = first + (now_us - first) // LOCK_RENEWAL_US * LOCK_RENEWAL_US
+        last_us = first + (now_us - first) // ticks.LOCK_RENEWAL_US * ticks.LOCK_RENEWAL_US
         held &= (last_us >= first) & (last_us > self._followed_us)
-        order = np.argsort(np.where(held, last_us, NEVER), axis=0, kind="stable")
+        order = np.argsort(np.where(held, last_us, ticks.NEVER), axis=0, kind="stable")
         for slots in order:
             slot = slots, at
             client, last = self._client[lives[slot]], last_us[slot]
@@ -360,4 +357,4 @@ class OrderLocks:
 
     def _first_round(self, lives: Ints, at: Ints) -> Times:
         started = self._futures.ticks.own_start[lives, at % self._seeds]
-        return np.asarray(started + FIRST_LOCK_RENEWAL_US, np.int64)
+        return np.asarray(started + ticks.FIRST_LOCK_RENEWAL_US, np.int64)

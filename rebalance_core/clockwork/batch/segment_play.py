@@ -8,6 +8,7 @@ first such pass of their future: nothing that they see can change any more.
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.clockwork import ticks
 from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
@@ -23,12 +24,7 @@ from rebalance_core.clockwork.loop.rebalancing import (
     CHANNEL_AFTER_US,
     SAMPLE_AFTER_US,
 )
-from rebalance_core.clockwork.ticks import (
-    BEFORE_ALL,
-    FIRST_HEARTBEAT_US,
-    NEVER,
-    Times,
-)
+from rebalance_core.clockwork.ticks import Times
 
 Ints = NDArray[np.int64]
 
@@ -87,7 +83,7 @@ class _SegmentPlay:
         its = self._elements
         who = np.arange(len(its.ids))
         while True:
-            begin = self._next_begin(who, np.full(len(who), NEVER))
+            begin = self._next_begin(who, np.full(len(who), ticks.NEVER))
             due = begin < its.limit[who]
             who, begin = who[due], begin[due]
             if not len(who):
@@ -99,7 +95,7 @@ class _SegmentPlay:
             if len(idle):
                 end = begin[~acts] + its.length[idle]
                 its.follow(idle, begin[~acts], end, np.ones(len(idle), bool))
-                its.alike_us[idle] = NEVER
+                its.alike_us[idle] = ticks.NEVER
                 self._skip_idle(idle)
 
     def run_in_order(self) -> None:
@@ -111,7 +107,7 @@ class _SegmentPlay:
             soonest = np.minimum(begin, its.rest)
             if not (soonest < its.limit).any():
                 return
-            first = self._first_registration(np.where(soonest < its.limit, soonest, NEVER))
+            first = self._first_registration(np.where(soonest < its.limit, soonest, ticks.NEVER))
             begin = self._next_begin(everyone, first[its.seed])
             due = (begin < its.limit) & (begin < its.rest)
             who = np.flatnonzero(due & (begin <= first[its.seed]))
@@ -130,18 +126,20 @@ class _SegmentPlay:
         while True:
             begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
             soonest = its.next_act(begin)
-            if not (soonest < NEVER).any():
+            if not (soonest < ticks.NEVER).any():
                 return
             first = self._first_registration(soonest)
             begin = self._next_begin(everyone, first[its.seed])
-            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
+            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == ticks.NEVER)
             who = np.flatnonzero(due & (begin <= first[its.seed]))
             if len(who):
                 self._register(who, begin[who], self._run(who, begin[who]))
                 begin[who] = self._next_begin(who, first[its.seed[who]])
             settled_us = np.minimum(self._of_futures(self._acts_anew(begin)), first)
-            open_us = np.where(settled_us < NEVER, settled_us + DROP_AFTER.shortest, NEVER)
-            asks_us = np.where(its.asks_us < NEVER, its.next_act(begin), NEVER)
+            open_us = np.where(
+                settled_us < ticks.NEVER, settled_us + DROP_AFTER.shortest, ticks.NEVER
+            )
+            asks_us = np.where(its.asks_us < ticks.NEVER, its.next_act(begin), ticks.NEVER)
             asks = np.flatnonzero(asks_us < open_us[its.seed])
             if len(asks):
                 self._ask(self._passes.first_to_ask(asks), settled_us)
@@ -167,8 +165,8 @@ class _SegmentPlay:
         woken = np.minimum(self._wake_ups.first_after(everyone, its.used), its.next_later(everyone))
         again = np.maximum(end + its.min_interval, np.minimum(woken, end + LATER_US))
         again = np.where(its.rest > end, np.minimum(again, its.rest), again)
-        again = np.where(its.asks_us < NEVER, again, np.minimum(begin, its.rest))
-        again = np.where(again < its.limit, again, NEVER)
+        again = np.where(its.asks_us < ticks.NEVER, again, np.minimum(begin, its.rest))
+        again = np.where(again < its.limit, again, ticks.NEVER)
         return np.maximum(again, its.alike_us)
 
     def _of_futures(self, times: Times) -> Times:
@@ -189,7 +187,7 @@ class _SegmentPlay:
         begin = its.next_begin(who, woken)
         while True:
             rests = (its.rest[who] <= begin) & (its.rest[who] <= known_until)
-            rests &= (its.rest[who] < its.limit[who]) & (its.asks_us[who] == NEVER)
+            rests &= (its.rest[who] < its.limit[who]) & (its.asks_us[who] == ticks.NEVER)
             rows = np.flatnonzero(rests)
             if not len(rows):
                 return begin
@@ -200,7 +198,7 @@ class _SegmentPlay:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
         self._note_view(who, begin + SAMPLE_AFTER_US, outcome)
-        at_rest = who[self._elements.asks_us[who] == NEVER]
+        at_rest = who[self._elements.asks_us[who] == ticks.NEVER]
         self._skip_idle(at_rest)
         return outcome
 
@@ -218,7 +216,7 @@ class _SegmentPlay:
         asked_us = its.used[who] if self._orderly else its.last_end[who] + its.wait[who]
         rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
         rows = rows[self._passes.calm(who[rows], seen_us[rows])]
-        its.alike_us[who] = BEFORE_ALL
+        its.alike_us[who] = ticks.BEFORE_ALL
         its.alike_us[who[rows]] = until[rows]
 
     def _skip_idle(self, who: Ints) -> None:
@@ -245,7 +243,7 @@ class _SegmentPlay:
 
     def _first_registration(self, begin: Times) -> Times:
         """(S,) before when no pass, this one or a later one, registers anybody."""
-        found = np.full(len(begin), NEVER, np.int64)
+        found = np.full(len(begin), ticks.NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
             known = np.where(
@@ -269,7 +267,7 @@ class _SegmentPlay:
             for topic in topics:
                 asked |= outcome.sampled[topic] == number
             asked &= self._channel_active[who]
-            at = np.where(asked, begin + CHANNEL_AFTER_US, NEVER)
+            at = np.where(asked, begin + CHANNEL_AFTER_US, ticks.NEVER)
             end = outcome.end_us[beats]
             hears = self._routes.reads(place.broker, who[beats], end)
             at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
@@ -300,12 +298,12 @@ class _SegmentPlay:
         period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
         known = np.maximum(end, place.up[its.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
-        first = started + FIRST_HEARTBEAT_US
+        first = started + ticks.FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // period), 0) * period
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)
         flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
-        return bool(self._registers(place, who, np.where(reads, at, NEVER)).any())
+        return bool(self._registers(place, who, np.where(reads, at, ticks.NEVER)).any())
 
     def _refresh(self, place: MemberList) -> None:
         for each in self._wake_ups.fresh:
@@ -319,6 +317,6 @@ def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[n
     at = np.ix_(place.moving, seed)
     since, until, known = place.since[at], place.until[at], place.known[at]
     times = np.concatenate([since, until, known])
-    found = np.where(times > seen_us, times, NEVER).min(axis=0, initial=NEVER)
+    found = np.where(times > seen_us, times, ticks.NEVER).min(axis=0, initial=ticks.NEVER)
     open_ = ((known <= seen_us) | blind[at]) & (since > seen_us)
     return np.where(open_.any(axis=0), seen_us, found)

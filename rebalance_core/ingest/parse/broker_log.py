@@ -3,33 +3,10 @@
 """
 
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
-from rebalance_core.ingest.parse.java_text import (
-    _INT_MAX,
-    _LONG_MAX,
-    PERM_MAX,
-    between,
-    consumer_data,
-    long_of,
-    sub_version_ms,
-    topic_config,
-    whole,
-)
 from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
-from rebalance_core.ingest.parse.log_lines import (
-    NOT_OURS,
-    NOTHING,
-    Clock,
-    Fields,
-    LogLine,
-    Template,
-    headless,
-    named,
-    not_read,
-    read_message,
-    server_line,
-)
+from rebalance_core.ingest.parse.log_lines import Clock, Fields, LogLine, Template
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -54,8 +31,8 @@ def _group_config(message: str) -> Fields:
     newer ``{groupName=…, …}``.
     """
     config = message[message.find("SubscriptionGroupConfig") :]
-    pieces = between(config, "SubscriptionGroupConfig", "groupName=", ", ")
-    return None if pieces is None else named(("group",), [pieces[1].strip("'")])
+    pieces = java_text.between(config, "SubscriptionGroupConfig", "groupName=", ", ")
+    return None if pieces is None else log_lines.named(("group",), [pieces[1].strip("'")])
 
 
 def _auto(message: str) -> Fields:
@@ -81,11 +58,13 @@ def _group_updated(message: str) -> Fields:
 
 
 def _changed(message: str) -> Fields:
-    dropped = between(message, _SUBSCRIPTION_CHANGED, " remove topic ", " SubscriptionData [")
+    dropped = java_text.between(
+        message, _SUBSCRIPTION_CHANGED, " remove topic ", " SubscriptionData ["
+    )
     if dropped is not None:
-        return named(("group", "topic"), dropped)
+        return log_lines.named(("group", "topic"), dropped)
     expression = (", topic=", ", subString=", ", tagsSet=", ", subVersion=", ", expressionType=")
-    pieces = between(
+    pieces = java_text.between(
         message,
         _SUBSCRIPTION_CHANGED,
         " OLD: SubscriptionData [",
@@ -96,53 +75,56 @@ def _changed(message: str) -> Fields:
     if pieces is None or not pieces[0] or not pieces[2]:
         return None
     group, _, topic, old, _, _, _, _, _, new, _, version, *_ = pieces
-    fields = {"group": group, "topic": topic, "version": sub_version_ms(version)}
+    fields = {"group": group, "topic": topic, "version": java_text.sub_version_ms(version)}
     if fields["version"] is None:
         return None
     return fields if old == new else fields | {"old": old, "new": new}
 
 
 def _refused(message: str) -> Fields:
-    return named(("group", "topic"), between(message, _REFUSED, ", topic:", ""))
+    return log_lines.named(("group", "topic"), java_text.between(message, _REFUSED, ", topic:", ""))
 
 
 def _unknown(message: str) -> Fields:
-    return named(("group",), [message.removeprefix(_UNKNOWN)])
+    return log_lines.named(("group",), [message.removeprefix(_UNKNOWN)])
 
 
 def _not_latest(message: str) -> Fields:
     """``…group: {} {}``: what follows the group is its expression."""
-    return named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
+    return log_lines.named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
 
 
 def _corrected(message: str) -> Fields:
     """A pull beyond an end of its queue, which the line does not name."""
-    pieces = between(
+    pieces = java_text.between(
         message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
     )
-    fields = named(("topic", "group"), pieces[:2] if pieces else None)
+    fields = log_lines.named(("topic", "group"), pieces[:2] if pieces else None)
     if fields is None or pieces is None:
         return None
     try:
         return fields | {
-            "asked": long_of(pieces[2], "offset"),
-            "given": long_of(pieces[3], "offset"),
+            "asked": java_text.long_of(pieces[2], "offset"),
+            "given": java_text.long_of(pieces[3], "offset"),
         }
     except Unreadable:
         return None
 
 
 def _back(message: str) -> Fields:
-    pieces = between(
+    pieces = java_text.between(
         message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
     )
     if pieces is None:
         return None
     host, key, queue, asked, stored = pieces
     topic, _, group = key.rpartition("@")
-    queue_id = whole(queue, _INT_MAX)
+    queue_id = java_text.whole(queue, java_text._INT_MAX)
     try:
-        offsets = {"asked": long_of(asked, "offset"), "stored": long_of(stored, "offset")}
+        offsets = {
+            "asked": java_text.long_of(asked, "offset"),
+            "stored": java_text.long_of(stored, "offset"),
+        }
     except Unreadable:
         return None
     if not topic or not group or queue_id is None:
@@ -151,20 +133,24 @@ def _back(message: str) -> Fields:
 
 
 def _query(message: str) -> Fields:
-    pieces = between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
+    pieces = java_text.between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
     if pieces is None:
-        return None if _THREW in message else NOTHING
-    fields = named(("group", "topic", "strategy"), pieces[:3])
+        return None if _THREW in message else log_lines.NOTHING
+    fields = log_lines.named(("group", "topic", "strategy"), pieces[:3])
     return None if fields is None else fields | {"message": pieces[3]}
 
 
 def _added(message: str) -> Fields:
-    pieces = between(message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags")
-    return named(("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None)
+    pieces = java_text.between(
+        message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags"
+    )
+    return log_lines.named(
+        ("group", "topic", "expression"), [pieces[0], *pieces[2:]] if pieces else None
+    )
 
 
 def _last_word(message: str) -> Fields:
-    return named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
+    return log_lines.named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
 
 
 GROUP_TEMPLATES: tuple[Template, ...] = (
@@ -200,20 +186,20 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 
     The queues are fastjson's: objects as keys, members in order of their names.
     """
-    head = between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
+    head = java_text.between(line.message, RESET, ", group=", ', queues={"offsetTable":{', "")
     if head is None or not line.message.endswith("}}"):
-        return (not_read(text, source, RESET),)
+        return (log_lines.not_read(text, source, RESET),)
     topic, group, queues = head
     facts: list[Fact | Unread] = []
     for part in queues.split(_QUEUE)[1:]:
-        pieces = between(part, "", '","queueId":', ',"topic":"', '"}:', "")
+        pieces = java_text.between(part, "", '","queueId":', ',"topic":"', '"}:', "")
         if pieces is None:
-            return (not_read(text, source, RESET),)
+            return (log_lines.not_read(text, source, RESET),)
         broker, queue, _, rest = pieces
-        queue_id = whole(queue, _INT_MAX)
-        offset = whole(rest.partition(",")[0].rstrip("}"), _LONG_MAX)
+        queue_id = java_text.whole(queue, java_text._INT_MAX)
+        offset = java_text.whole(rest.partition(",")[0].rstrip("}"), java_text._LONG_MAX)
         if not broker or queue_id is None or offset is None or not group or not topic:
-            return (not_read(text, source, RESET),)
+            return (log_lines.not_read(text, source, RESET),)
         fields = {
             "group": group,
             "topic": topic,
@@ -227,9 +213,9 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 
 def commit_refused(message: str) -> Fields:
     """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
-    pieces = between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
-    queue_id = whole(pieces[2], _INT_MAX) if pieces else None
-    fields = named(("group", "topic"), pieces[:2] if pieces else None)
+    pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
+    queue_id = java_text.whole(pieces[2], java_text._INT_MAX) if pieces else None
+    fields = log_lines.named(("group", "topic"), pieces[:2] if pieces else None)
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
 
@@ -245,10 +231,12 @@ _FULL = "event queue size["
 
 
 def _connected(message: str) -> Fields:
-    pieces = between(message, "new consumer connected, group: ", " ", " ", " channel: ", "")
+    pieces = java_text.between(
+        message, "new consumer connected, group: ", " ", " ", " channel: ", ""
+    )
     if pieces is None:
         return None
-    head = named(("group", "consume_type", "message_model"), pieces[:3])
+    head = log_lines.named(("group", "consume_type", "message_model"), pieces[:3])
     channel = channel_info(pieces[3])
     return None if head is None or channel is None else head | channel
 
@@ -256,8 +244,8 @@ def _connected(message: str) -> Fields:
 def _data(message: str) -> Fields:
     """4.9 prints the address last, 5.x first."""
     before, _, rendered = message.partition("ConsumerData [")
-    data = consumer_data("ConsumerData [" + rendered)
-    pieces = between(
+    data = java_text.consumer_data("ConsumerData [" + rendered)
+    pieces = java_text.between(
         before, before.partition("SDK address=")[0] + "SDK address=", ", consumerData="
     )
     address = pieces[0] if pieces else message.rpartition("] ")[2]
@@ -267,7 +255,9 @@ def _data(message: str) -> Fields:
 
 
 def _left(message: str) -> Fields:
-    return _of_group(between(message, "unregister a consumer[", "] from consumerGroupInfo ", ""))
+    return _of_group(
+        java_text.between(message, "unregister a consumer[", "] from consumerGroupInfo ", "")
+    )
 
 
 def _closed(message: str) -> Fields:
@@ -285,7 +275,9 @@ def _of_group(pieces: list[str] | None) -> Fields:
 
 
 def _expired(message: str) -> Fields:
-    fields = named(("channel", "group"), between(message, _EXPIRED, ", consumerGroup=", ""))
+    fields = log_lines.named(
+        ("channel", "group"), java_text.between(message, _EXPIRED, ", consumerGroup=", "")
+    )
     if fields is not None:
         fields["channel"] = fields["channel"].rpartition("/")[2]
     return fields
@@ -293,63 +285,65 @@ def _expired(message: str) -> Fields:
 
 def _dropped(message: str) -> Fields:
     """``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``."""
-    return named(
+    return log_lines.named(
         ("size", "type"),
-        between(message, _FULL, "] enough, so drop this event NettyEvent [type=", ", "),
+        java_text.between(message, _FULL, "] enough, so drop this event NettyEvent [type=", ", "),
     )
 
 
 def _created(message: str) -> Fields:
-    return topic_config(message[message.find("TopicConfig [") :])
+    return java_text.topic_config(message[message.find("TopicConfig [") :])
 
 
 def _updated(message: str) -> Fields:
-    pieces = between(message, "update topic config, old:[", "] new:[", "")
-    old, new = (None, None) if pieces is None else map(topic_config, pieces)
+    pieces = java_text.between(message, "update topic config, old:[", "] new:[", "")
+    old, new = (None, None) if pieces is None else map(java_text.topic_config, pieces)
     return None if old is None or new is None else new | {"old": old}
 
 
 def _deleted(message: str) -> Fields:
     name = message.partition("delete topic config OK, topic: ")[2]
-    pieces = between(name, "TopicConfig [topicName=", ", ")
+    pieces = java_text.between(name, "TopicConfig [topicName=", ", ")
     topic = pieces[0] if pieces else name.strip("[] ")
     return {"topic": topic} if topic else None
 
 
 def _permission(message: str) -> Fields:
     perm = message.removeprefix("brokerPermission=")
-    number = whole(perm, PERM_MAX)
+    number = java_text.whole(perm, java_text.PERM_MAX)
     return None if number is None else {"perm": number}
 
 
 def _booted(message: str) -> Fields:
-    return named(("broker", "address"), between(message, "The broker[", ", ", "] boot success"))
+    return log_lines.named(
+        ("broker", "address"), java_text.between(message, "The broker[", ", ", "] boot success")
+    )
 
 
 def _property(message: str) -> Fields:
     name, _, value = message.partition("=")
-    return {"name": name, "value": value} if value else NOTHING
+    return {"name": name, "value": value} if value else log_lines.NOTHING
 
 
 def _replaced(message: str) -> Fields:
     """``Replace, key: {}, value: {} -> {}``."""
-    pieces = between(message, _REPLACED, ", value: ", " -> ", "")
-    return None if pieces is None else named(("name", "value"), pieces[::2])
+    pieces = java_text.between(message, _REPLACED, ", value: ", " -> ", "")
+    return None if pieces is None else log_lines.named(("name", "value"), pieces[::2])
 
 
 def _follows(message: str) -> Fields:
     """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
     address = message.rpartition(", ")[2]
-    return {"address": address} if ":" in address else NOTHING
+    return {"address": address} if ":" in address else log_lines.NOTHING
 
 
 def _min_broker(message: str) -> Fields:
     """``Min broker changed, old: 0-…, new 1-ADDR`` (BrokerController.onMinBrokerChange, 5.x)."""
-    pieces = between(message, "Min broker changed, old: ", ", new ", "-", "")
+    pieces = java_text.between(message, "Min broker changed, old: ", ", new ", "-", "")
     if pieces is None:
         return None
     _, broker_id, address = pieces
-    number = whole(broker_id, BROKER_ID_MAX)
+    number = java_text.whole(broker_id, BROKER_ID_MAX)
     return None if number is None else {"broker_id": number, "address": address}
 
 
@@ -414,11 +408,11 @@ _HEADLESS_WORDS = tuple(w for w in WORDS if w not in (*_PROPERTIES, *_OFF_AT_STA
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """Read what one line of broker.log states; most lines state nothing of ours."""
-    line = server_line(text, clock)
+    line = log_lines.server_line(text, clock)
     if line is None:
-        return headless(_HEADLESS_WORDS, text, source)
+        return log_lines.headless(_HEADLESS_WORDS, text, source)
     if not line.message.startswith(WORDS):
-        return NOT_OURS
+        return log_lines.NOT_OURS
     if line.message.startswith(RESET):
         return offsets_reset(line, text, source)
-    return read_message(TEMPLATES, line, text, source)
+    return log_lines.read_message(TEMPLATES, line, text, source)

@@ -3,13 +3,7 @@
 import json
 from typing import Any
 
-from rebalance_core.ingest.parse.java_text import (
-    _INT_MAX,
-    MS_MAX,
-    between,
-    subscribed_topics,
-    whole,
-)
+from rebalance_core.ingest.parse import java_text
 
 # Channels behind a proxy as its log, or a broker with a proxy inside, renders them
 # (rocketmq.md §14).
@@ -36,14 +30,14 @@ def proxied_channel(text: str) -> dict[str, Any] | None:
 
 
 def _grpc(text: str) -> dict[str, Any] | None:
-    pieces = between(
+    pieces = java_text.between(
         text, "GrpcClientChannel{clientId=", ", remoteAddress=", ", localAddress=", "}"
     )
     return None if pieces is None else _channel(pieces[1], pieces[2], GRPC)
 
 
 def _remoting(text: str) -> dict[str, Any] | None:
-    pieces = between(
+    pieces = java_text.between(
         text,
         "RemotingChannel{parent=",
         ", clientId=",
@@ -54,12 +48,12 @@ def _remoting(text: str) -> dict[str, Any] | None:
     )
     if pieces is None:
         return None
-    topics = sorted(subscribed_topics(pieces[4]))
+    topics = sorted(java_text.subscribed_topics(pieces[4]))
     return _channel(pieces[2], pieces[3], REMOTING, topics=topics or None)
 
 
 def _remote(text: str) -> dict[str, Any] | None:
-    pieces = between(
+    pieces = java_text.between(
         text,
         "RemoteChannel{channelId=RemoteChannelId{id=",
         "}, type=",
@@ -122,11 +116,14 @@ def channel_info(text: str) -> dict[str, Any] | None:
     """
     # a channel's own text may name the client too: the last one counts
     channel, found, rest = text.rpartition(_CLIENT_ID)
-    pieces = between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
+    pieces = java_text.between(rest, "", ", language=", ", version=", ", lastUpdateTimestamp=", "]")
     if not found or pieces is None or not channel.startswith(_INFO):
         return None
     client_id, language, version, beat = pieces
-    ordinal, beat_ms = whole(version, _INT_MAX), whole(beat, MS_MAX)
+    ordinal, beat_ms = (
+        java_text.whole(version, java_text._INT_MAX),
+        java_text.whole(beat, java_text.MS_MAX),
+    )
     if not client_id or ordinal is None or beat_ms is None:
         return None
     client = {"client_id": client_id, "language": language, "version": ordinal, "beat_ms": beat_ms}

@@ -7,29 +7,11 @@ from collections.abc import Callable
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse import lock_and_pop_logs
+from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
-from rebalance_core.ingest.parse.java_text import (
-    _LONG_MAX,
-    between,
-    consumer_data,
-    message_queues,
-    whole,
-)
+from rebalance_core.ingest.parse.java_text import whole
 from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
-from rebalance_core.ingest.parse.log_lines import (
-    NOTHING,
-    ClientClock,
-    Fields,
-    LogLine,
-    Template,
-    client_line,
-    headless,
-    named,
-    not_read,
-    read_message,
-    with_fields,
-)
+from rebalance_core.ingest.parse.log_lines import ClientClock, Fields, LogLine, Template
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
 # Lines of a client's log on what failed: members, strategies, heartbeats, pulls
@@ -53,14 +35,14 @@ _FAILED = ("] failed", "] exception, because the broker not up")
 
 def no_member_list(message: str) -> Fields:
     """``doRebalance, {group} {topic}, get consumer id list failed``."""
-    pieces = between(message, _REBALANCE, NO_LIST)
+    pieces = java_text.between(message, _REBALANCE, NO_LIST)
     words = pieces[0].split(" ") if pieces else []
-    return named(("group", "topic"), words) if len(words) == 2 else None
+    return log_lines.named(("group", "topic"), words) if len(words) == 2 else None
 
 
 def _not_listed(message: str) -> Fields:
-    pieces = between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
-    fields = named(("group", "client_id"), pieces[:2] if pieces else None)
+    pieces = java_text.between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
+    fields = log_lines.named(("group", "client_id"), pieces[:2] if pieces else None)
     if fields is None or pieces is None:
         return None
     ids = pieces[2].rpartition("]")[0]
@@ -72,9 +54,9 @@ def _pull_expired(message: str) -> Fields:
     5.x ``try remove …``.
     """
     if ", because pull is pause" not in message:
-        return NOTHING
-    pieces = between(message, _EXPIRED, ", ", ", because pull is pause")
-    queues = message_queues(pieces[1]) if pieces else []
+        return log_lines.NOTHING
+    pieces = java_text.between(message, _EXPIRED, ", ", ", because pull is pause")
+    queues = java_text.message_queues(pieces[1]) if pieces else []
     if not pieces or not pieces[0] or len(queues) != 1:
         return None
     topic, broker, queue_id = queues[0]
@@ -82,8 +64,8 @@ def _pull_expired(message: str) -> Fields:
 
 
 def _threw(message: str) -> Fields:
-    pieces = between(message, _THREW, ", ex: ", "")
-    fields = named(("strategy",), pieces[:1] if pieces else None)
+    pieces = java_text.between(message, _THREW, ", ex: ", "")
+    fields = log_lines.named(("strategy",), pieces[:1] if pieces else None)
     if fields is None or pieces is None:
         return None
     # an exception that is also the last argument is printed as a stack, and {} stays
@@ -91,17 +73,19 @@ def _threw(message: str) -> Fields:
 
 
 def _threw_4_9(message: str) -> Fields:
-    fields = named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
+    fields = log_lines.named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
     return None if fields is None else fields | {"message": ""}
 
 
 def _failed_heartbeat(message: str) -> Fields:
     to = message[message.find(_HEARTBEAT) :]
-    pieces = next(filter(None, (between(to, _HEARTBEAT, failed) for failed in _FAILED)), None)
+    pieces = next(
+        filter(None, (java_text.between(to, _HEARTBEAT, failed) for failed in _FAILED)), None
+    )
     if pieces is None:
-        return NOTHING if "]" in to else None
+        return log_lines.NOTHING if "]" in to else None
     words = pieces[0].rsplit(" ", 2)
-    return named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
+    return log_lines.named(("broker_name", "address"), words[::2]) if len(words) == 3 else None
 
 
 def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
@@ -113,12 +97,12 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     before = text.partition(BROADCAST)[0]
     group = before.rpartition("consumer group[")[2]
     if not group or group == before:
-        return (not_read(text, source, BROADCAST),)
+        return (log_lines.not_read(text, source, BROADCAST),)
     failed, clock.failed_pull = clock.failed_pull, None
     if failed is None:
         return ()
     values = {"group": group}
-    for topic, broker_name, _ in message_queues(failed.message):
+    for topic, broker_name, _ in java_text.message_queues(failed.message):
         values |= {"topic": topic, "broker_name": broker_name}
     if failed.pid is not None:
         values["pid"] = failed.pid
@@ -140,7 +124,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
 
 def _no_broker(message: str) -> Fields:
     """Read the line of a Go client without a broker, as `Translator` writes it."""
-    queues = message_queues(message)
+    queues = java_text.message_queues(message)
     if len(queues) != 1:
         return None
     topic, broker, queue_id = queues[0]
@@ -182,7 +166,7 @@ _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
 def _allocated(message: str) -> Fields:
-    pieces = between(
+    pieces = java_text.between(
         message.removeprefix("client "),
         _ALLOCATED,
         ", group=",
@@ -192,20 +176,24 @@ def _allocated(message: str) -> Fields:
         "rebalanceResultSet=[",
         "",
     )
-    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    fields = log_lines.named(
+        ("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None
+    )
     if fields is None or pieces is None:
         return None
     if fields["strategy"].startswith(_QUEUES_TELL):
-        fields["queues"] = [list(queue) for queue in message_queues(pieces[5])]
+        fields["queues"] = [list(queue) for queue in java_text.message_queues(pieces[5])]
     return fields
 
 
 def _broker_allocated(message: str) -> Fields:
-    pieces = between(
+    pieces = java_text.between(
         message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
         ""
     )  # fmt: skip
-    fields = named(("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None)
+    fields = log_lines.named(
+        ("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None
+    )
     if fields is None or pieces is None:
         return None
     modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]
@@ -216,12 +204,12 @@ def _broker_allocated(message: str) -> Fields:
 def _committed(message: str) -> Fields:
     """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
     own = message[message.find("Group: ") :]
-    pieces = between(own, "Group: ", " ClientId: ", _UPDATE, "")
+    pieces = java_text.between(own, "Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
-    queues = message_queues(pieces[2])
+    queues = java_text.message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
-    offset = -1 if text == "-1" else whole(text, _LONG_MAX)  # -1: nothing to commit yet
+    offset = -1 if text == "-1" else whole(text, java_text._LONG_MAX)  # -1: nothing to commit yet
     if len(queues) != 1 or offset is None or not pieces[0]:
         return None
     topic, broker, queue_id = queues[0]
@@ -237,31 +225,35 @@ def _committed(message: str) -> Fields:
 
 def _paused(message: str) -> Fields:
     words = "consumer was paused, execute pull request later. instanceName="
-    return named(("instance", "group"), between(message, words, ", group=", ""))
+    return log_lines.named(("instance", "group"), java_text.between(message, words, ", group=", ""))
 
 
 def _last_word(name: str) -> Callable[[str], Fields]:
     def read(message: str) -> Fields:
-        return named((name,), [message.rpartition(", ")[2].strip()])
+        return log_lines.named((name,), [message.rpartition(", ")[2].strip()])
 
     return read
 
 
 def _notified(message: str) -> Fields:
     words = "receive broker's notification["
-    pieces = between(message, words, "], the consumer group: ", " changed, rebalance immediately")
-    return named(("address", "group"), pieces)
+    pieces = java_text.between(
+        message, words, "], the consumer group: ", " changed, rebalance immediately"
+    )
+    return log_lines.named(("address", "group"), pieces)
 
 
 def _left_broker(message: str) -> Fields:
-    pieces = between(message, "unregister client[Producer: ", " Consumer: ", "] from broker[")
+    pieces = java_text.between(
+        message, "unregister client[Producer: ", " Consumer: ", "] from broker["
+    )
     return None if pieces is None else {"group": pieces[1]}
 
 
 def _language(message: str) -> Fields:
     """Of a Go or C++ client, as `Translator` writes it."""
-    pieces = between(message, LANGUAGE, ", clientId=", ", group=", "")
-    return named(("language", "client_id", "group"), pieces)
+    pieces = java_text.between(message, LANGUAGE, ", clientId=", ", group=", "")
+    return log_lines.named(("language", "client_id", "group"), pieces)
 
 
 def _order_lock(message: str) -> Fields:
@@ -273,12 +265,14 @@ def _created(message: str) -> Fields:
     """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; those with
     usual intervals state nothing.
     """
-    pieces = between(message[message.find(_CLIENT_ID) :], _CLIENT_ID, ", ClientConfig:", "")
+    pieces = java_text.between(
+        message[message.find(_CLIENT_ID) :], _CLIENT_ID, ", ClientConfig:", ""
+    )
     if pieces is None or not pieces[0]:
         return None
     found = {name: pieces[1].partition(f" {name}=")[2].partition(",")[0] for name in _INTERVALS}
     if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
-        return NOTHING
+        return log_lines.NOTHING
     return {"client_id": pieces[0]} | found
 
 
@@ -316,7 +310,7 @@ WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
     """Read what one line of a client's log states; a heartbeat states one fact for each group."""
-    line = client_line(text, clock)
+    line = log_lines.client_line(text, clock)
     if line is None:
         if BROADCAST in text:
             return broadcast_refused(text, source, clock)
@@ -324,7 +318,7 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
             return pull_refused(text, source, clock)
         if FORBIDDEN in text:
             return pop_forbidden(text, source, clock)
-        return headless(WORDS, text, source)
+        return log_lines.headless(WORDS, text, source)
     message = line.message
     if message.startswith(PULL_FAILED):
         clock.failed_pull = line
@@ -333,7 +327,7 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     elif message.startswith(REBALANCE):
         facts = _rebalance(line, text, source)
     elif message.startswith(_BEGINNINGS):
-        facts = read_message(TEMPLATES, line, text, source)
+        facts = log_lines.read_message(TEMPLATES, line, text, source)
     else:
         return ()
     if line.pid is None:
@@ -349,14 +343,18 @@ def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
 
 
 def _heartbeat(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ...]:
-    pieces = between(line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", "")
+    pieces = java_text.between(
+        line.message, HEARTBEAT, ", producerDataSet=", "consumerDataSet=[", ""
+    )
     if pieces is None:
-        return (not_read(text, source, HEARTBEAT),)
+        return (log_lines.not_read(text, source, HEARTBEAT),)
     facts: list[Fact | Unread] = []
     for part in pieces[2].split("ConsumerData [")[1:]:
-        fields = with_fields(consumer_data("ConsumerData [" + part), client_id=pieces[0])
+        fields = log_lines.with_fields(
+            java_text.consumer_data("ConsumerData [" + part), client_id=pieces[0]
+        )
         if fields is None:
-            return (not_read(text, source, HEARTBEAT),)
+            return (log_lines.not_read(text, source, HEARTBEAT),)
         facts.append(Fact("heartbeat", line.at_ms, fields, source))
     return tuple(facts)
 
@@ -365,13 +363,13 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
     if line.message.endswith(NO_LIST):
         fields = no_member_list(line.message)
         if fields is None:
-            return (not_read(text, source, NO_LIST),)
+            return (log_lines.not_read(text, source, NO_LIST),)
         return (Fact("no_member_list", line.at_ms, fields, source),)
-    pieces = between(line.message, REBALANCE, _TRUNCATED, "")
+    pieces = java_text.between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()
-    queues = message_queues(pieces[1])
+    queues = java_text.message_queues(pieces[1])
     if not queues or not pieces[0]:
-        return (not_read(text, source, REBALANCE),)
+        return (log_lines.not_read(text, source, REBALANCE),)
     fields = {"group": pieces[0], "topic": queues[0][0]}
     return (Fact("unsubscribed", line.at_ms, fields, source),)

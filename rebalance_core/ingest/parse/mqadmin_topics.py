@@ -4,16 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import (
-    BAD_ENTRY,
-    UNPARSABLE_LINE,
-    WRONG_FILE,
-    Fact,
-    Unread,
-    Unreadable,
-    shown,
-    unread,
-)
+from rebalance_core.ingest import fact
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import command_output
 from rebalance_core.ingest.parse.command_output import (
     Line,
@@ -96,7 +88,9 @@ class _BrokerTable:
 def _activated(load: str) -> bool:
     word = load.rpartition(" ")[2]
     if word not in ("true", "false"):
-        raise Unreadable(UNPARSABLE_LINE, f"#ACTIVATED is {shown(word)}, not true or false")
+        raise Unreadable(
+            fact.UNPARSABLE_LINE, f"#ACTIVATED is {fact.shown(word)}, not true or false"
+        )
     return word == "true"
 
 
@@ -153,7 +147,7 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
                 if name.strip() in SETTINGS:
                     settings[name.strip()] = value.strip()
         except Unreadable as refusal:
-            results.append(unread(line.source, line.text, refusal))
+            results.append(fact.unread(line.source, line.text, refusal))
     return [*results, *output.others]
 
 
@@ -243,7 +237,7 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
 def _parse(document: Mapping[str, Any], source: str) -> Results:
     route = Entry(document, "the route")
     if "queueDatas" not in document or "brokerDatas" not in document:
-        raise Unreadable(WRONG_FILE, f"{shown(document)} is no TopicRouteData")
+        raise Unreadable(fact.WRONG_FILE, f"{fact.shown(document)} is no TopicRouteData")
 
     def queues(_: int, value: Any) -> Iterator[Fact]:
         entry = Entry(value, "an entry of queueDatas")
@@ -280,7 +274,7 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
 def _address(item: tuple[Any, Any]) -> tuple[int, str]:
     broker_id, address = item
     if not isinstance(address, str):
-        raise Unreadable(BAD_ENTRY, f"the address {shown(address)} is no text")
+        raise Unreadable(fact.BAD_ENTRY, f"the address {fact.shown(address)} is no text")
     return count_of(broker_id, "broker id"), address
 
 
@@ -307,7 +301,9 @@ def _row(line: Line) -> Fact:
     names, brace, rest = whole(line).partition("{")
     parts = rest.rsplit(None, 3)
     if not brace or len(parts) != 4 or not parts[0].rstrip().endswith("}"):
-        raise Unreadable(UNPARSABLE_LINE, "it is not cluster, broker, {addresses}, queues, perm")
+        raise Unreadable(
+            fact.UNPARSABLE_LINE, "it is not cluster, broker, {addresses}, queues, perm"
+        )
     _, broker_name, _ = _NAMES.read(names)
     values = {
         "broker_name": filled(broker_name, "broker name"),

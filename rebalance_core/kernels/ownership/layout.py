@@ -10,10 +10,12 @@ from typing import Protocol
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Broadcast, Cells, Queues, Readable, Stretches
 from rebalance_core.kernels.epochs import index_of
 from rebalance_core.kernels.grid import Places, places
 from rebalance_core.kernels.group_rows import EVERYONE
+from rebalance_core.kernels.ownership import owners
 from rebalance_core.kernels.ownership.asked import AskedOwners
 from rebalance_core.kernels.ownership.owners import (
     AveragelyByCircleOwners,
@@ -24,21 +26,9 @@ from rebalance_core.kernels.ownership.owners import (
     MachineRoomNearbyOwners,
     MachineRoomOwners,
     OwnersByPlace,
-    slices,
-    turns,
 )
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    find,
-    first_of_run,
-    halves,
-    last_of_run,
-    pair,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 
 # The queues that CONFIG lists give to members.
 
@@ -54,7 +44,7 @@ class ListedQueues:
 
     def sorted_among(self, queues: Queues) -> ListedQueues:
         """Sort some queues, by index; the key is the index."""
-        at = find(pair(queues.topic_broker, queues.queue_id), self.key)
+        at = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
         known = np.flatnonzero(at >= 0)
         known = known[np.argsort(at[known], kind="stable")]
         return ListedQueues(at[known], self.allocation[known])
@@ -67,12 +57,12 @@ def listed_queues(prepared: PreparedGroups) -> ListedQueues:
         return ListedQueues(divisions.listed, divisions.listed)
     first = np.searchsorted(lists.allocation, divisions.listed)
     count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
-    row, group = ranges(first, count), np.repeat(divisions.listing, count)
+    row, group = segments.ranges(first, count), np.repeat(divisions.listing, count)
     at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
     epochs = np.diff(prepared.epochs.of_group)[group]
     read = (at >= 0) & (epochs > 0)
     row = row[read]
-    return ListedQueues(pair(at[read], lists.queue_id[row]), lists.allocation[row])
+    return ListedQueues(segments.pair(at[read], lists.queue_id[row]), lists.allocation[row])
 
 
 # Which queues the groups have, and how their cells are laid out in pieces.
@@ -106,16 +96,18 @@ class Layout:
         counts = grid.most_readable
         listed = listed_queues(self._prepared)
         if len(listed.allocation):
-            readable = pair(np.repeat(np.arange(len(counts)), counts), ranges(0 * counts, counts))
+            readable = segments.pair(
+                np.repeat(np.arange(len(counts)), counts), segments.ranges(0 * counts, counts)
+            )
             both = np.unique(np.concatenate([readable, listed.key]))
-            topic_broker, ids = halves(both)
+            topic_broker, ids = segments.halves(both)
             counts = np.bincount(topic_broker, minlength=len(counts))
-        of_broker = pointers(counts)
+        of_broker = segments.pointers(counts)
         first, counts = self._mine(of_broker)
         if ids is not None:
-            ids = ids[ranges(first, counts)]
+            ids = ids[segments.ranges(first, counts)]
         first_id = first - of_broker[:-1]
-        return Queues(pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
+        return Queues(segments.pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
 
     def _mine(self, of_broker: Ints) -> tuple[Ints, Ints]:
         """(first, how many) queues of each topic broker are in this part: a range of a group's.
@@ -126,7 +118,7 @@ class Layout:
         part, parts = self._part
         if parts == 1:
             return of_broker[:-1], np.diff(of_broker)
-        opens = first_of_run(self._prepared.grid.brokers.group)
+        opens = segments.first_of_run(self._prepared.grid.brokers.group)
         of_group = np.append(of_broker[:-1][opens], of_broker[-1])
         sizes, mine = np.diff(of_group), np.cumsum(opens) - 1
         low, high = (of_group[:-1] - -sizes * n // parts for n in (part, part + 1))
@@ -153,10 +145,10 @@ class Layout:
         """
         first = self.queues.first_of_broker[brokers]
         counts = self.queues.first_of_broker[brokers + 1] - first
-        places, weight = pointers(counts), weight[brokers]
-        cuts = self._cuts(places, weight, pointers(counts * weight))
+        places, weight = segments.pointers(counts), weight[brokers]
+        cuts = self._cuts(places, weight, segments.pointers(counts * weight))
         bounds = np.sort(np.append(places, cuts))
-        bounds = bounds[first_of_run(bounds)]
+        bounds = bounds[segments.first_of_run(bounds)]
         begins, counts = bounds[:-1], np.diff(bounds)
         of = np.searchsorted(places, begins, side="right") - 1
         stretches = self._lay_out(brokers[of], first[of] + begins - places[of], counts)
@@ -200,7 +192,7 @@ class Layout:
 
 # The kernel of every strategy for prepared groups, made when it is first asked for.
 
-DEALS: tuple[Deal, ...] = (slices, turns)
+DEALS: tuple[Deal, ...] = (owners.slices, owners.turns)
 """Strategies that look at nothing but numbers; in the order of `eligibility.KINDS`."""
 MOST_LISTED = 1 << 22
 """Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
@@ -293,22 +285,22 @@ def find_stays(prepared: PreparedGroups) -> Stays:
     run = np.flatnonzero(everyone[runs.group])
     of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
     counts = np.diff(of_group)[runs.group[run]]
-    group_topic, run = ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
+    group_topic, run = segments.ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
     subscribed = prepared.roster.reads(run, group_topic)
     group_topic, run = group_topic[subscribed], run[subscribed]
     order = np.argsort(group_topic, kind="stable")
     group_topic, run = group_topic[order], run[order]
     begin, end = runs.from_epoch[run], runs.to_epoch[run]
-    starts = first_of_run(group_topic, runs.client[run], runs.process[run])
+    starts = segments.first_of_run(group_topic, runs.client[run], runs.process[run])
     starts[1:] |= begin[1:] != end[:-1]
     count = np.bincount(group_topic[starts], minlength=len(topics.group))
-    first_node = pointers(runs.to_epoch - runs.from_epoch)[run[starts]]
+    first_node = segments.pointers(runs.to_epoch - runs.from_epoch)[run[starts]]
     return Stays(
         runs.client[run[starts]],
         begin[starts],
-        end[last_of_run(np.cumsum(starts))],
+        end[segments.last_of_run(np.cumsum(starts))],
         first_node - begin[starts],
-        pointers(count),
+        segments.pointers(count),
     )
 
 
@@ -333,7 +325,10 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
 
     group_topic = queues.group_topic[cells.queue[cells.segment[first]]]
     counts = np.diff(stays.first)[group_topic]
-    stay, of = ranges(stays.first[group_topic], counts), np.repeat(np.arange(len(first)), counts)
+    stay, of = (
+        segments.ranges(stays.first[group_topic], counts),
+        np.repeat(np.arange(len(first)), counts),
+    )
     offset = (first - cells.epoch[first])[of]
     begin = np.maximum(stays.begin[stay] + offset, first[of])
     end = np.minimum(stays.end[stay] + offset, last[of] + 1)
@@ -344,9 +339,9 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     order = np.lexsort((begin, stays.client[stay], cells.segment[begin]))
     begin, end, stay = begin[order], end[order], stay[order]
     segment, client = cells.segment[begin], stays.client[stay]
-    starts = first_of_run(segment, client)  # another process of the client goes on
+    starts = segments.first_of_run(segment, client)  # another process of the client goes on
     starts[1:] |= begin[1:] != end[:-1]
-    begin, end = begin[starts], end[last_of_run(np.cumsum(starts))]
+    begin, end = begin[starts], end[segments.last_of_run(np.cumsum(starts))]
     steps = np.bincount(begin, minlength=len(cells) + 1)
     steps -= np.bincount(end, minlength=len(cells) + 1)
     return Broadcast(
@@ -364,6 +359,6 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
 def _stretches(mask: Bools, segment: Ints) -> tuple[Ints, Ints]:
     """The first and the last cell of every stretch of True within a segment."""
     return (
-        np.flatnonzero(mask & first_of_run(mask, segment)),
-        np.flatnonzero(mask & last_of_run(mask, segment)),
+        np.flatnonzero(mask & segments.first_of_run(mask, segment)),
+        np.flatnonzero(mask & segments.last_of_run(mask, segment)),
     )

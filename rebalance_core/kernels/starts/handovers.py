@@ -7,25 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Shared
 from rebalance_core.kernels.epochs import lost_clients
 from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import continued, held_by
-from rebalance_core.kernels.segments import (
-    NEVER,
-    NONE,
-    Bools,
-    Ints,
-    Periods,
-    find,
-    first_of_run,
-    last_of_run,
-    last_true,
-    pair,
-    ranges,
-    running_max,
-)
+from rebalance_core.kernels.segments import Bools, Ints, Periods
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 
 
@@ -104,7 +92,7 @@ class Inside:
 def lost_holders(prepared: PreparedGroups) -> Ints:
     """(epoch, client) of all who were lost, as sorted pairs."""
     epoch, client = lost_clients(prepared.coded.events, prepared.membership, prepared.epochs)
-    return np.unique(pair(epoch, client))
+    return np.unique(segments.pair(epoch, client))
 
 
 def handovers(
@@ -119,10 +107,10 @@ def handovers(
         offsets: what was seen of them.
     """
     wanted, from_ms = adds.kind != INITIAL, prepared.epochs.from_ms[adds.epoch]
-    first = first_of_run(adds.queue)
+    first = segments.first_of_run(adds.queue)
     before = np.roll(np.arange(len(first)), 1)
-    last = np.where(first, NONE, adds.client[before])[wanted]
-    taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
+    last = np.where(first, segments.NONE, adds.client[before])[wanted]
+    taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
     gone_ms, dropped_ms = given_up(prepared, adds.cell, adds.queue, drops)
     queue, earliest_ms = adds.queue[wanted], from_ms[wanted]
     held = np.flatnonzero(last >= 0)
@@ -163,19 +151,24 @@ def commits_inside(
     first = commits.after(rows.queue, rows.earliest_ms)
     count = commits.after(rows.queue, rows.latest_ms) - first
     row = np.repeat(np.arange(len(count)), count)
-    commit = ranges(first, count)
+    commit = segments.ranges(first, count)
     client = commits.client[commit]
     # adds are by queue and epoch, so the first of a pair is the first holding
-    pairs, held = np.unique(pair(adds.queue, adds.client), return_index=True)
-    at = find(pairs, pair(rows.queue[row], np.maximum(client, 0)))
+    pairs, held = np.unique(segments.pair(adds.queue, adds.client), return_index=True)
+    at = segments.find(pairs, segments.pair(rows.queue[row], np.maximum(client, 0)))
     since = prepared.epochs.from_ms[np.append(adds.epoch[held], 0)[at]]
     before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
     row, commit, client = row[before], commit[before], client[before]
     epoch = adds.epoch[adds.kind != INITIAL][row]
     # Who held the queue until now persists it, but for whoever was lost or takes it anew.
     handing = rows.held_until_now[row] & (client != rows.client[row])
-    handing &= find(np.unique(pair(rows.holder_row, rows.holder)), pair(row, client)) >= 0
-    handing &= find(lost, pair(epoch, client)) < 0
+    handing &= (
+        segments.find(
+            np.unique(segments.pair(rows.holder_row, rows.holder)), segments.pair(row, client)
+        )
+        >= 0
+    )
+    handing &= segments.find(lost, segments.pair(epoch, client)) < 0
     return Inside(row, commits.at_ms[commit], commits.offset[commit], client, handing)
 
 
@@ -186,13 +179,13 @@ def given_up(
 
     -1 where nobody did.
     """
-    gone_ms = running_max(drops.latest_ms, drops.queue)
+    gone_ms = segments.running_max(drops.latest_ms, drops.queue)
     at = np.searchsorted(drops.cell, cell, side="right") - 1
-    mine = (at >= 0) & (np.append(drops.queue, NONE)[at] == queue)
+    mine = (at >= 0) & (np.append(drops.queue, segments.NONE)[at] == queue)
     told_ms = prepared.epochs.from_ms[drops.epoch]
     return (
-        np.where(mine, np.append(gone_ms, NONE)[at], NONE),
-        np.where(mine, np.append(told_ms, NONE)[at], NONE),
+        np.where(mine, np.append(gone_ms, segments.NONE)[at], segments.NONE),
+        np.where(mine, np.append(told_ms, segments.NONE)[at], segments.NONE),
     )
 
 
@@ -200,17 +193,19 @@ def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
-    last = last_of_run(adds.queue[order], adds.client[order])
+    last = segments.last_of_run(adds.queue[order], adds.client[order])
     again_ms = np.empty(count, np.int64)
-    again_ms[order] = np.where(last, NEVER, np.roll(from_ms[order], -1))
+    again_ms[order] = np.where(last, segments.NEVER, np.roll(from_ms[order], -1))
     # the next epoch in which somebody adds the queue and may learn of it late
-    end = np.append(np.flatnonzero(last_of_run(adds.queue, adds.epoch)), count)
+    end = np.append(np.flatnonzero(segments.last_of_run(adds.queue, adds.epoch)), count)
     here = np.searchsorted(end, np.arange(count))
     late = np.where(prepared.epochs.seen_late[adds.epoch], np.arange(count), count)
     following = np.append(np.minimum.accumulate(late[::-1])[::-1], count)[end[here] + 1]
-    same = np.append(adds.queue, NONE)[following] == adds.queue
-    late_ms = np.where(same, np.append(from_ms, NEVER)[following], NEVER)
-    together = ~(first_of_run(adds.queue, adds.epoch) & last_of_run(adds.queue, adds.epoch))
+    same = np.append(adds.queue, segments.NONE)[following] == adds.queue
+    late_ms = np.where(same, np.append(from_ms, segments.NEVER)[following], segments.NEVER)
+    together = ~(
+        segments.first_of_run(adds.queue, adds.epoch) & segments.last_of_run(adds.queue, adds.epoch)
+    )
     return together | (np.minimum(again_ms, late_ms) <= adds.latest_ms)
 
 
@@ -266,16 +261,16 @@ def shared_past(
     cells, from_ms = piece.cells, prepared.epochs.from_ms
     opening = cells.first[cells.segment[cell]]
     held = held_by(piece.tenures)
-    last_held = last_true(piece.holders > 0, first_of_run(cells.segment))
-    last_cell = np.where(cell > opening, last_held[cell - 1], NONE)
+    last_held = segments.last_true(piece.holders > 0, segments.first_of_run(cells.segment))
+    last_cell = np.where(cell > opening, last_held[cell - 1], segments.NONE)
     holder_row, holder = _holders(held, last_cell)
-    last_client = np.full(len(cell), NONE, np.int64)
+    last_client = np.full(len(cell), segments.NONE, np.int64)
     last_client[holder_row[::-1]] = holder[::-1]
     stays = continued(held, len(cells)) > 0
     given = np.flatnonzero(~stays[adds.cell])
     since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
-    taken_ms = np.where(adds.kind == INITIAL, NONE, adds.latest_ms)
-    nobody, no = np.full(len(cell), NONE, np.int64), np.zeros(len(cell), np.bool_)
+    taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
+    nobody, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
     return Handover(
         queue=queue,
         client=nobody,
@@ -303,21 +298,21 @@ def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
     asked = np.unique(cell[cell >= 0])
     first = np.searchsorted(asked, held.begin)
     count = np.searchsorted(asked, held.end) - first
-    at, client = ranges(first, count), np.repeat(held.minor, count)
+    at, client = segments.ranges(first, count), np.repeat(held.minor, count)
     order = np.lexsort((client, at))
     at, client = at[order], client[order]
     row = np.flatnonzero(cell >= 0)
     of = np.searchsorted(asked, cell[row])
     first = np.searchsorted(at, of)
     count = np.searchsorted(at, of, side="right") - first
-    return np.repeat(row, count), client[ranges(first, count)]
+    return np.repeat(row, count), client[segments.ranges(first, count)]
 
 
 def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
     """The index of the last of some sorted cells before each cell, in its segment; or `NONE`."""
     at = np.searchsorted(cells, cell) - 1
-    known = (at >= 0) & (np.append(cells, NONE)[at] >= opening)
-    return np.where(known, at, NONE)
+    known = (at >= 0) & (np.append(cells, segments.NONE)[at] >= opening)
+    return np.where(known, at, segments.NONE)
 
 
 def chained_lows(
@@ -341,26 +336,28 @@ def chained_lows(
     """
     if not len(step):
         return low
-    begins = np.flatnonzero(first_of_run(step))
+    begins = np.flatnonzero(segments.first_of_run(step))
     least = np.minimum.reduceat(np.minimum(low, sent_back), begins)
     unknown = np.logical_or.reduceat((low < 0) & ~chained, begins)
     linked = np.logical_or.reduceat(chained, begins)
-    first, stays = first_of_run(queue[begins]), stays[begins]
-    after = np.where(unknown, NONE, least)
+    first, stays = segments.first_of_run(queue[begins]), stays[begins]
+    after = np.where(unknown, segments.NONE, least)
     depends = np.flatnonzero((linked | stays) & ~unknown)
     alone = np.ones(len(begins), np.bool_)
     alone[depends] = False
     at = np.arange(len(begins))
     depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, -1)))[depends]
-    before = np.full(len(begins), NONE, np.int64)
+    before = np.full(len(begins), segments.NONE, np.int64)
     order = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
     for begin, end in pairwise(bounds):
         at = depends[order[begin:end]]
-        known = np.where(first[at], NONE, after[at - 1])
+        known = np.where(first[at], segments.NONE, after[at - 1])
         found = np.where(linked[at], np.minimum(least[at], np.maximum(known, 0)), least[at])
-        found = np.where(stays[at], np.where(known < 0, NONE, np.minimum(found, known)), found)
+        found = np.where(
+            stays[at], np.where(known < 0, segments.NONE, np.minimum(found, known)), found
+        )
         after[at] = found
     before[1:] = after[:-1]
-    before[first] = NONE
+    before[first] = segments.NONE
     return np.repeat(before, np.diff(np.append(begins, len(step))))

@@ -7,24 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Queues
 from rebalance_core.kernels.coded_groups import CodedGroups, Commits, Observations, type_code
 from rebalance_core.kernels.epochs import TopicBrokers, index_of
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import (
-    NONE,
-    Bools,
-    Ints,
-    bisect,
-    extreme,
-    first_of_run,
-    halves,
-    last_true,
-    pair,
-    pointers,
-    ranges,
-    running_min,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_DELETED
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
@@ -48,8 +36,8 @@ class Deletions:
         """The last deletion not later than a moment, or `NONE`."""
         first = np.searchsorted(self.topic_broker, topic_broker)
         end = np.searchsorted(self.topic_broker, topic_broker, side="right")
-        at = bisect(self.at_ms, first, end, at_ms, right=True) - 1
-        return np.where(at >= first, np.append(self.at_ms, NONE)[at], NONE)
+        at = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
+        return np.where(at >= first, np.append(self.at_ms, segments.NONE)[at], segments.NONE)
 
     def forgetting(self) -> Deletions:
         """Return the deletions with which the commits go."""
@@ -65,11 +53,11 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
         (events.type == type_code(TOPIC_DELETED))
         & (events.topic != coded.groups.retry_topic[events.group])
     )
-    topics = pair(known.group, known.topic)
-    wanted = pair(events.group[about], events.topic[about])
+    topics = segments.pair(known.group, known.topic)
+    wanted = segments.pair(events.group[about], events.topic[about])
     first = np.searchsorted(topics, wanted)
     count = np.searchsorted(topics, wanted, side="right") - first
-    topic_broker, event = ranges(first, count), np.repeat(about, count)
+    topic_broker, event = segments.ranges(first, count), np.repeat(about, count)
     mine = (events.broker[event] < 0) | (events.broker[event] == known.broker[topic_broker])
     topic_broker, event = topic_broker[mine], event[mine]
     order = np.lexsort((event, topic_broker))
@@ -88,12 +76,12 @@ def _broker_versions(
     events, group = coded.events, known.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
-    keys = pair(events.group[ups], events.broker[ups])
-    wanted = pair(group, known.broker[topic_broker])
+    keys = segments.pair(events.group[ups], events.broker[ups])
+    wanted = segments.pair(group, known.broker[topic_broker])
     first = np.searchsorted(keys, wanted)
     end = np.searchsorted(keys, wanted, side="right")
-    at = bisect(ups, first, end, event, right=False) - 1
-    named = np.append(events.broker_version[ups], NONE)[np.where(at >= first, at, -1)]
+    at = segments.bisect(ups, first, end, event, right=False) - 1
+    named = np.append(events.broker_version[ups], segments.NONE)[np.where(at >= first, at, -1)]
     return np.where(named >= 0, named, coded.groups.broker_version[group])
 
 
@@ -103,7 +91,7 @@ def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> O
     of = queues.topic_broker[order]
     first = np.searchsorted(of, deletions.topic_broker)
     count = np.searchsorted(of, deletions.topic_broker, side="right") - first
-    queue = order[ranges(first, count)]
+    queue = order[segments.ranges(first, count)]
     at_ms = np.repeat(deletions.at_ms, count)
     known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
     group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
@@ -123,13 +111,13 @@ def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints)
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))
     turns = turns[np.lexsort((turns, events.broker[turns], events.group[turns]))]
-    keys, at_ms = pair(events.group[turns], events.broker[turns]), events.at_ms[turns]
-    wanted = pair(group, broker)
+    keys, at_ms = segments.pair(events.group[turns], events.broker[turns]), events.at_ms[turns]
+    wanted = segments.pair(group, broker)
     first = np.searchsorted(keys, wanted)
     end = np.searchsorted(keys, wanted, side="right")
-    since = np.maximum(bisect(at_ms, first, end, sent_ms, right=True) - 1, first)
-    until = bisect(at_ms, first, end, sent_ms + FINAL_COMMIT_STORED_MS, right=False)
-    downs = pointers(down[turns])
+    since = np.maximum(segments.bisect(at_ms, first, end, sent_ms, right=True) - 1, first)
+    until = segments.bisect(at_ms, first, end, sent_ms + FINAL_COMMIT_STORED_MS, right=False)
+    downs = segments.pointers(down[turns])
     return downs[np.maximum(until, since)] > downs[since]
 
 
@@ -156,12 +144,12 @@ class SeenOffsets:
         keys = _queue_keys(prepared, rows)
         self._order = np.flatnonzero(keys >= 0)
         self._keys = keys[self._order]
-        wanted = pair(queues.topic_broker, queues.queue_id)
+        wanted = segments.pair(queues.topic_broker, queues.queue_id)
         self._first = np.searchsorted(self._keys, wanted)
         self._end = np.searchsorted(self._keys, wanted, side="right")
         self._at_ms = rows.at_ms[self._order]
-        self._zeros = pointers(rows.zero[self._order])
-        self._never_zeros = pointers(rows.never_zero[self._order])
+        self._zeros = segments.pointers(rows.zero[self._order])
+        self._never_zeros = segments.pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
         """Whether the queue was ever observed."""
@@ -188,7 +176,7 @@ class SeenOffsets:
         at = self._from(queue, at_ms)
         row = self._rows(at, at < self._end[queue])
         same = self.emptied_ms(queue, pick(self.rows.at_ms, row)) <= asked_ms
-        return np.where(same, row, NONE)
+        return np.where(same, row, segments.NONE)
 
     def last_before(self, queue: Ints, before_ms: Ints, by_ms: Ints) -> Ints:
         """The newest row earlier than one moment and not later than another, or `NONE`.
@@ -198,7 +186,7 @@ class SeenOffsets:
         at = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
         row = self._rows(at, at >= self._first[queue])
         same = pick(self.rows.at_ms, row) >= self.emptied_ms(queue, by_ms)
-        return np.where(same, row, NONE)
+        return np.where(same, row, segments.NONE)
 
     def zeros_around(self, queue: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints, Ints]:
         """Rows in [from_ms, to_ms] and the first one after them.
@@ -230,25 +218,29 @@ class SeenOffsets:
             ended_ms = self.emptied_ms(queue[left], self.rows.at_ms[row[left]])
             row[left] = self.newest(queue[left], ended_ms - 1)
         same = self.emptied_ms(queue, pick(self.rows.at_ms, row)) == born_ms
-        return np.where((row >= 0) & same, pick(self._most_so_far, row), NONE)
+        return np.where((row >= 0) & same, pick(self._most_so_far, row), segments.NONE)
 
     @cached_property
     def _most_so_far(self) -> Ints:
         """By row: the highest max offset of the same queue between two deletions."""
-        born_ms = self._deletions.last(halves(self._keys)[0], self._at_ms)
-        life = np.cumsum(first_of_run(self._keys, born_ms), dtype=np.int64)
-        most = np.full(len(self.rows.at_ms), NONE, np.int64)
-        most[self._order] = -running_min(-self.rows.max_offset[self._order], life)
+        born_ms = self._deletions.last(segments.halves(self._keys)[0], self._at_ms)
+        life = np.cumsum(segments.first_of_run(self._keys, born_ms), dtype=np.int64)
+        most = np.full(len(self.rows.at_ms), segments.NONE, np.int64)
+        most[self._order] = -segments.running_min(-self.rows.max_offset[self._order], life)
         return most
 
     def _from(self, queue: Ints, at_ms: Ints) -> Ints:
-        return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=False)
+        return segments.bisect(
+            self._at_ms, self._first[queue], self._end[queue], at_ms, right=False
+        )
 
     def _after(self, queue: Ints, at_ms: Ints) -> Ints:
-        return bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=True)
+        return segments.bisect(self._at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def _rows(self, at: Ints, known: Bools) -> Ints:
-        return np.where(known, np.append(self._order, NONE)[np.where(known, at, -1)], NONE)
+        return np.where(
+            known, np.append(self._order, segments.NONE)[np.where(known, at, -1)], segments.NONE
+        )
 
 
 class SeenCommits:
@@ -263,7 +255,7 @@ class SeenCommits:
     def __init__(self, prepared: PreparedGroups, queues: Queues, rows: Commits) -> None:
         keys = _queue_keys(prepared, rows)
         known = np.flatnonzero(keys >= 0)
-        wanted = pair(queues.topic_broker, queues.queue_id)
+        wanted = segments.pair(queues.topic_broker, queues.queue_id)
         order = np.argsort(wanted)
         at = np.minimum(np.searchsorted(wanted[order], keys[known]), max(0, len(order) - 1))
         mine = wanted[order][at] == keys[known] if len(order) else np.zeros(len(known), np.bool_)
@@ -276,22 +268,22 @@ class SeenCommits:
         lost = may_lose(prepared, rows.group[known], rows.broker[known], self.at_ms)
         self.kept = (self.client < 0) | ~lost
         """The broker got it, or was seen to have it."""
-        self._newest_kept = last_true(self.kept, first_of_run(queue))
+        self._newest_kept = segments.last_true(self.kept, segments.first_of_run(queue))
         self._by_client = np.lexsort((np.arange(len(known)), self.client, queue))
-        self._client_keys = pair(queue, self.client + 1)[self._by_client]
+        self._client_keys = segments.pair(queue, self.client + 1)[self._by_client]
         self._client_ms = self.at_ms[self._by_client]
-        self._newest_kept_of = last_true(
-            self.kept[self._by_client], first_of_run(self._client_keys)
+        self._newest_kept_of = segments.last_true(
+            self.kept[self._by_client], segments.first_of_run(self._client_keys)
         )
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
         """The newest row not later than a moment, or `NONE`."""
         at = self.after(queue, at_ms) - 1
-        return np.where(at >= self._first[queue], at, NONE)
+        return np.where(at >= self._first[queue], at, segments.NONE)
 
     def after(self, queue: Ints, at_ms: Ints) -> Ints:
         """Where the queue's rows later than a moment begin."""
-        return bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
+        return segments.bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
         """The newest row of one client not later than a moment, or `NONE`.
@@ -300,12 +292,14 @@ class SeenCommits:
         no outage of the broker may have lost.
         """
         first, end = self._of_client(queue, client)
-        at = bisect(self._client_ms, first, end, at_ms, right=True) - 1
+        at = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
         known = at >= first
         if kept:
-            at = np.where(known, np.append(self._newest_kept_of, NONE)[at], NONE)
+            at = np.where(known, np.append(self._newest_kept_of, segments.NONE)[at], segments.NONE)
             known = at >= 0
-        return np.where(known, np.append(self._by_client, NONE)[np.where(known, at, -1)], NONE)
+        return np.where(
+            known, np.append(self._by_client, segments.NONE)[np.where(known, at, -1)], segments.NONE
+        )
 
     def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
         """The newest row that the broker surely has at a moment, or `NONE`.
@@ -313,7 +307,7 @@ class SeenCommits:
         What a client says it has sent may still be under way; what was seen on the broker is there.
         """
         sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
-        return np.maximum(sent, self.newest_of(queue, np.full(len(queue), NONE), at_ms))
+        return np.maximum(sent, self.newest_of(queue, np.full(len(queue), segments.NONE), at_ms))
 
     def highest(self, queue: Ints, after_ms: Ints, to_ms: Ints) -> Ints:
         """The highest offset committed in (after_ms, to_ms], or `NONE`.
@@ -322,11 +316,16 @@ class SeenCommits:
         """
         first = self.after(queue, after_ms)
         count = np.maximum(self.after(queue, to_ms) - first, 0)
-        return extreme(np.maximum, self.offset[ranges(first, count)], pointers(count), NONE)
+        return segments.extreme(
+            np.maximum,
+            self.offset[segments.ranges(first, count)],
+            segments.pointers(count),
+            segments.NONE,
+        )
 
     def highest_of(self, queue: Ints, client: Ints, to_ms: Ints) -> Ints:
         """The highest offset that the client committed by a moment, or `NONE`."""
-        before_all = np.full(len(queue), NONE, np.int64)
+        before_all = np.full(len(queue), segments.NONE, np.int64)
         asker, row = self.within_of(queue, client, before_all, to_ms)
         found = before_all.copy()
         np.maximum.at(found, asker, self.offset[row])
@@ -337,24 +336,24 @@ class SeenCommits:
     ) -> tuple[Ints, Ints]:
         """(index of the asker, row) of the client's rows in (after_ms, to_ms], oldest first."""
         first, end = self._of_client(queue, client)
-        begin = bisect(self._client_ms, first, end, after_ms, right=True)
-        count = bisect(self._client_ms, first, end, to_ms, right=True) - begin
+        begin = segments.bisect(self._client_ms, first, end, after_ms, right=True)
+        count = segments.bisect(self._client_ms, first, end, to_ms, right=True) - begin
         asker = np.repeat(np.arange(len(queue)), count)
-        offset = np.arange(len(asker)) - np.repeat(pointers(count)[:-1], count)
+        offset = np.arange(len(asker)) - np.repeat(segments.pointers(count)[:-1], count)
         return asker, self._by_client[begin[asker] + offset]
 
     def _of_client(self, queue: Ints, client: Ints) -> tuple[Ints, Ints]:
-        key = pair(queue, client + 1)
+        key = segments.pair(queue, client + 1)
         first = np.searchsorted(self._client_keys, key)
         return first, np.searchsorted(self._client_keys, key, side="right")
 
 
 def pick(values: Ints, row: Ints) -> Ints:
     """The value of each row; `NONE` where there is no row."""
-    return np.append(values, NONE)[row]
+    return np.append(values, segments.NONE)[row]
 
 
 def _queue_keys(prepared: PreparedGroups, rows: Observations | Commits) -> Ints:
     """(topic on broker, queue id) of each row; -1 for a queue that no group reads."""
     of = index_of(prepared.grid.brokers, rows.group, rows.topic, rows.broker)
-    return np.where(of >= 0, pair(of, rows.queue_id), -1)
+    return np.where(of >= 0, segments.pair(of, rows.queue_id), -1)
