@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rebalance_core"
 # that needs more says so here.
 MOST_FILES = 400
 MOST_FOLDERS = 36
-MOST_CODE = 64_300
-MOST_IMPORTS = 0.096
+MOST_CODE = 66_100
+MOST_IMPORTS = 0.09
 EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -2,18 +2,10 @@
 
 from collections.abc import Iterator
 
+from rebalance_core.audit import difference
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.comparison import ComparisonResult, known_brokers
-from rebalance_core.audit.difference import (
-    CLASSES,
-    DUPLICATE_ID,
-    FOREIGN,
-    LOCK,
-    STALE,
-    UNEXPLAINED,
-    Difference,
-    lateness,
-)
+from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import (
     NOT_READ,
     NOT_TOLD,
@@ -21,38 +13,32 @@ from rebalance_core.audit.observations import (
     not_told,
 )
 from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
-from rebalance_core.model.verdicts import (
-    ASSIGNED,
-    COMPARISON_FAILED,
-    ERROR,
-    INCOMPLETE,
-    INFO,
-    LANGUAGE,
-    LOG_ENDED,
-    NO_DUMP,
-    REASONS,
-    STALE_DUMP,
-    STATIC_TOPIC,
-    STRATEGY,
-    SUBSCRIPTION,
-    SYSTEM,
-    UNKNOWN,
-    UNSTABLE,
-    WARNING,
-)
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 _SEEN_BY = "the comparison"
 _DIFFERS = {
-    STALE: (ERROR, "Restart the client named, or let it rebalance; look for lost notifications."),
-    LOCK: (
-        WARNING,
+    difference.STALE: (
+        verdicts.ERROR,
+        "Restart the client named, or let it rebalance; look for lost notifications.",
+    ),
+    difference.LOCK: (
+        verdicts.WARNING,
         "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
     ),
-    DUPLICATE_ID: (WARNING, "Give each process its own client id (instanceName, or unset it)."),
-    FOREIGN: (ERROR, "Set one strategy for all members; name it in consumer_groups.jsonl."),
-    UNEXPLAINED: (ERROR, "Dump the group again; compare the client's log with the ledger."),
+    difference.DUPLICATE_ID: (
+        verdicts.WARNING,
+        "Give each process its own client id (instanceName, or unset it).",
+    ),
+    difference.FOREIGN: (
+        verdicts.ERROR,
+        "Set one strategy for all members; name it in consumer_groups.jsonl.",
+    ),
+    difference.UNEXPLAINED: (
+        verdicts.ERROR,
+        "Dump the group again; compare the client's log with the ledger.",
+    ),
 }
 
 OLDER_VIEW = (
@@ -68,22 +54,22 @@ COMPARISON_RULES: dict[str, Rule] = {
     why: Rule(
         f"OWNERSHIP_DIFFERS_{why}",
         severity,
-        f"Live ownership is not the predicted one: {CLASSES[why]}.",
+        f"Live ownership is not the predicted one: {difference.CLASSES[why]}.",
         _SEEN_BY,
         remedy,
     )
     for why, (severity, remedy) in _DIFFERS.items()
 } | {
-    UNSTABLE: Rule(
+    verdicts.UNSTABLE: Rule(
         "GROUP_UNSTABLE",
-        INFO,
+        verdicts.INFO,
         "The group changed while it was dumped, or had not settled: what differs proves nothing.",
         "epochs and diffs",
         "Nothing; dump again if it matters.",
     ),
-    UNKNOWN: Rule(
+    verdicts.UNKNOWN: Rule(
         "OWNERSHIP_UNKNOWN",
-        INFO,
+        verdicts.INFO,
         "Predicted and live ownership cannot be compared; what is missing of the collection is "
         "COLLECTION_INCOMPLETE.",
         "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
@@ -99,10 +85,10 @@ def comparison_findings(
 ) -> Iterator[tuple[Rule, Finding]]:
     """The findings of one group's comparison, each with its rule."""
     group = case.consumer_group
-    if result.verdict == UNSTABLE:
-        late = None if result.unsettled is None else lateness(case, result.unsettled)
+    if result.verdict == verdicts.UNSTABLE:
+        late = None if result.unsettled is None else difference.lateness(case, result.unsettled)
         yield (
-            COMPARISON_RULES[UNSTABLE],
+            COMPARISON_RULES[verdicts.UNSTABLE],
             Finding(
                 f"{group} changed while it was dumped ({result.reason})."
                 f"{'' if late is None else late.words}",
@@ -112,12 +98,13 @@ def comparison_findings(
                 remedy=LATE_REMEDY if late is not None and late.late else None,
             ),
         )
-    if result.verdict == UNKNOWN:
+    if result.verdict == verdicts.UNKNOWN:
         lacking = f" ({result.lacking})" if result.lacking else ""
         yield (
-            COMPARISON_RULES[UNKNOWN],
+            COMPARISON_RULES[verdicts.UNKNOWN],
             Finding(
-                f"The live ownership of {group} is UNKNOWN: {REASONS[result.reason]}{lacking}.",
+                f"The live ownership of {group} is UNKNOWN: "
+                f"{verdicts.REASONS[result.reason]}{lacking}.",
                 {"reason": result.reason},
                 last_ms=result.dumped_ms,
                 remedy=settling(case, result),
@@ -135,26 +122,27 @@ def comparison_findings(
 
 
 _SETTLED_BY = {
-    NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
+    verdicts.NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
     OWNERS_NOT_TOLD: "Dump consumerStatus -g {group} while its members answer; clients that tell "
     "nobody which queues they hold have it in their own logs alone.",
-    ASSIGNED: "Nothing: the applications know which queues they assigned.",
-    STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
-    INCOMPLETE: "Copy the broker.log of {brokers}.",
-    LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
-    STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or name it with its "
+    verdicts.ASSIGNED: "Nothing: the applications know which queues they assigned.",
+    verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
+    verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",
+    verdicts.LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
+    verdicts.STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or "
+    "name it with its "
     "parameters in consumer_groups.jsonl.",
-    SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
-    LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
-    STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
-    SYSTEM: "Nothing: it is not audited.",
-    COMPARISON_FAILED: "Report the finding RULE_FAILED.",
+    verdicts.SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
+    verdicts.LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
+    verdicts.STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
+    verdicts.SYSTEM: "Nothing: it is not audited.",
+    verdicts.COMPARISON_FAILED: "Report the finding RULE_FAILED.",
 }
 
 
 def settling(case: GroupCase, result: ComparisonResult) -> str | None:
     """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
-    if result.verdict != UNKNOWN:
+    if result.verdict != verdicts.UNKNOWN:
         return None
     if result.settled_by:
         return result.settled_by
@@ -192,13 +180,13 @@ def _difference(
             "queues": queue_names(queues),
             "predicted": predicted,
             "live": holder,
-            "why": one.note or CLASSES[one.why],
+            "why": one.note or difference.CLASSES[one.why],
             "source": one.source,
         }
         | ({} if one.live else {"committed": offsets.committed(q.queue for q in differences)})
         | ({"unheld": unheld, "behind": "unknown" if behind is None else behind} if unheld else {})
         | ({"reason": "unknown"} if returned else {}),
-        severity=INFO if healed or explained else None,
+        severity=verdicts.INFO if healed or explained else None,
         topic=topic,
         client_id=one.asked,
         first_ms=first,

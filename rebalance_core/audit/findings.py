@@ -50,22 +50,12 @@ from rebalance_core.audit.rules.cluster import (
 )
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
-from rebalance_core.model.verdicts import (
-    COMPARISON_FAILED,
-    ERROR,
-    LOG_BEGINS,
-    LOG_ENDED,
-    NO_DUMP,
-    NOT_COVERED,
-    STALE_DUMP,
-    SYSTEM,
-    UNKNOWN,
-)
 
 RULE_FAILED = Rule(
     "RULE_FAILED",
-    ERROR,
+    verdicts.ERROR,
     "A rule, or the comparison with live ownership, failed on a group: a bug of the audit. The "
     "other rules went on; what this one would have found is unknown.",
     "the rule itself",
@@ -198,17 +188,30 @@ def missing_of_groups(
     compared = compared or not told
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
-        for reason in (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED, UNASKED)
-        if reason in unknown and (compared or reason not in (NO_DUMP, STALE_DUMP))
+        for reason in (
+            verdicts.NO_DUMP,
+            verdicts.STALE_DUMP,
+            verdicts.LOG_BEGINS,
+            verdicts.LOG_ENDED,
+            verdicts.NOT_COVERED,
+            UNASKED,
+        )
+        if reason in unknown and (compared or reason not in (verdicts.NO_DUMP, verdicts.STALE_DUMP))
     ]
 
 
-MISSING_REASONS = (NO_DUMP, STALE_DUMP, LOG_BEGINS, LOG_ENDED, NOT_COVERED)
+MISSING_REASONS = (
+    verdicts.NO_DUMP,
+    verdicts.STALE_DUMP,
+    verdicts.LOG_BEGINS,
+    verdicts.LOG_ENDED,
+    verdicts.NOT_COVERED,
+)
 
 
 def missing_reason(verdict: Mapping[str, Any]) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
-    if verdict["verdict"] == UNKNOWN and verdict["reason"] in MISSING_REASONS:
+    if verdict["verdict"] == verdicts.UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
@@ -235,14 +238,14 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
     try:
         result = compare(case)
-        if result.reason == SYSTEM:
+        if result.reason == verdicts.SYSTEM:
             return result, []
         found = comparison_findings(case, result)
         return result, [
             (rule, one) for rule, each in found for one in without_evidence(rule, case, [each])
         ]
     except Exception as error:  # one group must not cost the audit of 10,000 groups
-        return ComparisonResult(UNKNOWN, COMPARISON_FAILED), [
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
             _failed("The comparison", case, error)
         ]
 
@@ -425,7 +428,9 @@ class ClusterFindings:
         for cluster, (missing, compared) in unknown.items():
             told = compared > 0 or cluster in self.incomplete
             if not told:
-                missing = [row for row in missing if row["reason"] != NO_DUMP or not row["dumps"]]
+                missing = [
+                    row for row in missing if row["reason"] != verdicts.NO_DUMP or not row["dumps"]
+                ]
             found = missing_of_groups(_by_reason(missing), compared, told=told)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]

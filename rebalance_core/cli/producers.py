@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import ProducersOptions
 from rebalance_core.cli.run.carrier import carrier_of
@@ -11,32 +12,18 @@ from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
-from rebalance_core.cli.terminal import (
-    DRY_RUN,
-    RowReport,
-    joined,
-    output_lines,
-    rejected_rows,
-    result_facts,
-    say,
-    table,
-    took,
-    warn,
-)
-from rebalance_core.contracts import INPUT_TABLES, REJECTED
+from rebalance_core.cli.terminal import RowReport, table
+from rebalance_core.contracts import INPUT_TABLES, REJECTED, producers
 from rebalance_core.contracts.paths import is_local
-from rebalance_core.contracts.producers import (
-    PRODUCER_OUTCOMES,
-    PRODUCER_SHARES,
-    PRODUCER_WRITTEN,
-    SEND_RESULTS,
-)
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.producers.model import Variant
 from rebalance_core.producers.results import ResultsOptions
 
-READ = {SEND_RESULTS.name: SEND_RESULTS, "cluster_events": INPUT_TABLES["cluster_events"]}
-WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
+READ = {
+    producers.SEND_RESULTS.name: producers.SEND_RESULTS,
+    "cluster_events": INPUT_TABLES["cluster_events"],
+}
+WRITTEN = (*producers.PRODUCER_WRITTEN, REJECTED.name)
 PRODUCERS_IN_PROCESS = 10_000
 """A model of more producers, minutes of one processor, runs on Spark."""
 
@@ -54,12 +41,16 @@ def run(options: ProducersOptions) -> JobReport:
         forecast = None
         if model is None:
             results = _results(carrier, services, options, inputs)
-            forecast = carrier.call(services.replay_forecast, results, assumed, limits, warn)
+            forecast = carrier.call(
+                services.replay_forecast, results, assumed, limits, terminal.warn
+            )
         return _dry_run(options, inputs, forecast)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs) if inputs else []
         if model is not None:
-            say(f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s")
+            terminal.say(
+                f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s"
+            )
             written = carrier.call(
                 services.simulate_and_write,
                 model,
@@ -69,7 +60,7 @@ def run(options: ProducersOptions) -> JobReport:
                 before_writing=output.clear,
             )
         else:
-            say(f"replaying the results of {options.input} as {options.versions[0]} would")
+            terminal.say(f"replaying the results of {options.input} as {options.versions[0]} would")
             written = carrier.call(
                 services.replay_and_write,
                 _results(carrier, services, options, inputs),
@@ -77,18 +68,18 @@ def run(options: ProducersOptions) -> JobReport:
                 limits,
                 carrier.output(),
                 before_writing=output.clear,
-                warn=warn,
+                warn=terminal.warn,
             )
         seed = None if model is None else model.seed
         record = output.finish(outcome_of(written, records, seed=seed))
     found = {
         "model": None if model is None else model.name,
-        "outcomes": written.facts[PRODUCER_OUTCOMES.name].to_pylist(),
-        "shares": written.facts[PRODUCER_SHARES.name].to_pylist(),
+        "outcomes": written.facts[producers.PRODUCER_OUTCOMES.name].to_pylist(),
+        "shares": written.facts[producers.PRODUCER_SHARES.name].to_pylist(),
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = result_facts("producers", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("producers", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
 
@@ -101,8 +92,9 @@ def results_inputs(options: ProducersOptions) -> dict[str, str]:
     if options.input is None:
         return {}
     if not is_local(options.input):
-        return {SEND_RESULTS.name: f"{options.input.rstrip('/')}/{SEND_RESULTS.name}"}
-    return tables_of(options.input, options.input_format, READ, (SEND_RESULTS.name,))
+        name = producers.SEND_RESULTS.name
+        return {name: f"{options.input.rstrip('/')}/{name}"}
+    return tables_of(options.input, options.input_format, READ, (producers.SEND_RESULTS.name,))
 
 
 def _results(
@@ -118,7 +110,7 @@ def _dry_run(
 ) -> JobReport:
     """Report what would be simulated, or how the rows would let a run end; nothing is written."""
     facts: dict[str, Any] = {"job": "producers", "dry_run": True, "exit_code": 0}
-    lines = [*DRY_RUN]
+    lines = [*terminal.DRY_RUN]
     end: list[str] = []
     if forecast is not None:
         report = RowReport(forecast)
@@ -132,9 +124,12 @@ def _dry_run(
         lines.append(f"{model.producers:,} producers, {model.length_ms / 1000:,.0f} s")
     versions = [str(version) for version in options.versions]
     facts |= {"client_versions": versions, "output": options.output, "tables": list(WRITTEN)}
-    lines += [f"client versions  {', '.join(versions)}", *output_lines(options.output, WRITTEN)]
+    lines += [
+        f"client versions  {', '.join(versions)}",
+        *terminal.output_lines(options.output, WRITTEN),
+    ]
     lines += end
-    return JobReport(joined(lines), facts, facts["exit_code"])
+    return JobReport(terminal.joined(lines), facts, facts["exit_code"])
 
 
 # The summary, for a person and for a program: one dict, two forms.
@@ -147,7 +142,7 @@ _ON, _OFF = "fault tolerance", "default"
 
 def _render(facts: Row) -> str:
     """Text for a person: a table for each group and phase, or for each recorded topic."""
-    lines = [f"Producers in {facts['output']} ({took(facts)})"]
+    lines = [f"Producers in {facts['output']} ({terminal.took(facts)})"]
     for (group, topic), rows in _grouped(facts["outcomes"], ("producer_group", "topic")):
         for (_, phase), of_phase in _grouped(rows, ("from_ms", "phase")):
             seconds = (of_phase[0]["to_ms"] - of_phase[0]["from_ms"]) / 1000
@@ -158,8 +153,8 @@ def _render(facts: Row) -> str:
         for (group, topic), rows in _grouped(facts["shares"], ("producer_group", "topic")):
             lines += ["", f"{group} to {topic}, results as recorded"]
             lines += table(RECORDED_HEADER, [_recorded(row) for row in rows], (0, -1))
-    lines += rejected_rows(facts["rejected"])
-    return joined(lines)
+    lines += terminal.rejected_rows(facts["rejected"])
+    return terminal.joined(lines)
 
 
 def _grouped(

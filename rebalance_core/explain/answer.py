@@ -5,24 +5,9 @@ words.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_core.explain import settlement
 from rebalance_core.explain.formula import Formula, formula_of, pop_formula
-from rebalance_core.explain.settlement import (
-    BROADCAST,
-    BROKER_MODE,
-    COMPUTED,
-    KEEPING,
-    LISTED,
-    NO_QUEUE,
-    NOT_SUBSCRIBED,
-    OTHER,
-    POP,
-    PROXY,
-    PROXY_FIFO,
-    SUSPENDED,
-    THROWS,
-    Settlement,
-    strategy_of,
-)
+from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import Row, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
@@ -55,8 +40,10 @@ NOT_LISTED = (
 )
 PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages are consumed twice"
 _BEHIND_PROXIES = {
-    PROXY: "behind a proxy: every client takes from every readable broker, whoever else is there",
-    PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, whoever else is "
+    settlement.PROXY: "behind a proxy: every client takes from every readable broker, "
+    "whoever else is there",
+    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every "
+    "queue, whoever else is "
     "there",
 }
 
@@ -90,7 +77,9 @@ def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
     else:
-        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        keeping = [
+            m for m in processes if settled.outcome(m) in (*settlement.KEEPING, settlement.OTHER)
+        ]
         member = (keeping or processes)[0]
         code, text, formula = _kept(settled, member)
     if len(processes) > 1:
@@ -103,11 +92,11 @@ def _taken(
     settled: Settlement, queue: MessageQueue, member: Row
 ) -> tuple[str, str, Formula | None]:
     outcome = settled.outcome(member)
-    if outcome == BROADCAST:
+    if outcome == settlement.BROADCAST:
         return outcome, "BROADCASTING: every member reads every queue of its topics", None
     formula = _formula(settled, member, queue)
     assert formula is not None
-    if outcome == LISTED:
+    if outcome == settlement.LISTED:
         return outcome, f"{formula.strategy}: the queue is in the member's own list", formula
     return outcome, f"{formula.strategy} gives it to this client", formula
 
@@ -116,14 +105,19 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
     """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
-        SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; whoever "
+        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what "
+        "it held; whoever "
         "computes the queue for itself reads it too",
-        NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what it held",
-        THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so the member "
+        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member "
+        f"keeps what it held",
+        settlement.THROWS: f"FROZEN: {member['strategy']} throws "
+        f"({settled.thrown(member)}), so the member "
         "keeps what it held",
-        BROKER_MODE: f"FROZEN: the brokers allocate and do not know {member['strategy']}, so the "
+        settlement.BROKER_MODE: f"FROZEN: the brokers allocate and do not know "
+        f"{member['strategy']}, so the "
         "member keeps what it held",
-        OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not worked out again;"
+        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is "
+        f"not worked out again;"
         f" {NAME_IT}",
     }
     if outcome in texts:
@@ -144,7 +138,11 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
             f"{queue.broker_name} has no master that could give the order lock, so nobody takes "
             "the queue anew",
         )
-    passing = [member for member in members if settled.outcome(member) in (COMPUTED, LISTED)]
+    passing = [
+        member
+        for member in members
+        if settled.outcome(member) in (settlement.COMPUTED, settlement.LISTED)
+    ]
     for member in members:
         if member["message_model"] == BROADCASTING:
             continue  # it stands in the list that others divide by, and takes no share
@@ -152,9 +150,9 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
         if reason is not None:
             return reason
     for member in members:
-        if settled.outcome(member) == OTHER and subscribes(member, settled.topic):
-            return Reason(OTHER, _kept(settled, member)[1])
-    frozen = [member for member in members if settled.outcome(member) in KEEPING]
+        if settled.outcome(member) == settlement.OTHER and subscribes(member, settled.topic):
+            return Reason(settlement.OTHER, _kept(settled, member)[1])
+    frozen = [member for member in members if settled.outcome(member) in settlement.KEEPING]
     if frozen and not passing:
         _, text, _ = _kept(settled, frozen[0])
         return Reason(
@@ -162,7 +160,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
             f"{text}; nobody who is still there held this queue",
         )
     if not any(subscribes(member, settled.topic) for member in members):
-        return Reason(NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
+        return Reason(settlement.NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")
     if not passing:
         return Reason(UNKNOWN, "no member allocates the topic")
     return _left_out(settled, queue, passing)
@@ -174,11 +172,11 @@ def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | N
     if formula is None or formula.owner != member["client_id"]:
         return None
     client_id, outcome = member["client_id"], settled.outcome(member)
-    if outcome == NOT_SUBSCRIBED:
+    if outcome == settlement.NOT_SUBSCRIBED:
         text = _unsubscribed_text(settled, client_id)
-    elif outcome == SUSPENDED:
+    elif outcome == settlement.SUSPENDED:
         text = f"the queue falls to {client_id}, which is suspended and did not hold it before"
-    elif outcome == BROKER_MODE:
+    elif outcome == settlement.BROKER_MODE:
         text = _kept(settled, member)[1] + "; nobody who is still there held this queue"
     else:
         return None
@@ -197,7 +195,7 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> R
                 name = f"{name} of {member.get('language') or JAVA}"
             formulas.setdefault(name, formula)
     texts = sorted({member["strategy"] for member in passing})
-    if all(settled.outcome(member) == LISTED for member in passing):
+    if all(settled.outcome(member) == settlement.LISTED for member in passing):
         only = next(iter(formulas.values())) if len(texts) == 1 else None
         return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", only)
     if len(texts) > 1 or len(formulas) > 1:
@@ -233,10 +231,12 @@ def _not_taken(settled: Settlement, formula: Formula) -> Reason:
     """The queue falls to a client that does not allocate as the formula's member does."""
     owner = formula.owner or ""
     owners = [m for m in settled.view.members if m["client_id"] == owner]
-    keeping = [member for member in owners if settled.outcome(member) in KEEPING]
+    keeping = [member for member in owners if settled.outcome(member) in settlement.KEEPING]
     if not keeping:
-        if any(settled.outcome(member) == NOT_SUBSCRIBED for member in owners):
-            return Reason(NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner)
+        if any(settled.outcome(member) == settlement.NOT_SUBSCRIBED for member in owners):
+            return Reason(
+                settlement.NOT_SUBSCRIBED, _unsubscribed_text(settled, owner), formula, owner
+            )
         return Reason(UNKNOWN, "no rule leaves it without an owner", formula)
     code, text, _ = _kept(settled, keeping[0])
     text = f"the queue falls to {owner}, which did not hold it before. {text}"
@@ -252,7 +252,7 @@ def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
 
 def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula | None:
     """The formula of a member's strategy for the queue; None where there is none to ask."""
-    strategy = strategy_of(member)
+    strategy = settlement.strategy_of(member)
     if strategy is None:
         return None
     listed = isinstance(strategy, Config)
@@ -274,14 +274,16 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
         return Reason(UNKNOWN, not_told(settled), None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if not taking:
-        keeping = [m for m in processes if settled.outcome(m) in (*KEEPING, OTHER)]
+        keeping = [
+            m for m in processes if settled.outcome(m) in (*settlement.KEEPING, settlement.OTHER)
+        ]
         code, text, _ = _kept(settled, (keeping or processes)[0])
         text = text if keeping else "no rule lets this client take from it"
         return Reason(code, text, None, client_id)
     member, outcome = taking[0], settled.outcome(taking[0])
     if outcome in _BEHIND_PROXIES:
         return Reason(outcome, _BEHIND_PROXIES[outcome], None, client_id)
-    if outcome == POP:
+    if outcome == settlement.POP:
         return _popped(settled, queue, member)
     if queue.queue_id == WHOLE_BROKER:
         return Reason(outcome, f"{member['strategy']} gives it; {PULLED_TOO}", None, client_id)
@@ -292,7 +294,8 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
 def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
     """True if a process of the client pulls the queue while others pop the topic."""
     return any(
-        settled.outcome(member) in (COMPUTED, LISTED, BROADCAST) and settled.takes(member, queue)
+        settled.outcome(member) in (settlement.COMPUTED, settlement.LISTED, settlement.BROADCAST)
+        and settled.takes(member, queue)
         for member in settled.view.processes_of.get(client_id, ())
     )
 
@@ -302,18 +305,18 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if not settled.known:
         return Reason(UNKNOWN, not_told(settled))
     assert settled.shared is not None
-    members = [m for m in settled.view.members if settled.outcome(m) == POP]
+    members = [m for m in settled.view.members if settled.outcome(m) == settlement.POP]
     share = settled.shared.share_queue_num
     if not members or share is None or queue not in settled.queues:
         return Reason(LEFT_OUT, "no pass of a member takes it")
-    strategy = strategy_of(members[0])
+    strategy = settlement.strategy_of(members[0])
     assert strategy is not None
     ids = settled.view.client_ids
     if len(ids) > len(settled.queues):
         place = settled.queues.index(queue)
         whose = [ids[i] for i in range(place, len(ids), len(settled.queues))]
         text = f"index % mqAll gives it to {', '.join(whose)}, and none of them takes it"
-        return Reason(NOT_SUBSCRIBED, text)
+        return Reason(settlement.NOT_SUBSCRIBED, text)
     formula = formula_of(strategy, queue, settled.queues, ids)
     assert formula.entry is not None
     who = ids[formula.entry]
@@ -328,12 +331,12 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
         f"{share} before it in cidAll: membership is by group, so members that do not "
         f"subscribe {settled.topic} count all the same"
     )
-    return Reason(NOT_SUBSCRIBED, text, formula, who)
+    return Reason(settlement.NOT_SUBSCRIBED, text, formula, who)
 
 
 def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
     client_id, ids = member["client_id"], settled.view.client_ids
-    strategy = strategy_of(member)
+    strategy = settlement.strategy_of(member)
     assert settled.shared is not None
     share = settled.shared.share_queue_num
     assert share is not None
@@ -346,9 +349,9 @@ def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
         assert strategy is not None
         text = f"POP: it pops its own share under {strategy.name} and those of the next {share}"
     if strategy is None or (queue.queue_id == WHOLE_BROKER and not everything):
-        return Reason(POP, text, None, client_id)
+        return Reason(settlement.POP, text, None, client_id)
     formula = pop_formula(strategy, queue, settled.queues, ids, client_id, share)
-    return Reason(POP, text, formula, client_id)
+    return Reason(settlement.POP, text, formula, client_id)
 
 
 # Where an owner began to read.

@@ -6,21 +6,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.coded_groups import LOST, CodedGroups, Events, Membership, type_code
 from rebalance_core.kernels.group_rows import Groups
-from rebalance_core.kernels.segments import (
-    NEVER,
-    Bools,
-    Ints,
-    find,
-    first_of_run,
-    last_of_run,
-    last_true,
-    pair,
-    pointers,
-    ranges,
-    running_max,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.protocol.members import NOTIFIED_MS
@@ -45,13 +34,13 @@ class TopicBrokers:
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """(index of the asker, topic broker) of all topics on each group's broker."""
         known = np.flatnonzero(self.broker >= 0)
-        keys = pair(self.group[known], self.broker[known])
+        keys = segments.pair(self.group[known], self.broker[known])
         order = np.argsort(keys, kind="stable")
         keys, known = keys[order], known[order]
-        wanted = pair(group, broker)
+        wanted = segments.pair(group, broker)
         first = np.searchsorted(keys, wanted)
         count = np.searchsorted(keys, wanted, side="right") - first
-        return np.repeat(np.arange(len(group)), count), known[ranges(first, count)]
+        return np.repeat(np.arange(len(group)), count), known[segments.ranges(first, count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +78,7 @@ def listed_places(coded: CodedGroups) -> TopicBrokers:
     lists, divisions = coded.lists, coded.divisions
     first = np.searchsorted(lists.allocation, divisions.listed)
     count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
-    row = ranges(first, count)
+    row = segments.ranges(first, count)
     return TopicBrokers(np.repeat(divisions.listing, count), lists.topic[row], lists.broker[row])
 
 
@@ -105,13 +94,13 @@ def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
     group, topic, broker = (a[about] for a in (events.group, events.topic, events.broker))
     configured = events.type[about] == CONFIG
     known = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
-    known_topics = pair(known[0], known[1])
+    known_topics = segments.pair(known[0], known[1])
     everywhere = ~configured & (broker < 0)
-    first = np.searchsorted(known_topics, pair(group, topic))
-    count = np.searchsorted(known_topics, pair(group, topic), side="right") - first
+    first = np.searchsorted(known_topics, segments.pair(group, topic))
+    count = np.searchsorted(known_topics, segments.pair(group, topic), side="right") - first
     of_broker = np.where(everywhere, count, 1)
     row = np.repeat(np.arange(len(about)), of_broker)
-    spread = known[2][ranges(first[everywhere], count[everywhere])]
+    spread = known[2][segments.ranges(first[everywhere], count[everywhere])]
     brokers = broker[row]
     brokers[everywhere[row]] = spread
     order = np.lexsort((about[row], brokers, topic[row], group[row]))
@@ -132,17 +121,17 @@ def retry_creations(
     on = _configured_periods(configs)
     wanted = groups.has_retry[on.group]
     on = _Configured(*(a[wanted] for a in (on.group, on.topic, on.broker, on.start, on.end)))
-    keys = pair(subscribed.group, subscribed.topic)
-    first = np.searchsorted(keys, pair(on.group, on.topic))
-    count = np.searchsorted(keys, pair(on.group, on.topic), side="right") - first
+    keys = segments.pair(subscribed.group, subscribed.topic)
+    first = np.searchsorted(keys, segments.pair(on.group, on.topic))
+    count = np.searchsorted(keys, segments.pair(on.group, on.topic), side="right") - first
     one = np.repeat(np.arange(len(on.group)), count)
-    other = ranges(first, count)
+    other = segments.ranges(first, count)
     start = np.maximum(on.start[one], subscribed.start[other])
     both = start < np.minimum(on.end[one], subscribed.end[other])
     group, broker, start = on.group[one][both], on.broker[one][both], start[both]
     order = np.lexsort((start, broker, group))
     group, broker, start = group[order], broker[order], start[order]
-    born = first_of_run(group, broker)
+    born = segments.first_of_run(group, broker)
     ones = np.ones(int(born.sum()), np.int64)
     return TopicConfigs(
         group[born], groups.retry_topic[group[born]], broker[born], start[born], ones, ones > 0
@@ -152,8 +141,8 @@ def retry_creations(
 def retry_periods(creations: TopicConfigs) -> TopicPeriods:
     """The retry topics, each active from its first queue on."""
     order = np.lexsort((creations.ordinal, creations.group))
-    first = order[first_of_run(creations.group[order])]
-    never = np.full(len(first), NEVER)
+    first = order[segments.first_of_run(creations.group[order])]
+    never = np.full(len(first), segments.NEVER)
     return TopicPeriods(
         creations.group[first], creations.topic[first], creations.ordinal[first], never
     )
@@ -170,11 +159,11 @@ class _Configured:
 
 def _configured_periods(configs: TopicConfigs) -> _Configured:
     group, topic, broker, on = configs.group, configs.topic, configs.broker, configs.configured
-    first = first_of_run(group, topic, broker)
+    first = segments.first_of_run(group, topic, broker)
     turns = on != np.where(first, False, np.roll(on, 1))
     group, topic, broker, on = (a[turns] for a in (group, topic, broker, on))
     ordinal = configs.ordinal[turns]
-    end = np.where(last_of_run(group, topic, broker), NEVER, np.roll(ordinal, -1))
+    end = np.where(segments.last_of_run(group, topic, broker), segments.NEVER, np.roll(ordinal, -1))
     return _Configured(group[on], topic[on], broker[on], ordinal[on], end[on])
 
 
@@ -212,8 +201,11 @@ def follow_routes(
     value = np.concatenate([readable, events.type[about] == UP])
     order = np.lexsort((at, of))
     at, of, is_config, value = at[order], of[order], is_config[order], value[order]
-    first = first_of_run(of)
-    config, broker_event = last_true(is_config, first), last_true(~is_config, first)
+    first = segments.first_of_run(of)
+    config, broker_event = (
+        segments.last_true(is_config, first),
+        segments.last_true(~is_config, first),
+    )
     up = np.where(broker_event >= 0, value[broker_event], 1)
     after = np.where(config >= 0, value[config], 0) * up
     before = np.where(first, 0, np.roll(after, 1))
@@ -224,18 +216,21 @@ def follow_routes(
 def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
     """(ordinal, topic broker) of every broker event and every topic on that broker."""
     order = np.lexsort((known.broker, known.group))
-    keys = pair(known.group[order], known.broker[order])
+    keys = segments.pair(known.group[order], known.broker[order])
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
-    wanted = pair(events.group[about], events.broker[about])
+    wanted = segments.pair(events.group[about], events.broker[about])
     first = np.searchsorted(keys, wanted)
     count = np.searchsorted(keys, wanted, side="right") - first
-    return np.repeat(about, count), order[ranges(first, count)]
+    return np.repeat(about, count), order[segments.ranges(first, count)]
 
 
 def index_of(known: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
     """The topic broker of each row; -1: never configured."""
-    distinct, rank = np.unique(pair(known.group, known.topic), return_inverse=True)
-    return find(pair(rank, known.broker), pair(find(distinct, pair(group, topic)), broker))
+    distinct, rank = np.unique(segments.pair(known.group, known.topic), return_inverse=True)
+    return segments.find(
+        segments.pair(rank, known.broker),
+        segments.pair(segments.find(distinct, segments.pair(group, topic)), broker),
+    )
 
 
 # From events to epochs: when a group's state differs before and after an instant, and why.
@@ -307,15 +302,18 @@ def find_turns(
     changes = membership.changes
     causing[changes.ordinal[changes.before != changes.after]] = True
     instant = events.instant[changes.ordinal]
-    first, last = first_of_run(changes.process, instant), last_of_run(changes.process, instant)
+    first, last = (
+        segments.first_of_run(changes.process, instant),
+        segments.last_of_run(changes.process, instant),
+    )
     differs = changes.before[first] != changes.after[last]
     changed[instant[last][differs]] = True
     group_topic = topics.index(known.group, known.topic)[routes.topic_broker]
     causing[routes.ordinal[topics.active(group_topic, routes.ordinal)]] = True
     instant = events.instant[routes.ordinal]
     first, last = (
-        first_of_run(routes.topic_broker, instant),
-        last_of_run(routes.topic_broker, instant),
+        segments.first_of_run(routes.topic_broker, instant),
+        segments.last_of_run(routes.topic_broker, instant),
     )
     differs = routes.before[first] != routes.after[last]
     at_end = _last_ordinals(events)[instant[last]]
@@ -333,7 +331,7 @@ def find_turns(
 
 
 def _last_ordinals(events: Events) -> Ints:
-    return np.flatnonzero(last_of_run(events.instant))
+    return np.flatnonzero(segments.last_of_run(events.instant))
 
 
 def build_epochs(
@@ -346,19 +344,19 @@ def build_epochs(
     last = _last_ordinals(events)
     group = events.group[last]
     members = _live_at(live, group, last)
-    begun = last_true(turns.changed & (members > 0), first_of_run(group)) >= 0
+    begun = segments.last_true(turns.changed & (members > 0), segments.first_of_run(group)) >= 0
     begins = turns.changed & begun
     epoch_group, ordinal = group[begins], last[begins]
     at_instant = np.where(begins, np.cumsum(begins) - 1, -1)
     from_instant: Ints = np.cumsum(begins) - begins
     count = int(begins.sum())
-    of_group = pointers(np.bincount(epoch_group, minlength=len(route_ms)))
+    of_group = segments.pointers(np.bincount(epoch_group, minlength=len(route_ms)))
     from_ms = events.at_ms[ordinal]
     causing = np.flatnonzero(turns.causing & (at_instant[events.instant] >= 0))
     epoch = at_instant[events.instant[causing]]
     settled = np.zeros(count, np.int64)
     np.maximum.at(settled, epoch, events.window_ms[causing])
-    latest = running_max(from_ms + settled, epoch_group)
+    latest = segments.running_max(from_ms + settled, epoch_group)
     grown = at_instant[events.instant[creations.ordinal]]
     routed = latest.copy()
     grown = grown[grown >= 0]
@@ -367,11 +365,11 @@ def build_epochs(
     initial = np.ones(count, np.bool_)
     initial[epoch[~events.observed[causing]]] = False
     types, first_cause = _causes(epoch, events.type[causing], count)
-    to_ms = np.where(last_of_run(epoch_group), NEVER, np.roll(from_ms, -1))
+    to_ms = np.where(segments.last_of_run(epoch_group), segments.NEVER, np.roll(from_ms, -1))
     return Epochs(
         epoch_group, np.arange(count) - of_group[epoch_group], from_ms, to_ms, ordinal,
-        latest, running_max(routed, epoch_group), settled > NOTIFIED_MS, initial, members[begins],
-        types, first_cause, of_group, from_instant, at_instant,
+        latest, segments.running_max(routed, epoch_group), settled > NOTIFIED_MS, initial,
+        members[begins], types, first_cause, of_group, from_instant, at_instant,
     )  # fmt: skip
 
 
@@ -388,15 +386,15 @@ def _causes(epoch: Ints, types: Ints, count: int) -> tuple[Ints, Ints]:
     """The distinct types of each epoch's causing events, in the order of their first one."""
     _, first = np.unique((epoch << TYPE_BITS) | types, return_index=True)
     first.sort()
-    return types[first], pointers(np.bincount(epoch[first], minlength=count))
+    return types[first], segments.pointers(np.bincount(epoch[first], minlength=count))
 
 
 def lost_clients(events: Events, membership: Membership, epochs: Epochs) -> tuple[Ints, Ints]:
     """(epoch, client) of processes that were lost at the start of an epoch and are not back."""
     changes = membership.changes
     instant = events.instant[changes.ordinal]
-    process_instant = np.cumsum(first_of_run(changes.process, instant)) - 1
-    gone = changes.after[last_of_run(changes.process, instant)] < 0
+    process_instant = np.cumsum(segments.first_of_run(changes.process, instant)) - 1
+    gone = changes.after[segments.last_of_run(changes.process, instant)] < 0
     lost = (events.type[changes.ordinal] == LOST) & gone[process_instant]
     epoch = epochs.at_instant[instant[lost]]
     client = membership.processes.client[changes.process[lost]]

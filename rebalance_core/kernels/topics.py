@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.coded_groups import (
     GONE,
     NO_SHARE,
@@ -18,18 +19,7 @@ from rebalance_core.kernels.coded_groups import (
 )
 from rebalance_core.kernels.codes import TopicSets
 from rebalance_core.kernels.group_rows import TYPES
-from rebalance_core.kernels.segments import (
-    NEVER,
-    Bools,
-    Ints,
-    Periods,
-    find,
-    first_of_run,
-    last_of_run,
-    last_true,
-    pair,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints, Periods
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import PROXY_REBALANCE, PUSH
 from rebalance_core.protocol.members import asks_broker
@@ -68,14 +58,16 @@ class GroupTopics:
 
     def index(self, group: Ints, topic: Ints) -> Ints:
         """The group topic of each (group, topic); -1: never read."""
-        return find(pair(self.group, self.topic), pair(group, topic))
+        return segments.find(segments.pair(self.group, self.topic), segments.pair(group, topic))
 
     def active(self, group_topic: Ints, ordinal: Ints) -> Bools:
         """Whether each group topic is active right after the event of this ordinal."""
         if not len(self.start):
             return np.zeros(len(ordinal), np.bool_)
         at = np.searchsorted(
-            pair(self.of_period, self.start), pair(group_topic, ordinal), side="right"
+            segments.pair(self.of_period, self.start),
+            segments.pair(group_topic, ordinal),
+            side="right",
         )
         period = np.maximum(at - 1, 0)
         return (at > 0) & (self.of_period[period] == group_topic) & (ordinal < self.end[period])
@@ -96,7 +88,9 @@ def count_live(membership: Membership) -> LiveCounts:
     order = np.argsort(changes.ordinal)
     group = membership.processes.group[changes.process][order]
     step = (changes.after != GONE).astype(np.int64) - (changes.before != GONE)
-    return LiveCounts(group, changes.ordinal[order], _running(step[order], first_of_run(group)))
+    return LiveCounts(
+        group, changes.ordinal[order], _running(step[order], segments.first_of_run(group))
+    )
 
 
 def _running(steps: Ints, first: Bools) -> Ints:
@@ -127,8 +121,8 @@ def subscribed_periods(
     group, ordinal = group_of[changes.process[rows]], changes.ordinal[rows]
     order = np.lexsort((ordinal, topic, group))
     group, topic, ordinal, step = (a[order] for a in (group, topic, ordinal, step))
-    subscribed = _running(step, first_of_run(group, topic)) > 0
-    last = last_of_run(group, topic, ordinal)
+    subscribed = _running(step, segments.first_of_run(group, topic)) > 0
+    last = segments.last_of_run(group, topic, ordinal)
     return periods(group[last], topic[last], ordinal[last], subscribed[last])
 
 
@@ -148,7 +142,7 @@ def live_periods(membership: Membership, states: Bools, groups: Bools, topic: In
     group, ordinal = group[order], changes.ordinal[order]
     live = np.append(states, False)  # gone is the last
     step = live[changes.after[order]].astype(np.int64) - live[changes.before[order]]
-    return periods(group, topic[group], ordinal, _running(step, first_of_run(group)) > 0)
+    return periods(group, topic[group], ordinal, _running(step, segments.first_of_run(group)) > 0)
 
 
 def joined_periods(one: TopicPeriods, other: TopicPeriods) -> TopicPeriods:
@@ -169,10 +163,10 @@ def _topics_of(
 
 def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
     """Periods in which a topic is on; it is off before its first row."""
-    first = first_of_run(group, topic)
+    first = segments.first_of_run(group, topic)
     turns = on != np.where(first, False, np.roll(on, 1))
     group, topic, ordinal, on = (a[turns] for a in (group, topic, ordinal, on))
-    end = np.where(last_of_run(group, topic), NEVER, np.roll(ordinal, -1))
+    end = np.where(segments.last_of_run(group, topic), segments.NEVER, np.roll(ordinal, -1))
     return TopicPeriods(group[on], topic[on], ordinal[on], end[on])
 
 
@@ -192,13 +186,15 @@ class RetryTopics:
 
     def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
         """Some periods, those of the varying topics not before the first queue."""
-        varying = np.unique(pair(self.varying.group, self.varying.topic))
-        keys = pair(periods_.group, periods_.topic)
-        created = pair(self.created.group, self.created.topic)
+        varying = np.unique(segments.pair(self.varying.group, self.varying.topic))
+        keys = segments.pair(periods_.group, periods_.topic)
+        created = segments.pair(self.created.group, self.created.topic)
         order = np.argsort(created)
-        at = find(created[order], keys)
-        born = np.append(self.created.start[order], NEVER)[at]
-        start = np.where(find(varying, keys) >= 0, np.maximum(born, periods_.start), periods_.start)
+        at = segments.find(created[order], keys)
+        born = np.append(self.created.start[order], segments.NEVER)[at]
+        start = np.where(
+            segments.find(varying, keys) >= 0, np.maximum(born, periods_.start), periods_.start
+        )
         kept = start < periods_.end
         return TopicPeriods(
             periods_.group[kept], periods_.topic[kept], start[kept], periods_.end[kept]
@@ -228,7 +224,7 @@ def group_topics(
     )
     order = np.lexsort((start, topic, group))
     group, topic, start, end = (a[order] for a in (group, topic, start, end))
-    first = first_of_run(group, topic)
+    first = segments.first_of_run(group, topic)
     return GroupTopics(group[first], topic[first], np.cumsum(first) - 1, start, end)
 
 
@@ -248,11 +244,11 @@ def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
     group, start = live.group[empty], live.ordinal[empty]
     following = np.minimum(empty + 1, len(live.group) - 1)
     joined = (following > empty) & (live.group[following] == group)
-    end = np.where(joined, live.ordinal[following], NEVER)
+    end = np.where(joined, live.ordinal[following], segments.NEVER)
     instant = events.instant[start]
     earlier = np.searchsorted(live.ordinal, np.searchsorted(events.instant, instant)) - 1
     emptied = (earlier >= 0) & (live.group[earlier] == group) & (live.live[earlier] > 0)
-    return _Empty(group, start, end, last_true(emptied, first_of_run(group)))
+    return _Empty(group, start, end, segments.last_true(emptied, segments.first_of_run(group)))
 
 
 def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
@@ -269,8 +265,10 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
     start = np.concatenate([retry.start, empty.end[bare]])
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
-    stops = np.full(len(row), NEVER)
-    closing = np.flatnonzero(~last_of_run(row))  # all but a row's last part end where one is empty
+    stops = np.full(len(row), segments.NEVER)
+    closing = np.flatnonzero(
+        ~segments.last_of_run(row)
+    )  # all but a row's last part end where one is empty
     stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
     kept = start < stops
     return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
@@ -288,12 +286,12 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
     known = since >= 0
     start, end, instant = start[known], end[known], instant[since[known]]
 
-    period = np.flatnonzero(subscribed.end < NEVER)
+    period = np.flatnonzero(subscribed.end < segments.NEVER)
     ended = events.instant[subscribed.end[period]]
     first = np.searchsorted(instant, ended)
     count = np.searchsorted(instant, ended, side="right") - first
     count *= events.instant[subscribed.start[period]] < ended
-    stretch, of = ranges(first, count), np.repeat(period, count)
+    stretch, of = segments.ranges(first, count), np.repeat(period, count)
     return TopicPeriods(subscribed.group[of], subscribed.topic[of], start[stretch], end[stretch])
 
 
@@ -348,7 +346,10 @@ class Pops:
         """
         modes = self.modes
         at = instant[modes.ordinal]
-        first, end = (turns(modes.group, modes.topic, at) for turns in (first_of_run, last_of_run))
+        first, end = (
+            turns(modes.group, modes.topic, at)
+            for turns in (segments.first_of_run, segments.last_of_run)
+        )
         asked = self._is_asked(modes, last[at])[end]
         return at[end][(modes.before[first] != modes.after[end]) & asked]
 
@@ -359,7 +360,11 @@ class Pops:
     def popped(self) -> tuple[TopicPeriods, Ints]:
         """When the mode of a topic is POP, and the share number of each period."""
         modes = self.modes
-        end = np.where(last_of_run(modes.group, modes.topic), NEVER, np.roll(modes.ordinal, -1))
+        end = np.where(
+            segments.last_of_run(modes.group, modes.topic),
+            segments.NEVER,
+            np.roll(modes.ordinal, -1),
+        )
         on = modes.after != NO_SHARE
         periods = TopicPeriods(modes.group, modes.topic, modes.ordinal, end)
         return periods.where(on), modes.after[on]
@@ -383,7 +388,7 @@ def _modes(events: Events) -> Modes:
     ordinal = np.flatnonzero(events.type == type_code(REQUEST_MODE))
     ordinal = ordinal[np.lexsort((ordinal, events.topic[ordinal], events.group[ordinal]))]
     group, topic, after = (a[ordinal] for a in (events.group, events.topic, events.share))
-    before = np.where(first_of_run(group, topic), NO_SHARE, np.roll(after, 1))
+    before = np.where(segments.first_of_run(group, topic), NO_SHARE, np.roll(after, 1))
     return Modes(group, topic, ordinal, before, after)
 
 

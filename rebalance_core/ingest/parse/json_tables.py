@@ -9,17 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rebalance_core.ingest.fact import (
-    BAD_ENTRY,
-    RAW_LIMIT,
-    UNPARSABLE_DOCUMENT,
-    WRONG_FILE,
-    Fact,
-    Unread,
-    Unreadable,
-    shown,
-    unread,
-)
+from rebalance_core.ingest import fact
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_text import count_of, long_of
 
 # RocketMQ's stores: fastjson text, which is JSON but for the keys of its maps.
@@ -137,7 +128,7 @@ class _Reader:
             fields = tuple(sorted(value.items())) if all(map(_is_name, value)) else None
             if fields and not any(isinstance(field, dict | list) for _, field in fields):
                 return fields
-        raise self._mistake(f"{shown(value)} cannot be a key")
+        raise self._mistake(f"{fact.shown(value)} cannot be a key")
 
     def _advance(self) -> None:
         match = _TOKEN.match(self._text, self._position)
@@ -170,13 +161,13 @@ class _Reader:
         if len(code) > 1:
             return chr(int(code[1:], 16))
         if code not in _ESCAPED:
-            raise self._mistake(f"an escape that is none, {shown(match[0])}")
+            raise self._mistake(f"an escape that is none, {fact.shown(match[0])}")
         return _ESCAPED[code]
 
     def _mistake(self, what: str) -> Unreadable:
         line = self._text.count("\n", 0, self._position) + 1
         column = self._position - (self._text.rfind("\n", 0, self._position) + 1) + 1
-        return Unreadable(UNPARSABLE_DOCUMENT, f"line {line}, column {column}: {what}")
+        return Unreadable(fact.UNPARSABLE_DOCUMENT, f"line {line}, column {column}: {what}")
 
 
 class _Open:
@@ -233,12 +224,14 @@ def read_document(
     try:
         document = read_relaxed_json(text)
         if not isinstance(document, dict):
-            raise Unreadable(UNPARSABLE_DOCUMENT, f"it holds {shown(document)}, not an object")
+            raise Unreadable(
+                fact.UNPARSABLE_DOCUMENT, f"it holds {fact.shown(document)}, not an object"
+            )
         # Not a list of them: what comes before a refusal is kept.
         for result in parse(document, source):
             results.append(result)
     except Unreadable as refusal:
-        results.append(unread(source, text, refusal))
+        results.append(fact.unread(source, text, refusal))
     return results
 
 
@@ -250,7 +243,9 @@ def table_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """
     if name not in document:
         held = ", ".join(str(key) for key in list(document)[:8])
-        raise Unreadable(WRONG_FILE, f"there is no {name}; the document holds {held or 'nothing'}")
+        raise Unreadable(
+            fact.WRONG_FILE, f"there is no {name}; the document holds {held or 'nothing'}"
+        )
     return object_of(document[name], name)
 
 
@@ -261,7 +256,7 @@ def object_of(value: Any, what: str) -> Mapping[Any, Any]:
         Unreadable: it is none.
     """
     if not isinstance(value, dict):
-        raise Unreadable(BAD_ENTRY, f"{what} is {shown(value)}, not an object")
+        raise Unreadable(fact.BAD_ENTRY, f"{what} is {fact.shown(value)}, not an object")
     return value
 
 
@@ -273,20 +268,20 @@ def entries(
         try:
             yield from list(parse(key, value))
         except Unreadable as refusal:
-            yield unread(source, raw_entry(key, value), refusal)
+            yield fact.unread(source, raw_entry(key, value), refusal)
 
 
 def raw_entry(key: Any, value: Any) -> str:
     """The entry as text again, for an `Unread`."""
     name = dict(key) if isinstance(key, tuple) else key
     text = {"key": name, "value": _first_of(value)}
-    return json.dumps(text, ensure_ascii=False, default=str)[:RAW_LIMIT]
+    return json.dumps(text, ensure_ascii=False, default=str)[: fact.RAW_LIMIT]
 
 
 def _first_of(value: Any) -> Any:
     """So much of a large value that the raw text of it is truncated anyway."""
     if isinstance(value, dict):
-        return {str(key): value[key] for key in list(value)[:RAW_LIMIT]}
+        return {str(key): value[key] for key in list(value)[: fact.RAW_LIMIT]}
     return value
 
 
@@ -316,14 +311,18 @@ class Entry:
         """A boolean, None when the field is missing."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, bool):
-            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a boolean")
+            raise Unreadable(
+                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a boolean"
+            )
         return value
 
     def text(self, name: str) -> str | None:
         """A text, None when the field is missing."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, str):
-            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a text")
+            raise Unreadable(
+                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a text"
+            )
         return value
 
     def mapping(self, name: str) -> Mapping[Any, Any]:
@@ -335,7 +334,9 @@ class Entry:
         """A list, empty when the field is missing."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, list):
-            raise Unreadable(BAD_ENTRY, f"{name} of {self._what} is {shown(value)}, not a list")
+            raise Unreadable(
+                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a list"
+            )
         return value or []
 
 
@@ -346,7 +347,7 @@ def name_of(value: Any, what: str) -> str:
         Unreadable: it is none.
     """
     if not isinstance(value, str) or not value or _BROKEN.search(value):
-        raise Unreadable(BAD_ENTRY, f"{what} is {shown(value)}, not a name")
+        raise Unreadable(fact.BAD_ENTRY, f"{what} is {fact.shown(value)}, not a name")
     return value
 
 
@@ -362,6 +363,6 @@ def data_version(document: Mapping[str, Any], source: str) -> Results:
             "timestamp_ms": entry.optional_long("timestamp"),
         }
     except Unreadable as refusal:
-        yield unread(source, raw_entry("dataVersion", document["dataVersion"]), refusal)
+        yield fact.unread(source, raw_entry("dataVersion", document["dataVersion"]), refusal)
         return
     yield Fact(DATA_VERSION_KIND, None, values, source)

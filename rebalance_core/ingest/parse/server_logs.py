@@ -3,23 +3,16 @@
 from dataclasses import replace
 
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse import broker_log
+from rebalance_core.ingest.parse import broker_log, log_lines
 from rebalance_core.ingest.parse.broker_log import GROUP_TEMPLATES
 from rebalance_core.ingest.parse.java_text import between, queue_data
 from rebalance_core.ingest.parse.log_lines import (
-    NOT_OURS,
-    NOTHING,
     Clock,
     Fields,
     LogLine,
     Reader,
     ServerClock,
     Template,
-    headless,
-    named,
-    not_read,
-    read_message,
-    server_line,
 )
 from rebalance_core.model.times import MINUTE_MS
 
@@ -33,7 +26,7 @@ def _registered(message: str) -> Fields:
     the same as ``BrokerIdentityInfo […]``. With braces it is a controller inside that gave an id.
     """
     if message.startswith("new broker registered, BrokerIdentityInfo{"):
-        return NOTHING
+        return log_lines.NOTHING
     pieces = between(message, "new broker registered, ", " HA")
     return _address(pieces[0]) if pieces else None
 
@@ -50,7 +43,9 @@ def _named(message: str) -> Fields:
     pieces = between(
         message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
     )
-    return None if pieces is None else named(("broker", "address"), [pieces[1], pieces[3]])
+    return (
+        None if pieces is None else log_lines.named(("broker", "address"), [pieces[1], pieces[3]])
+    )
 
 
 def _repeated(message: str) -> bool:
@@ -60,7 +55,7 @@ def _repeated(message: str) -> bool:
 
 
 def _removed(message: str) -> Fields:
-    return named(
+    return log_lines.named(
         ("broker",),
         between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", ""),
     )
@@ -68,7 +63,7 @@ def _removed(message: str) -> Fields:
 
 def _removed_4_9(message: str) -> Fields:
     """Also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice."""
-    return named(("broker",), between(message, "remove brokerName[", "]"))
+    return log_lines.named(("broker",), between(message, "remove brokerName[", "]"))
 
 
 def _replica(message: str) -> Fields:
@@ -102,7 +97,7 @@ def _expired(message: str) -> Fields:
 
 def _property(message: str) -> Fields:
     name, _, value = message.partition("=")
-    return {"name": name, "value": value} if value else NOTHING
+    return {"name": name, "value": value} if value else log_lines.NOTHING
 
 
 _PROPERTY, _STARTS = "supportActingMaster=", "kvConfigPath="
@@ -131,10 +126,10 @@ _HEADLESS_WORDS = tuple(
 
 def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:
     """Read what one line of namesrv.log states."""
-    line = server_line(text, clock)
+    line = log_lines.server_line(text, clock)
     if line is None:
-        return headless(_HEADLESS_WORDS, text, source)
-    results = read_message(NAMESRV_TEMPLATES, line, text, source)
+        return log_lines.headless(_HEADLESS_WORDS, text, source)
+    results = log_lines.read_message(NAMESRV_TEMPLATES, line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
         known = (piece for piece in results if isinstance(piece, Fact))
         return tuple(replace(piece, kind="broker_known") for piece in known) or results
@@ -173,7 +168,11 @@ def _proxied(read: Reader) -> Reader:
 
     def member(message: str) -> Fields:
         fields = read(message)
-        return NOTHING if fields and "local" in fields and "protocol" not in fields else fields
+        return (
+            log_lines.NOTHING
+            if fields and "local" in fields and "protocol" not in fields
+            else fields
+        )
 
     return member
 
@@ -183,7 +182,9 @@ def _changed(read: Reader) -> Reader:
 
     def change(message: str) -> Fields:
         fields = read(message)
-        return NOTHING if fields and "version" in fields and "old" not in fields else fields
+        return (
+            log_lines.NOTHING if fields and "version" in fields and "old" not in fields else fields
+        )
 
     return change
 
@@ -206,7 +207,7 @@ def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | 
     """Read what one line of a proxy's log states; a line that goes on states it at its last
     line.
     """
-    line = server_line(text, clock)
+    line = log_lines.server_line(text, clock)
     if line is None:
         return _continued(text, source, clock)
     clock.last_ms = line.at_ms
@@ -217,7 +218,7 @@ def parse_proxy_line(text: str, source: str, clock: ProxyClock) -> tuple[Fact | 
     if _OPEN in line.message and _CLOSE not in line.message:
         clock.unfinished = (line, text, source)
         return lost + alive
-    return lost + alive + read_message(PROXY_TEMPLATES, line, text, source)
+    return lost + alive + log_lines.read_message(PROXY_TEMPLATES, line, text, source)
 
 
 def _alive(line: LogLine, source: str, clock: ProxyClock) -> tuple[Fact, ...]:
@@ -232,11 +233,11 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
     if clock.unfinished is None:
         return _mode(text, source, clock)
     if _CLOSE not in text:
-        return NOT_OURS
+        return log_lines.NOT_OURS
     line, begun, where = clock.unfinished
     clock.unfinished = None
     whole = LogLine(line.at_ms, line.message + text.strip())
-    return read_message(PROXY_TEMPLATES, whole, begun + text, where)
+    return log_lines.read_message(PROXY_TEMPLATES, whole, begun + text, where)
 
 
 def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
@@ -245,12 +246,12 @@ def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
         return ()
     _, text, source = clock.unfinished
     clock.unfinished = None
-    return (not_read(text, source, _OPEN, "the lines that follow do not end it"),)
+    return (log_lines.not_read(text, source, _OPEN, "the lines that follow do not end it"),)
 
 
 def _mode(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
     """``"proxyMode":"CLUSTER",`` of the configuration that proxy.log prints at the start."""
     mode = text.strip().removeprefix(_MODE).partition('"')[0]
     if not text.strip().startswith(_MODE) or not mode or clock.last_ms is None:
-        return NOT_OURS
+        return log_lines.NOT_OURS
     return (Fact("proxy_mode", clock.last_ms, {"mode": mode}, source),)

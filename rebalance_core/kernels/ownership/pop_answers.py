@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Cells
 from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.grid import places
@@ -19,15 +20,7 @@ from rebalance_core.kernels.ownership.prepared_groups import (
     pulling_groups,
 )
 from rebalance_core.kernels.ownership.sharing import parts
-from rebalance_core.kernels.segments import (
-    Bools,
-    Ints,
-    Periods,
-    first_of_run,
-    last_of_run,
-    pointers,
-    ranges,
-)
+from rebalance_core.kernels.segments import Bools, Ints, Periods
 
 # Which queues of shared topics each process is told to take messages from, and for how long.
 
@@ -73,7 +66,7 @@ class PopAnswers:
         grid, epochs = shared.grid, self.prepared.epochs
         sizes = np.diff(grid.topic_first)
         self._topic_of = np.repeat(np.arange(len(sizes)), sizes)
-        epoch = ranges(epochs.of_group[:-1][grid.topics.group], sizes)
+        epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], sizes)
         members, self._queues_of = epochs.live[epoch], grid.queues
         self._answered = grid.queues > 0
         popped = self._answered & (shared.share != NO_SHARE)
@@ -83,7 +76,7 @@ class PopAnswers:
         self._single = popped & ~everything & (members > grid.queues)
         self._unasked = shared.cells & (shared.share == NO_SHARE)
         self._cells = shared.cells
-        last = np.flatnonzero(grid.frozen & last_of_run(grid.frozen, self._topic_of))
+        last = np.flatnonzero(grid.frozen & segments.last_of_run(grid.frozen, self._topic_of))
         at = np.searchsorted(last, np.arange(len(epoch)))
         self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[at], 0)
 
@@ -119,7 +112,7 @@ class PopAnswers:
         row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
         first = np.searchsorted(grid.topic_of, self._topic[row])
         count = np.searchsorted(grid.topic_of, self._topic[row], side="right") - first
-        broker, of = ranges(first, count), np.repeat(np.arange(len(row)), count)
+        broker, of = segments.ranges(first, count), np.repeat(np.arange(len(row)), count)
         readable = self.readable_brokers(grid.readable > 0)
         at, period = readable.meeting(broker, np.zeros_like(broker), begin[of], end[of])
         begin = np.maximum(begin[of[at]], readable.begin[period])
@@ -138,8 +131,11 @@ class PopAnswers:
         grid, epochs = self.prepared.grid, self.prepared.epochs
         sizes = np.diff(grid.broker_first)
         of = np.repeat(np.arange(len(sizes)), sizes)
-        epoch = ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
-        opens, closes = first_of_run(of, value) & (value > 0), last_of_run(of, value) & (value > 0)
+        epoch = segments.ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
+        opens, closes = (
+            segments.first_of_run(of, value) & (value > 0),
+            segments.last_of_run(of, value) & (value > 0),
+        )
         return Periods(of[opens], np.zeros_like(of[opens]), epoch[opens], epoch[closes] + 1)
 
     def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
@@ -172,7 +168,7 @@ class PopAnswers:
         members = roster.first[epoch + 1] - first
         count = np.minimum(members, share + self._processes(owner))
         of = np.repeat(np.arange(len(cell)), count)
-        step = ranges(np.zeros(len(cell), np.int64), count)
+        step = segments.ranges(np.zeros(len(cell), np.int64), count)
         asker = first[of] + ((owner - first - share)[of] + step) % members[of]
         return self._of_askers(cells, cell[of], asker, number)
 
@@ -187,7 +183,10 @@ class PopAnswers:
         queues = self._queues_of[cells.topic_cell[cell]]
         members = roster.first[epoch + 1] - roster.first[epoch]
         count = -((place - members) // queues)
-        of, turn = np.repeat(np.arange(len(cell)), count), ranges(np.zeros_like(count), count)
+        of, turn = (
+            np.repeat(np.arange(len(cell)), count),
+            segments.ranges(np.zeros_like(count), count),
+        )
         asker = (roster.first[epoch] + place)[of] + turn * queues[of]
         return self._of_askers(cells, cell[of], asker, None)
 
@@ -205,7 +204,7 @@ class PopAnswers:
         first_of_id = roster.copy[asker] == 0
         cell, asker = cell[first_of_id], asker[first_of_id]
         count = self._processes(asker)
-        cell, entry = np.repeat(cell, count), ranges(asker, count)
+        cell, entry = np.repeat(cell, count), segments.ranges(asker, count)
         segment, epoch, process = cells.segment[cell], cells.epoch[cell], roster.process(entry)
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
         row = self._rows.at(topic, process, epoch)
@@ -226,13 +225,13 @@ class PopAnswers:
         rows = np.flatnonzero(self._takers.proxied & ordered)
         first, last = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (first_of_run, last_of_run)
+            for turns in (segments.first_of_run, segments.last_of_run)
         )
         segment, of = cells.segment[first], self._topic[rows]
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
         at = np.searchsorted(of, topic)
         count = np.searchsorted(of, topic, side="right") - at
-        stretch, row = np.repeat(np.arange(len(first)), count), rows[ranges(at, count)]
+        stretch, row = np.repeat(np.arange(len(first)), count), rows[segments.ranges(at, count)]
         begin = np.maximum(cells.epoch[first][stretch], self._begin[row])
         end = np.minimum(cells.epoch[last][stretch] + 1, self._end[row])
         meets = begin < end
@@ -333,7 +332,7 @@ class Reach:
         """Return which single queues are readable, by (segment, taker)."""
         opens, closes = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (first_of_run, last_of_run)
+            for turns in (segments.first_of_run, segments.last_of_run)
         )
         of = cells.segment[opens]
         readable = Periods(of, np.zeros_like(of), cells.epoch[opens], cells.epoch[closes] + 1)
@@ -362,7 +361,11 @@ def without(given: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, I
     pieces = 1 + np.bincount(at, minlength=len(given))
     row = np.repeat(np.arange(len(given)), pieces)
     begin, end = given.begin[row], given.end[row]
-    before = pointers(pieces)[:-1][at] + np.arange(len(at)) - pointers(pieces - 1)[:-1][at]
+    before = (
+        segments.pointers(pieces)[:-1][at]
+        + np.arange(len(at))
+        - segments.pointers(pieces - 1)[:-1][at]
+    )
     end[before] = others.begin[period]
     begin[before + 1] = others.end[period]
     left = begin < end

@@ -9,24 +9,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Queues
 from rebalance_core.kernels.grid import MasterOutages, find_outages
 from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.roster import profiles_of
-from rebalance_core.kernels.segments import (
-    NEVER,
-    NONE,
-    Bools,
-    Ints,
-    bisect,
-    find,
-    halves,
-    pair,
-    ranges,
-    running_min,
-)
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.model.clients import JAVA_PROFILE, NEVER_WITHOUT_COMMIT, ClientProfile
 from rebalance_core.model.events import MASTER_MODES, REFUSED, SLAVE_READ
@@ -78,7 +68,12 @@ class Starts:
     @classmethod
     def unknown(cls, count: int) -> Starts:
         """No rule, no offset, no bounds."""
-        return cls(*(np.full(count, v, np.int64) for v in (NONE, NONE, NONE, NONE, UNKNOWN)))
+        return cls(
+            *(
+                np.full(count, v, np.int64)
+                for v in (segments.NONE, segments.NONE, segments.NONE, segments.NONE, UNKNOWN)
+            )
+        )
 
     def put(
         self, mask: Bools, rule: Ints | int, offset: Ints | int, low: Ints | int,
@@ -103,8 +98,8 @@ class Starts:
         """Rows where nobody answers where the queue ends: only a 0 of the broker is one."""
         mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
         failed = mask & ((self.low < 0) | (self.low == self.offset))
-        self.put(failed, QUERY_FAILED, NONE, NONE, NONE, FAILED)
-        self.put(mask & ~failed, BROKER_ZERO, NONE, 0, 0, UNKNOWN)
+        self.put(failed, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
+        self.put(mask & ~failed, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
 
     def update(self, rows: Ints, other: Starts) -> None:
         """Set rows by number."""
@@ -147,19 +142,19 @@ class RoleSwitches:
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         brokers = prepared.grid.brokers
         readable = (brokers.broker >= 0) & (prepared.grid.most_readable > 0)
-        keys = np.unique(pair(brokers.group[readable], brokers.broker[readable]))
+        keys = np.unique(segments.pair(brokers.group[readable], brokers.broker[readable]))
         self._outages = outages = find_outages(prepared.coded.events)
-        its = find(keys, pair(brokers.group, np.maximum(brokers.broker, 0)))
-        self._broker = np.where(brokers.broker >= 0, its, NONE)[queues.topic_broker]
-        first, end = outages.of(*halves(keys))
+        its = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
+        self._broker = np.where(brokers.broker >= 0, its, segments.NONE)[queues.topic_broker]
+        first, end = outages.of(*segments.halves(keys))
         # a queue that nobody can read, which only CONFIG lists, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
         broker, self.began_ms, self.kept_ms, over_ms = _switches(keys, outages)
         places = np.arange(len(keys))
         self._first = np.append(np.searchsorted(broker, places), 0)
         self._end = np.append(np.searchsorted(broker, places, side="right"), 0)
-        self._least_kept = running_min(self.kept_ms, broker)
-        self._all_over = -running_min(-over_ms, broker)
+        self._least_kept = segments.running_min(self.kept_ms, broker)
+        self._all_over = -segments.running_min(-over_ms, broker)
 
     def __bool__(self) -> bool:
         return len(self.began_ms) > 0
@@ -172,12 +167,12 @@ class RoleSwitches:
         """How many of each queue's switches began not later than a moment."""
         first = self.first(queue)
         end = self._end[self._broker[queue]]
-        return bisect(self.began_ms, first, end, at_ms, right=True) - first
+        return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first
 
     def switched(self, queue: Ints, count: Ints) -> Switched:
         """Combine so many of each queue's first switches."""
-        last = np.where(count > 0, self.first(queue) + count - 1, NONE)
-        kept_ms = np.append(self._least_kept, NEVER)[last]
+        last = np.where(count > 0, self.first(queue) + count - 1, segments.NONE)
+        kept_ms = np.append(self._least_kept, segments.NEVER)[last]
         return Switched(count, kept_ms, pick(self._all_over, last))
 
     def newest(self, commits: SeenCommits, queue: Ints, at_ms: Ints) -> Ints:
@@ -190,7 +185,9 @@ class RoleSwitches:
         left = np.flatnonzero((row >= 0) & (end > first))
         while len(left):
             sent_ms = commits.at_ms[row[left]]
-            outage = bisect(outages.down_ms, first[left], end[left], sent_ms, right=True) - 1
+            outage = (
+                segments.bisect(outages.down_ms, first[left], end[left], sent_ms, right=True) - 1
+            )
             up_ms = outages.up_ms[outage]
             lost = (outage >= first[left]) & (sent_ms < up_ms) & (up_ms <= at_ms[left])
             left, outage = left[lost], outage[lost]
@@ -202,8 +199,8 @@ class RoleSwitches:
         """In all of the window only slaves are there, which do not know the end of a queue."""
         outages = self._outages
         first, end = self._outages_of(queue)
-        outage = bisect(outages.down_ms, first, end, earliest_ms, right=True) - 1
-        outage = np.where(outage >= first, outage, NONE)
+        outage = segments.bisect(outages.down_ms, first, end, earliest_ms, right=True) - 1
+        outage = np.where(outage >= first, outage, segments.NONE)
         lasts = pick(outages.up_ms, outage) > latest_ms
         return lasts & np.isin(pick(outages.mode, outage), _WITHOUT_END)
 
@@ -219,21 +216,21 @@ def _switches(keys: Ints, outages: MasterOutages) -> tuple[Ints, Ints, Ints, Int
         keys: (group, broker) with readable queues, as sorted pairs.
         outages: of all groups.
     """
-    own = find(keys, pair(outages.group, outages.broker))
+    own = segments.find(keys, segments.pair(outages.group, outages.broker))
     mine = np.flatnonzero(own >= 0)
-    back = mine[outages.up_ms[mine] != NEVER]
-    group = halves(keys)[0]
+    back = mine[outages.up_ms[mine] != segments.NEVER]
+    group = segments.halves(keys)[0]
     first = np.searchsorted(group, outages.group[back])
     count = np.searchsorted(group, outages.group[back], side="right") - first
-    other, of = ranges(first, count), np.repeat(back, count)
+    other, of = segments.ranges(first, count), np.repeat(back, count)
     apart = other != own[of]
     other, up_ms = other[apart], outages.up_ms[of[apart]]
     down_ms, own_up = outages.down_ms[mine], outages.up_ms[mine]
     broker = np.concatenate([own[mine], other])
     began_ms = np.concatenate([down_ms, up_ms])
     kept_ms = np.concatenate([down_ms - SLAVE_COPY_MS, up_ms])
-    over_ms = np.concatenate([np.where(own_up == NEVER, NEVER, own_up + MASTER_BACK_MS),
-                              up_ms + MASTER_BACK_MS])  # fmt: skip
+    own_over = np.where(own_up == segments.NEVER, segments.NEVER, own_up + MASTER_BACK_MS)
+    over_ms = np.concatenate([own_over, up_ms + MASTER_BACK_MS])
     order = np.lexsort((kept_ms, began_ms, broker))
     return broker[order], began_ms[order], kept_ms[order], over_ms[order]
 
@@ -285,7 +282,9 @@ def first_starts(
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
     starts.zero(at_zero & asked.seen & ~asked.never_zero, BROKER_ZERO)
-    starts.put(~at_zero & ~asked.seen, NONE, NONE, NONE, NONE, UNKNOWN)
+    starts.put(
+        ~at_zero & ~asked.seen, segments.NONE, segments.NONE, segments.NONE, segments.NONE, UNKNOWN
+    )
     looked = ~at_zero & asked.seen
     rows, zeros, never = offsets.zeros_around(asked.queue, asked.earliest_ms, asked.latest_ms)
     always_zero = asked.zero & (zeros == rows) & ~asked.open
@@ -295,8 +294,15 @@ def first_starts(
     starts.put(either & ~asked.never_zero, BROKER_ZERO, 0, 0, starts.high)
     np.copyto(starts.low, 0, where=either)
     waiting = _of_clients(prepared, adds, lambda its, _: its.start == NEVER_WITHOUT_COMMIT)
-    starts.put(waiting, BROKER_ZERO, NONE, 0, 0, UNKNOWN)
-    starts.put(waiting & asked.seen & always_client, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    starts.put(waiting, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
+    starts.put(
+        waiting & asked.seen & always_client,
+        QUERY_FAILED,
+        segments.NONE,
+        segments.NONE,
+        segments.NONE,
+        FAILED,
+    )
     starts.zero(waiting & asked.seen & always_zero, BROKER_ZERO)
     unproven = _of_clients(prepared, adds, lambda its, mode: not its.start_known(mode))
     _put_unproven(unproven, offsets, asked, starts)
@@ -328,7 +334,7 @@ def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: 
         return
     zero = (starts.rule == BROKER_ZERO) & (starts.offset == 0) & (starts.high == 0)
     top = offsets.max_by(asked.queue, asked.latest_ms, asked.earliest_ms)
-    starts.put(unproven & ~zero, NONE, NONE, 0, top, UNKNOWN)
+    starts.put(unproven & ~zero, segments.NONE, segments.NONE, 0, top, UNKNOWN)
 
 
 def _ask(
@@ -374,7 +380,9 @@ def _client_starts(
         asked.seen, np.where(asked.retry, RETRY_MAX, MAX_OFFSET), asked.max_offset,
         asked.max_offset, newest,
     )  # fmt: skip
-    starts.put(asked.seen & refused, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    starts.put(
+        asked.seen & refused, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED
+    )
     searching = np.flatnonzero(asked.seen & timestamp & ~asked.retry)
     starts.update(searching, _timestamp_starts(prepared, offsets, asked, newest, searching))
     always_zero = first | (asked.retry & ~timestamp)
@@ -399,10 +407,12 @@ def _timestamp_starts(
     later = offsets.first_from(queue, latest_ms, earliest_ms)
     later = np.where(later >= 0, later, offsets.newest(queue, latest_ms))
     later_floor = pick(seen.min_offset, later)
-    high = np.where(after >= 0, np.maximum(pick(seen.max_offset, after), later_floor), NONE)
+    high = np.where(
+        after >= 0, np.maximum(pick(seen.max_offset, after), later_floor), segments.NONE
+    )
     newest = newest[rows]
     most = np.where(high >= 0, np.minimum(high, newest), newest)
-    top = np.where(newest >= 0, np.maximum(low, most), NONE)
+    top = np.where(newest >= 0, np.maximum(low, most), segments.NONE)
     starts = Starts.unknown(len(rows))
     starts.put(at_ms >= 0, TIMESTAMP_SEARCH, low, low, top, OK)
     return starts
