@@ -82,8 +82,14 @@ def test_a_bench_that_failed_is_named() -> None:
 
 
 def test_full_results_come_first_and_a_busy_machine_is_named() -> None:
-    text = page({QUICK: results(0.1, Figure("q", 1.0)), FULL: results(4.2, Figure("f", 1.0))})
-    assert "| f | 1 x |" in text
+    text = page(
+        {
+            QUICK: results(0.1, Figure("q", 1.0, target=2.0)),
+            FULL: results(4.2, Figure("f", 1.0, target=2.0), Figure("without a target", 3.0)),
+        }
+    )
+    assert "| f | 1 x | ≤ 2 x | met |" in text
     assert "| q |" not in text
+    assert "without a target |" not in text
     assert ", load 4.2: " in text
     assert "- `make bench-full`: small-runs, fleets," in text
