@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from tests.recordings.rollouts.chosen import all_chosen
 from tests.recordings.rollouts.compared import (
     Compared,
@@ -29,7 +27,7 @@ def main() -> None:
     found = {given: all_compared(given) for given in Given}
     _write(
         (BEGIN, END),
-        [*_plans(found), "", *_inside(found), "", *_outside(found)],
+        [*_plans(found), "", *_inside(found)],
     )
     _write(CHOSEN, _chosen())
 
@@ -85,26 +83,6 @@ def _inside(found: dict[Given, list[Compared]]) -> Iterator[str]:
             cells.append(f"{sum(x.is_inside for x in its)} of {len(its)}")
         ranks = [rank_correlation(_of(found[given], figure).values()) for given in Given]
         yield f"| {figure} | {' | '.join(cells)} | {ranks[0]:.2f}, {ranks[1]:.2f} |"
-
-
-def _outside(found: dict[Given, list[Compared]]) -> Iterator[str]:
-    yield "Outside of all futures, with the least and the most simulated:"
-    yield ""
-    yield "| run | group | figure | seen | from the tables | from the plan |"
-    yield "|---|---|---|---|---|---|"
-    for ones in zip(*found.values(), strict=True):
-        one = ones[0]
-        if not all(each.is_inside for each in ones):
-            unit = UNITS.get(one.figure, 1)
-            ranges = (
-                "inside" if each.is_inside else
-                " to ".join(f"{x / unit:,.1f}" for x in np.quantile(each.futures, [0, 1]))
-                for each in ones
-            )  # fmt: skip
-            yield (
-                f"| {one.run.name} | {one.group} | {one.figure} | {one.seen / unit:,.1f} | "
-                f"{' | '.join(ranges)} |"
-            )
 
 
 if __name__ == "__main__":

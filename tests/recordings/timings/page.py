@@ -19,7 +19,7 @@ SOURCES = {
     Given.RECORDER: "the tables and the recorder, beyond that",
 }
 LISTED = 2
-"""So many of what one cause put outside are listed."""
+"""So many of what one cause put outside are listed, of the tables."""
 HALF = ", comparison half"
 BEGIN, END = "<!-- made by make fidelity -->", "<!-- end of what make fidelity made -->"
 
@@ -89,9 +89,11 @@ def _outside(found: Mapping[Given, Sequence[Compared]], given: Given) -> Iterato
     rows += [""] * bool(outside)
     for (reason, recording), part in groupby(outside, key=key):
         its = list(part)
-        listed = ", ".join(_short(one) for one in its[:LISTED])
-        more = f", and {len(its) - LISTED} more" if len(its) > LISTED else ""
-        rows.append(f"* `{recording}`, {len(its)}: {reason} {listed}{more}.")
+        rows.append(f"* `{recording}`, {len(its)}: {reason}")
+        if given == Given.TABLES:
+            listed = ", ".join(_short(one) for one in its[:LISTED])
+            more = f", and {len(its) - LISTED} more" if len(its) > LISTED else ""
+            rows[-1] += f" {listed}{more}."
     yield "\n".join(rows)
 
 
