@@ -76,9 +76,7 @@ def rules_page() -> str:
         "",
         "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
         "with what it may pop, its process queues with what it pulls. Without a `consumerStatus` "
-        "in the last round of dumps such a group is UNKNOWN (`NO_DUMP`). No dump shows the queues "
-        "of gRPC clients: there the members that `consumerConnection` of a proxy (in LOCAL mode: "
-        "of a broker) lists are compared with the predicted ones.",
+        "in the last round of dumps such a group is UNKNOWN (`NO_DUMP`).",
         "",
         "Groups of RocketMQ's own brokers, proxies and tools (`CID_RMQ_SYS_…`, "
         "`CID_DefaultHeartBeatSyncerTopic`) are not judged.",
