@@ -16,8 +16,9 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.jvm import require_java_home
-from rebalance_core.cli.run.session import RESULT_SETTINGS, write_package
+from rebalance_core.cli.run.session import RESULT_SETTINGS
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.storage.package_zip import write_package
 from tests.bare_python import bare_python
 from tests.conftest import SESSION_SETTINGS
 from tests.recordings.tables import DATA, replayed

@@ -1,10 +1,9 @@
-"""The only place that builds a SparkSession, and the package as a zip for its workers."""
+"""The only place that builds a SparkSession."""
 
 import atexit
 import os
 import socket
 import sys
-import zipfile
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -22,39 +21,7 @@ from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import SparkSession
 from rebalance_core.spark.older_sparks import context_of, refuse_too_old, require_connect
-
-# This package as a zip, as Spark's workers import it; same tree, same bytes.
-#
-# A wheel is not importable on executors, a zip is. In cluster deploy mode only the entry script
-# and this zip travel, so it holds the command line and the defaults too.
-
-PACKAGE = Path(__file__).resolve().parent.parent
-EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can hold
-
-
-def write_package(target: Path) -> int:
-    """Write the zip, and the folder that it is in; the number of files in it."""
-    return write_zip(target, PACKAGE, PACKAGE.name)
-
-
-def write_zip(target: Path, folder: Path, name: str) -> int:
-    """Write the files of a folder under a name, but for bytecode; how many there are."""
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
-    )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in files:
-            entry = zipfile.ZipInfo(f"{name}/{path.relative_to(folder).as_posix()}", EPOCH_OF_ZIP)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, path.read_bytes())
-    return len(files)
-
-
-# The only place that builds a SparkSession.
+from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 

@@ -75,7 +75,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
         woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
 
     any_groups = groups(traits=("timers",)) if own_timers else groups()
-    quietly(check, 40, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
+    quietly(check, 60, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
     assert tally.reasons[REGULAR] > 5
     assert tally.rows > 40
     assert woken["wakes"] > 60
