@@ -258,10 +258,13 @@ def _begun(client: Marks) -> dict[str, list[int]]:
 
 
 def _is_first(client: Marks, name: str, log_ms: int) -> bool:
-    """True if the heartbeats that are named so begin with the log, or with the client in it."""
+    """True if the heartbeats that are named so begin with the log, or with the client in it.
+
+    Nobody commits before its first heartbeat: its timer for that begins to run when it starts.
+    """
     begin = client[name][0]
     seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
-    return seen[0] >= begin - SLOW_MS and begin - log_ms <= FIRST_MS
+    return seen[0] >= begin and begin - log_ms <= FIRST_MS
 
 
 def _of_most(differences: list[int]) -> int | None:
