@@ -186,7 +186,7 @@ class Delay:
 
     @cached_property
     def _pieces(self) -> tuple[NDArray[np.int64], ...]:
-        """Of each piece: where it begins and its value there, its length and its rise."""
+        """Return where each piece begins and its value there, its length and its rise."""
         shares, values = np.array(self.shares, np.int64), np.array(self.values, np.int64)
         return shares, values, np.diff(shares), np.diff(values)
 

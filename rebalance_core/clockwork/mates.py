@@ -112,7 +112,7 @@ class _Mate:
 
     @cached_property
     def sent(self) -> list[_Sent]:
-        """What its brokers send."""
+        """Return the notices that its brokers send."""
         return notices_of(self.ticks)
 
     def wakes(self, life: Life, since_us: int, until_us: int) -> Iterator[Times]:

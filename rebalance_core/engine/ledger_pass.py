@@ -87,7 +87,9 @@ class HistoriesWithMates:
     def of_tables(
         cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
     ) -> "HistoriesWithMates":
-        """Those of checked tables; a SQL LIKE pattern bounds the rows where nobody shares."""
+        """Take the histories of checked tables; a SQL LIKE pattern bounds the rows where
+        nobody shares.
+        """
         mates = mates_of(joins_of(tables[EVENTS]))
         return cls(fan_out(tables, None if mates else pattern), mates, options)
 

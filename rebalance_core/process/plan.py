@@ -140,7 +140,7 @@ class Histories:
         return len(self._edits.shared)
 
     def shared_beginnings(self, numbers: range) -> SharedBeginnings | None:
-        """What futures of these histories have in common; None for one alone."""
+        """Keep what futures of these histories have in common; None for one alone."""
         if len(numbers) < 2:
             return None
         its, cuts = self._edits.edits, dict[str, set[int]]()

@@ -139,7 +139,7 @@ class ConsistentHash(AllocationStrategy):
 
     @property
     def hashing(self) -> Hashing:
-        """What gives the points of the ring."""
+        """Return what gives the points of the ring."""
         return self.hash_function or self.charset
 
     def allocate(

@@ -118,7 +118,7 @@ def keep(kind: str, name: str, given: Any) -> Piece:
 
 
 def name_of(given: Any) -> str:
-    """What an object without another name is called: its ``name``, else that of its class."""
+    """Return the name of an object without another one: its ``name``, else that of its class."""
     own = getattr(given, "name", None)
     if isinstance(own, str) and own:
         return own
@@ -266,7 +266,7 @@ class CustomStrategy(AllocationStrategy):
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """What the object answers."""
+        """Return the object's answer."""
         if not spi.is_member(client_id, queues, client_ids):
             return []
         given = tuple(queues), tuple(client_ids)

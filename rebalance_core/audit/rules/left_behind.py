@@ -249,7 +249,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
 
 
 def _how_it_ended(case: GroupCase, since: int, topics: dict[str, int]) -> dict[str, str]:
-    """What known issues go by: the last member expired, and which topics were popped."""
+    """Return the signs of known issues: the last member expired, and which topics were popped."""
     ends = {
         row["detail"]
         for row in case.ordered_events

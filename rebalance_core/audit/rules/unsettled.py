@@ -121,7 +121,7 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
 
 
 def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
-    """What an own strategy raises for this topic's queues and the members at the end."""
+    """Return what an own strategy raises for this topic's queues and the members at the end."""
     queues = [MessageQueue(topic, *queue) for queue in dumps.readable_queues(case, topic)]
     try:
         strategy.allocate_all(

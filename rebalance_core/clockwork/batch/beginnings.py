@@ -63,7 +63,7 @@ class _Kept:
 
     @property
     def bytes(self) -> int:
-        """What it holds, without the moves."""
+        """Return the bytes it holds, without the moves."""
         arrays = [value for state in self.states for value in state.values()]
         return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
 
@@ -82,7 +82,7 @@ class Beginnings:
 
     @property
     def bytes(self) -> int:
-        """What is held in memory, about."""
+        """Return the bytes held in memory, about."""
         last = [kept[-1] for kept in self._kept.values()]
         moves = [move for each in last for move in each.moves]
         columns = [(m.elements, m.before, m.after, m.drop_us, m.add_us) for m in moves]
@@ -138,7 +138,7 @@ class Beginnings:
 
 
 def _known_us(futures: Futures, segment: PlaySegment) -> int:
-    """What happens from then on, nothing in a segment knows of."""
+    """Return the time from which on nothing in a segment knows what happens."""
     periods = futures.ticks.periods
     longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
     return segment.end_us + futures.longest_pass_us + longest_us + _AHEAD_US

@@ -157,7 +157,7 @@ class Futures:
         self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
 
     def state(self) -> dict[str, Any]:
-        """What is handed from one segment to the next, copied."""
+        """Copy what is handed from one segment to the next."""
         registered = {number: since.copy() for number, since in self.registered.items()}
         return state_of(self, _STATE) | {"registered": registered}
 

@@ -43,7 +43,7 @@ class Stays:
         self._broker_entity = brokers[np.array(script.broker_of_queue, np.int64)]
 
     def state(self) -> dict[str, Any]:
-        """What is handed from one segment to the next, copied; and when lives end."""
+        """Copy what is handed from one segment to the next, and when lives end."""
         times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
         return state_of(self, ("_life", "_until", "_release")) | times
 
@@ -241,7 +241,7 @@ class OrderLocks:
             self._stays.begin(at, np.full(len(at), life), self._seen[at])
 
     def state(self) -> dict[str, Any]:
-        """What is handed from one segment to the next, copied."""
+        """Copy what is handed from one segment to the next."""
         own = state_of(self, ("_owner", "_renewed", "_seen"))
         return own | self._stays.state() | {"_followed_us": self._followed_us}
 

@@ -203,7 +203,7 @@ class MixedState:
         return cls(script, ticks) if is_mixed(script) else None
 
     def state(self) -> dict[str, Any]:
-        """What is handed from one segment to the next, copied."""
+        """Copy what is handed from one segment to the next."""
         names = (*_STATE, "heard", "told_us")
         return state_of(self, names) | {"followed_us": self.followed_us}
 

@@ -116,7 +116,7 @@ class UnlistedQueueError(Exception):
 
 
 class Rules(NamedTuple):
-    """What decides over a member's share of given queues and members.
+    """The rules that decide over a member's share of given queues and members.
 
     Attributes:
         strategy: its text.
@@ -271,7 +271,7 @@ class Shares:
         key = rules_of(trait.member)
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key.strategy, version=key.version)
-        queues, lives = self._lists(key, version, lives)
+        queues, lives = self._mq_all(key, version), self._cid_all(key, lives)
         try:
             of_places = self._by_place(key, version, lives)
             if self._one_each and of_places is not None:
@@ -291,27 +291,27 @@ class Shares:
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
-    def _lists(
-        self, key: Rules, version: int, lives: NDArray[np.int64]
-    ) -> tuple[list[MessageQueue], NDArray[np.int64]]:
-        """MqAll, and the lives of cidAll, as clients with these rules sort them."""
-        if key.by_bytes:
-            in_order = sorted(lives.tolist(), key=self._ids.__getitem__)
-            return self._queues_by_bytes[version], np.array(in_order, np.int64)
-        return self._queues[version], lives
+    def _mq_all(self, key: Rules, version: int) -> list[MessageQueue]:
+        """The queues as clients with these rules sort them."""
+        return (self._queues_by_bytes if key.by_bytes else self._queues)[version]
+
+    def _cid_all(self, key: Rules, lives: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Lives, sorted as in Java, as clients with these rules sort their ids."""
+        if not key.by_bytes:
+            return lives
+        return np.array(sorted(lives.tolist(), key=self._ids.__getitem__), np.int64)
 
     def _shares(
         self, key: Rules, version: int, lives: NDArray[np.int64], members: list[str]
     ) -> dict[str, int]:
         """Sets by client id, of all members; none where a strategy throws for one of them.
 
-        ``lives`` and their ids, ``members``, are in the order of `_lists`.
+        ``lives`` and their ids, ``members``, are in the order of `_cid_all`.
         """
         try:
             of_places = self._by_place(key, version, lives)
             if of_places is None:
-                queues = self._lists(key, version, lives)[0]
-                found = self._strategies[key].allocate_all(queues, members)
+                found = self._strategies[key].allocate_all(self._mq_all(key, version), members)
                 return {client_id: self._number(share) for client_id, share in found.items()}
         except AllocationError:
             return {}
@@ -329,7 +329,7 @@ class Shares:
         if found is None:
             names = [str(n) for n in range(len(lives))]
             try:
-                shares = strategy.allocate_all(self._lists(key, version, lives)[0], names)
+                shares = strategy.allocate_all(self._mq_all(key, version), names)
             except AllocationError:
                 return None
             found = np.array([self._number(share) for share in shares.values()], np.int32)

@@ -132,7 +132,7 @@ def _no_broker(message: str) -> Fields:
 
 
 def _no_offset(message: str) -> Fields:
-    """Of a Go client, as `Translator` writes it."""
+    """Read the line of a Go client, as `Translator` writes it."""
     group = message.removeprefix(NO_OFFSET).partition(" MessageQueue [")[0]
     fields = _no_broker(message)
     return None if fields is None or not group else {"group": group} | fields
@@ -251,7 +251,7 @@ def _left_broker(message: str) -> Fields:
 
 
 def _language(message: str) -> Fields:
-    """Of a Go or C++ client, as `Translator` writes it."""
+    """Read the line of a Go or C++ client, as `Translator` writes it."""
     pieces = java_text.between(message, LANGUAGE, ", clientId=", ", group=", "")
     return log_lines.named(("language", "client_id", "group"), pieces)
 

@@ -95,9 +95,8 @@ class AskedOwners:
         self._index = np.concatenate([*taken.values(), np.array([NOBODY], np.int64)])
         begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
         cells = [grid.topic_first[topic] + step for topic, step in taken]
-        begin[cells] = segments.pointers(np.array([len(one) for one in taken.values()], np.int64))[
-            :-1
-        ]
+        lengths = np.array([len(one) for one in taken.values()], np.int64)
+        begin[cells] = segments.pointers(lengths)[:-1]
         self._begin = begin[grid.topic_cell] + numbered[0]
         self._first = roster.first
 

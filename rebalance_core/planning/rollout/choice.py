@@ -265,7 +265,7 @@ class _Search:
         return [plan for plan, on in zip(plans, on_front, strict=True) if on]
 
     def with_fewer(self, plans: Sequence[int], futures: int) -> list[int]:
-        """Those of the plans that were played in fewer futures, each once."""
+        """Return the plans that were played in fewer futures, each once."""
         return sorted({plan for plan in plans if self.figures[plan][0].futures < futures})
 
     def refuse_unknown(self) -> None:

@@ -69,7 +69,7 @@ class SharedBeginnings:
     """Of all but the last."""
 
     def of(self, cluster: str, consumer_group: str, strategy: int) -> Beginnings | None:
-        """Those of a group under a strategy; None where there is no room."""
+        """Return the beginnings of a group under a strategy; None where there is no room."""
         key = cluster, consumer_group, strategy
         if key not in self._of and self._bytes < MOST_BYTES:
             self._bytes += self._last.bytes
