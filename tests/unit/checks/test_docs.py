@@ -1,12 +1,11 @@
 """The page about bad rows names every issue code."""
 
-from pathlib import Path
-
 import pytest
 
 from rebalance_core.checks.row_issues import ISSUE_CODES
+from tests.tree import TREE
 
-SEMANTICS = Path(__file__).resolve().parents[3] / "docs/semantics.md"
+SEMANTICS = TREE / "docs/semantics.md"
 
 
 @pytest.mark.parametrize("code", ISSUE_CODES)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[3]
+from tests.tree import TREE
+
 TABLES = str(TREE / "rebalance_core/bundled/demo/join-leave/tables")
 WITHOUT = "import sys; sys.modules[{0!r}] = None\nfrom rebalance_core.cli.main import main; {1}"
 

@@ -15,8 +15,8 @@ import pytest
 from rebalance_core.cli import terminal
 from rebalance_core.cli.main import main
 from rebalance_core.cli.terminal import joined, say
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
 ESCAPES = TREE / "tests/cases/data/terminal-escapes.jsonl"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[3]
+from tests.tree import TREE
+
 COLLECTION = TREE / "tests/recordings/data/join-leave/collection"
 BLOCKED = ("pyspark", "py4j")
 RUN = "from rebalance_core.cli.main import main; sys.exit(main(None, sys.argv[1:]))"

@@ -9,8 +9,8 @@ from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.protocol import start_offset
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 RULES = [
     start_offset.STORED,
     start_offset.LOCAL_STORE,

@@ -3,12 +3,11 @@
 import ast
 import importlib
 from collections import defaultdict
-from pathlib import Path
 
 from rebalance_core.model import times
 from rebalance_core.protocol import members
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 PURE = ("audit", "client", "ingest", "kernels", "planning", "protocol", "replay", "synthetic")
 
 

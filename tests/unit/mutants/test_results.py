@@ -7,8 +7,9 @@ import pytest
 from tests.mutants import __main__ as driver
 from tests.mutants import equivalents, report, runner
 from tests.mutants import results as kept
-from tests.mutants.packages import PACKAGES, TREE
+from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import Site, sites_of
+from tests.tree import TREE
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.packages import PACKAGES, TREE
+from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import mutate, sites_of
+from tests.tree import TREE
 
 pytestmark = pytest.mark.unit
 

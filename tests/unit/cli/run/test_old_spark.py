@@ -8,8 +8,8 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark.older_sparks import refuse_too_old
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[4]
 INPUT = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 
 

@@ -1,15 +1,12 @@
 """What lies beside the package in a checkout is found, wherever in it the code that asks stands."""
 
-from pathlib import Path
-
 import pytest
 
 from rebalance_core.cli.run.jvm import FETCHED
 from rebalance_core.cli.run.session import TREE_CONF
+from tests.tree import TREE
 
 pytestmark = pytest.mark.unit
-
-TREE = Path(__file__).resolve().parents[4]
 
 
 def test_sessions_take_the_checkouts_configuration() -> None:

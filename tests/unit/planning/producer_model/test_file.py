@@ -6,8 +6,9 @@ from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning.producer_model import parse_model, read_model
 from rebalance_core.producers.model import BrownOut, FixedLatency, Outage, UniformLatency
+from tests.tree import TREE
 
-EXAMPLES = Path(__file__).resolve().parents[4] / "rebalance_core/bundled/producers"
+EXAMPLES = TREE / "rebalance_core/bundled/producers"
 TOP = 'name = "n"\ndescription = "d"\nseconds = 60\n'
 BROKER = '[[broker]]\nname = "a"\nqueues = 4\nlatency = { distribution = "fixed", ms = 3 }\n'
 GROUP = '[[producers]]\ngroup = "g"\ntopic = "t"\nclients = 2\nsends_per_second = 10\n'

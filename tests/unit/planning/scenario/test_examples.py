@@ -8,10 +8,9 @@ import pytest
 from rebalance_core.planning.scenario.file import EDIT_KINDS, read_scenarios
 from rebalance_core.planning.scenario.scenario import edit_history
 from tests.recordings.tables import Tables, derived_tables, ledger_of
+from tests.tree import TREE
 
-FILES = sorted(
-    (Path(__file__).resolve().parents[4] / "rebalance_core/bundled/scenarios").glob("*.toml")
-)
+FILES = sorted((TREE / "rebalance_core/bundled/scenarios").glob("*.toml"))
 
 
 @lru_cache

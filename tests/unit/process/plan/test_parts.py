@@ -1,7 +1,6 @@
 """A plan made of parts of the groups, as tasks make it: with what all rows say of the edits."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,8 +16,9 @@ from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import OF_GROUPS, PlanFacts, plan_pass
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
-SCENARIOS = sorted((Path(__file__).parents[4] / "rebalance_core/bundled/scenarios").glob("*.toml"))
+SCENARIOS = sorted((TREE / "rebalance_core/bundled/scenarios").glob("*.toml"))
 ADDED = {
     "extra": 'kind = "mixed_subscriptions"\ngroup = "*"\npercent = 50\nextra = "stock"',
     "topic": 'kind = "new_topic"\nname = "fresh"\nqueues = 3\nsubscribed_by = "*"',

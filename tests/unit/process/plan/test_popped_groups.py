@@ -1,6 +1,5 @@
 """A plan in which POP stands beside strategies: which groups pop, and what their figures say."""
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +16,11 @@ from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
 from tests.plans import rows_of
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 from tests.unit.planning.scenario.groups import dump, join
 
 ONE_MORE = "POP(share_queue_num=1)"
-SCENARIO = Path(__file__).parents[4] / "rebalance_core/bundled/scenarios/add-consumers.toml"
+SCENARIO = TREE / "rebalance_core/bundled/scenarios/add-consumers.toml"
 Row = dict[str, Any]
 
 

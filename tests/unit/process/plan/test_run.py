@@ -18,8 +18,7 @@ from rebalance_core.process import plan
 from rebalance_core.process.plan import plan_forecast, run_plan
 from tests.plans import differing, rows_of
 from tests.recordings.tables import DATA
-
-TREE = Path(__file__).parents[4]
+from tests.tree import TREE
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A plan in which groups pop: what their steps say of shared queues."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
 from tests.plans import rows_of
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
-TREE = Path(__file__).parents[4]
 SCENARIO = "switch-request-mode"
 COLUMNS = ("pop_queues", "min_clients_per_queue", "max_clients_per_queue", "unreached")
 

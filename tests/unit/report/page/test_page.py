@@ -27,6 +27,7 @@ from rebalance_core.report.audit_report import (
 from rebalance_core.report.group_table import GroupRow
 from rebalance_core.report.page import render_page
 from rebalance_core.report.visible import visible
+from tests.tree import TREE
 from tests.unit.report.audit_reports import (
     FROM,
     HOSTILE,
@@ -40,7 +41,6 @@ from tests.unit.report.audit_reports import (
     svgs,
 )
 
-TREE = Path(__file__).resolve().parents[4]
 REPORTS = {"empty": report, "busy": busy_report, "hostile": hostile_report}
 
 

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import rebalance_core.report
-
-TREE = Path(__file__).resolve().parents[4]
+from tests.tree import TREE
 
 
 def test_the_package_needs_no_matplotlib() -> None:
