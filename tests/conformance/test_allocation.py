@@ -7,8 +7,6 @@ import pytest
 from tests.conformance.allocation import compare
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors"
 
 

@@ -7,8 +7,6 @@ import pytest
 from tests.conformance.__main__ import main
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors"
 
 

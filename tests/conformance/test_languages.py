@@ -8,8 +8,6 @@ import pytest
 from tests.conformance.languages import compare
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors"
 
 

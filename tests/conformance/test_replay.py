@@ -10,8 +10,6 @@ import pytest
 from tests.conformance.replay_vectors import compare
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors" / "replay-vectors-dev.jsonl"
 SCENARIOS = 150
 PASSES = 5172

@@ -7,8 +7,6 @@ import pytest
 from tests.conformance.start_offset import compare
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors" / "start-offset-vectors.tsv"
 ROWS = 1728
 

@@ -12,8 +12,6 @@ import pytest
 from tests.conformance.upstream_assertions import RULES, compare
 from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
 VECTORS = TREE / "tests" / "vectors" / "upstream-assertions.jsonl"
 ASSERTIONS = 29_816
 Row = dict[str, Any]

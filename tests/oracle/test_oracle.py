@@ -7,8 +7,6 @@ import pytest
 
 from tests.tree import TREE
 
-pytestmark = pytest.mark.oracle
-
 CASES = 500
 
 

@@ -13,8 +13,6 @@ from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark import rollouts as on_spark
 from tests.tree import TREE
 
-pytestmark = pytest.mark.spark
-
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 SEARCH = Search("restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000)
 

@@ -1,15 +1,12 @@
 """The lowest start of each owner before, passed on from owner to owner until a commit is known."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import NONE
 from rebalance_core.kernels.starts.stored_starts import BIGGEST, chain_lows
 from tests.unit.kernels.hypothesis_settings import RANDOM
-
-pytestmark = pytest.mark.unit
 
 Rows = list[tuple[int, int, bool]]
 """Lowest start by itself, where the first pull is sent, chained."""

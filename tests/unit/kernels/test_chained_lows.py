@@ -1,7 +1,6 @@
 """Lowest starts of shared queues: rows of one step bound the next, and who stays bounds it, too."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +8,6 @@ from rebalance_core.kernels.segments import NONE
 from rebalance_core.kernels.starts.handovers import chained_lows
 from rebalance_core.kernels.starts.stored_starts import BIGGEST
 from tests.unit.kernels.hypothesis_settings import RANDOM
-
-pytestmark = pytest.mark.unit
 
 ROW = st.tuples(
     st.sampled_from((NONE, 0, 3, 5, 9, BIGGEST)),

@@ -11,8 +11,6 @@ from tests.unit.kernels.random_groups import TRAITS, fleets
 from tests.unit.kernels.random_steps import CLIENTS
 from tests.unit.kernels.test_equality import OVERRIDES, WAYS, Tally, Way, compare, run
 
-pytestmark = pytest.mark.unit
-
 MEMBERS = (
     (None, None), ("JAVA", None), ("GO", None), ("GO", "2.0.0"), ("GO", "2.1.1"), ("GO", "2.1.2"),
     ("GO", "4.5.2"), ("CPP", None), ("PYTHON", "2.0.0"), ("NODE", None), ("RUST", "1.0.0"),

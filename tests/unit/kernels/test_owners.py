@@ -19,8 +19,6 @@ from tests.unit.kernels.fleets import build, kernel_rows, reasons_of
 from tests.unit.kernels.hypothesis_settings import RANDOM
 from tests.unit.replay.histories import history, join, leave, topic
 
-pytestmark = pytest.mark.unit
-
 CLIENTS = (*(f"c{number}" for number in range(12)), "\uff5e", "😀")
 BROKERS = ("a", "r1@b", "r1@c", "r2@d", "r3@", "@e", "\uff5e", "😀")
 ROOMS = (

@@ -1,14 +1,11 @@
 """Periods by key, against a plain search."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import Periods
 from tests.unit.kernels.hypothesis_settings import RANDOM
-
-pytestmark = pytest.mark.unit
 
 PERIOD = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 12), st.integers(1, 5)).map(
     lambda p: (p[0], p[1], p[2], p[2] + p[3])

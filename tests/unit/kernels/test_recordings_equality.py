@@ -22,8 +22,6 @@ from tests.unit.kernels.fleets import (
     replay_rows,
 )
 
-pytestmark = pytest.mark.unit
-
 SHARING = ("grpc", "pop")
 """Recordings of groups that share topics, known from the operators' files."""
 IRREGULAR: dict[GroupName, str] = {}

@@ -20,8 +20,6 @@ from rebalance_core.kernels.segments import (
 )
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
-pytestmark = pytest.mark.unit
-
 NOTHING: list[int] = []
 
 

@@ -4,16 +4,12 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import pytest
-
 from rebalance_core.kernels.starts.first_starts import RULES
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from tests.unit.kernels.fleets import assert_equal, build, kernel_rows, reasons_of, replay_rows
 from tests.unit.kernels.random_steps import MODES
 from tests.unit.replay.histories import commit, history, join, leave, queue, topic
-
-pytestmark = pytest.mark.unit
 
 # (observed_ms, min, max); a0-a2 are new at 10 s, a3-a7 at 100 s with a window until 153 s
 SEEN = {

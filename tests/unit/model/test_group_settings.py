@@ -10,8 +10,6 @@ from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.kernels.fleets import kernel_tables
 from tests.unit.replay.histories import Tables, history, join, ledger, topic
 
-pytestmark = pytest.mark.unit
-
 DEFAULTS = {
     "consumer_type": "PUSH",
     "message_model": "CLUSTERING",

@@ -6,8 +6,6 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import can_be_popped, parse_request_mode
 from rebalance_core.model.queue import pop_retry_topics
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("text", ["PULL", "POP(share_queue_num=0)", "POP(share_queue_num=-1)"])
 def test_texts_round_trip(text: str) -> None:

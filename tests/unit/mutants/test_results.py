@@ -11,8 +11,6 @@ from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import Site, sites_of
 from tests.tree import TREE
 
-pytestmark = pytest.mark.unit
-
 SOURCE = "def f(a):\n    return a + 1\n"
 FILE = "rebalance_core/model/f.py"
 

@@ -9,8 +9,6 @@ from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import mutate, sites_of
 from tests.tree import TREE
 
-pytestmark = pytest.mark.unit
-
 
 def mutants(source: str) -> list[str]:
     code = source.encode()

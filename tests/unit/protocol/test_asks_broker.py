@@ -4,8 +4,6 @@ import pytest
 
 from rebalance_core.protocol.members import asks_broker
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("mode", "consumer_type", "model", "ordered", "version", "asks"),

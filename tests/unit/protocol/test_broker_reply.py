@@ -4,8 +4,6 @@ import pytest
 
 from rebalance_core.protocol.start_offset import broker_offset_reply
 
-pytestmark = pytest.mark.unit
-
 OLD, NEW = "5.0.0", "5.1.0"
 
 

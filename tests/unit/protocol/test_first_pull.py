@@ -4,8 +4,6 @@ import pytest
 
 from rebalance_core.protocol.start_offset import first_pull_correction
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("version", ["4.9.3", "4.9.4", "5.3.3"])
 @pytest.mark.parametrize(

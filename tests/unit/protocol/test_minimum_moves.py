@@ -6,8 +6,6 @@ import pytest
 
 from rebalance_core.protocol.routes import minimum_moves
 
-pytestmark = pytest.mark.unit
-
 
 def brute_force(before: tuple[int | None, ...], members: int) -> int:
     """Fewest queues with a new holder over all allocations whose sizes differ by at most one."""

@@ -5,8 +5,6 @@ import pytest
 from rebalance_core.model.events import Event
 from rebalance_core.protocol.routes import Routes
 
-pytestmark = pytest.mark.unit
-
 
 def config(queues: int | None, broker: str = "a", perm: int | None = None) -> Event:
     return Event(

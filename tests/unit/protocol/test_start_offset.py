@@ -12,8 +12,6 @@ from rebalance_core.protocol.start_offset import (
     compute_pull_from_where_no_exception,
 )
 
-pytestmark = pytest.mark.unit
-
 DEFAULTS: dict[str, Any] = {
     "consumer_type": "PUSH",
     "consume_from_where": "CONSUME_FROM_LAST_OFFSET",

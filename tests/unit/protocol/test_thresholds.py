@@ -4,8 +4,6 @@ import pytest
 
 from rebalance_core.protocol.members import pull_threshold_per_queue
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("for_topic", "queues", "expected"),

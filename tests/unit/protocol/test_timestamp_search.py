@@ -7,8 +7,6 @@ import pytest
 
 from rebalance_core.protocol.start_offset import timestamp_search_bounds
 
-pytestmark = pytest.mark.unit
-
 # (observed_ms, min_offset, max_offset)
 SEEN = [(300, 5, 30), (100, 0, 10), (200, 5, 20)]
 

@@ -5,8 +5,6 @@ from rebalance_core.strategies import make_strategy
 from rebalance_core.strategies.spi import is_java_blank
 from tests.unit.strategies.groups import EIGHT, MEMBERS
 
-pytestmark = pytest.mark.unit
-
 CHECKED = ["AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG"]
 
 

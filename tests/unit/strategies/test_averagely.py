@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from rebalance_core.strategies.averagely import average_slice
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("queues", "sizes"),

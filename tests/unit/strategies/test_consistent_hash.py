@@ -8,8 +8,6 @@ from rebalance_core.strategies import make_strategy
 from rebalance_core.strategies.consistent_hash import build_ring, java_bytes
 from tests.unit.strategies.groups import EIGHT, MEMBERS
 
-pytestmark = pytest.mark.unit
-
 HASH = make_strategy("CONSISTENT_HASH")
 IDS = st.lists(st.text("abc@#10", min_size=1, max_size=6), min_size=2, max_size=8, unique=True)
 

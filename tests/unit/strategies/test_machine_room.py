@@ -6,8 +6,6 @@ from rebalance_core.strategies import make_strategy
 from rebalance_core.strategies.machine_room import java_split
 from tests.unit.strategies.groups import EIGHT, MEMBERS
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("text", "parts"),

@@ -5,8 +5,6 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room import RoomResolver
 
-pytestmark = pytest.mark.unit
-
 
 def queue(broker: str, queue_id: int = 0) -> MessageQueue:
     return MessageQueue("T", broker, queue_id)

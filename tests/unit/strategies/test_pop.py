@@ -6,8 +6,6 @@ from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.pop import allocate_for_pop
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues, short
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("share", [-1, 0, 2, 9])
 def test_everybody_gets_every_broker_unchecked(share: int) -> None:

@@ -1,12 +1,8 @@
 """What lies beside the package in a checkout is found, wherever in it the code that asks stands."""
 
-import pytest
-
 from rebalance_core.cli.run.jvm import FETCHED
 from rebalance_core.cli.run.session import TREE_CONF
 from tests.tree import TREE
-
-pytestmark = pytest.mark.unit
 
 
 def test_sessions_take_the_checkouts_configuration() -> None:

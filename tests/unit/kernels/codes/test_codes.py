@@ -8,8 +8,6 @@ from rebalance_core.kernels.codes import Columns, encode, java_sorted, list_poin
 from rebalance_core.model.queue import java_string_key
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
-pytestmark = pytest.mark.unit
-
 
 def names(*texts: str | None) -> pa.StringArray:
     return pa.array(texts, pa.string())

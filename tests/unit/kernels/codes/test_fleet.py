@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pyarrow as pa
-import pytest
 
 from rebalance_core.contracts import SIMULATED_TABLES
 from tests.unit.kernels.fleets import (
@@ -17,8 +16,6 @@ from tests.unit.kernels.fleets import (
     replay_rows,
 )
 from tests.unit.replay.histories import commit, event, history, join, seen, topic
-
-pytestmark = pytest.mark.unit
 
 FLEET = (
     history(

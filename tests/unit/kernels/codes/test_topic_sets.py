@@ -1,10 +1,7 @@
 import numpy as np
-import pytest
 
 from rebalance_core.kernels.codes import TopicSets
 from rebalance_core.kernels.segments import pointers
-
-pytestmark = pytest.mark.unit
 
 
 def numbered(sets: TopicSets, *rows: tuple[list[int], int]) -> list[int]:

@@ -20,8 +20,6 @@ from tests.unit.kernels.fleets import build, kernel_rows
 from tests.unit.kernels.hypothesis_settings import RANDOM
 from tests.unit.kernels.test_owners import GROUPS, Divided
 
-pytestmark = pytest.mark.unit
-
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
 BY_NUMBERS = GROUPS.flatmap(
     lambda group: st.sampled_from(STRATEGIES).map(lambda name: replace(group, strategy=name))

@@ -11,8 +11,6 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, topic
 
-pytestmark = pytest.mark.unit
-
 
 def prepared() -> PreparedGroups:
     """Two groups of 7 queues and 2 epochs, one of them BROADCASTING."""

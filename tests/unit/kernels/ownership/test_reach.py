@@ -9,8 +9,6 @@ from rebalance_core.model.events import Event
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
 from tests.unit.replay.histories import event, history, join, leave, reaches, topic
 
-pytestmark = pytest.mark.unit
-
 
 def periods(*rows: tuple[int, int, int, int]) -> Periods:
     return Periods(*np.array(rows, np.int64).reshape(-1, 4).T)

@@ -23,8 +23,6 @@ from tests.unit.kernels.fleets import (
 from tests.unit.replay.histories import commit, event, history, join, leave, numbered, seen, topic
 from tests.unit.replay.role_switch_truth import ReplicatedCluster
 
-pytestmark = pytest.mark.unit
-
 HISTORIES = 60
 TWIN, SUSPENDED, MODEL, STRATEGY, POP = "twin", "suspended", "model", "strategy", "pop"
 

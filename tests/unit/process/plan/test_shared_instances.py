@@ -23,7 +23,6 @@ from tests.recordings.recorded_events import SHARED
 from tests.recordings.tables import DATA
 from tests.unit.engine.test_fan_out import arrow_tables
 
-pytestmark = pytest.mark.unit
 FIGURE = "orphan_queue_seconds"
 
 

@@ -10,8 +10,6 @@ from rebalance_core.replay.invariants import check_ledger
 from tests.recordings.tables import RECORDINGS, replayed
 from tests.unit.replay.histories import Tables, event, join, leave, replay, topic
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_the_ledger_of_every_recording_is_sound(recording: str) -> None:

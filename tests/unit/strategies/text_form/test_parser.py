@@ -10,8 +10,6 @@ from rebalance_core.strategies import AllocationStrategy, make_strategy, parse_s
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.spi import escape, unescape
 
-pytestmark = pytest.mark.unit
-
 WORD = st.text("%|,:()=/ ab-é😀\n\x00\u2028\u3000", max_size=6)
 ROOMS = st.dictionaries(WORD, WORD, max_size=3)
 NODES = st.fixed_dictionaries({}, optional={"virtual_nodes": st.integers(0, 2**31 - 1)})

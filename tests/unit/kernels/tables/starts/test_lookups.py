@@ -1,15 +1,12 @@
 from bisect import bisect_left, bisect_right
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import bisect, pointers
 from rebalance_core.kernels.starts.lookups import pick
 from tests.unit.kernels.hypothesis_settings import RANDOM
-
-pytestmark = pytest.mark.unit
 
 SEGMENTS = st.lists(st.lists(st.integers(0, 9), max_size=6).map(sorted), min_size=1, max_size=4)
 
