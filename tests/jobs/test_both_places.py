@@ -24,7 +24,7 @@ from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import propagate
 from tests.recordings.tables import DATA
 from tests.tree import TREE
-from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
 
 PLACES = ("process", "spark")
