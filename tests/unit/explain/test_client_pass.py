@@ -61,8 +61,8 @@ def test_every_pass_ends_with_what_the_ledger_has(name: str) -> None:
 
 
 def test_a_stranger_and_another_time_are_named() -> None:
-    history = next(histories(derived_tables("join-leave")))
-    ledger = replay_group(history, strategy_for)
+    group = next(histories(derived_tables("join-leave")))
+    ledger = replay_group(group, strategy_for)
     first, member = ledger["epochs"][0], ledger["memberships"][0]["client_id"]
     with pytest.raises(UsageError, match=r"--client .* is no member"):
         client_pass(rows_of(ledger), [], member + "x", first["from_ms"])

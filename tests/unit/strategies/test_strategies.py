@@ -22,13 +22,13 @@ CHECKED = ["AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH", "MACHINE_R
 @pytest.mark.parametrize("name", CHECKED)
 def test_the_first_empty_argument_is_named(name: str) -> None:
     strategy = make_strategy(name)
-    for client_id, given, message in [
+    for client_id, readable, message in [
         ("", [], "currentCID is empty"),
         ("c", [], "mqAll is null or mqAll empty"),
         ("c", EIGHT, "cidAll is null or cidAll empty"),
     ]:
         with pytest.raises(AllocationError) as raised:
-            strategy.allocate(client_id, given, [])
+            strategy.allocate(client_id, readable, [])
         assert raised.value.java_class == "IllegalArgumentException"
         assert raised.value.java_message == message
 
