@@ -122,13 +122,8 @@ def _schedule_lists(world: World, life: Life) -> None:
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if life.ending is not None and at_us < NEVER:
-            end = partial(
-                membership.unregister,
-                world,
-                life,
-                world.brokers[broker],
-                notify=life.ending.notified,
-            )
+            end = partial(membership.unregister, world, life, world.brokers[broker],
+                          notify=life.ending.notified)  # fmt: skip
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
