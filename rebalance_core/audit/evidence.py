@@ -23,7 +23,8 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
-CLIENT_LOG, OFFSETS, RETURNED = "rocketmq_client.log", "consumerOffset.json", "return"
+CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
+RETURNED, STOPPED = "return", "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,17 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
         end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
-        gap = case.run.coverage.name_server_gap(begin, end)
+        gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
     return gap
+
+
+def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
+    """A broker that was down between these times, since when no line tells."""
+    for broker in sorted(group_brokers(case) & case.run.untold.keys()):
+        for begin_ms, again_ms in case.run.untold[broker]:
+            if begin_ms <= to_ms and from_ms <= again_ms:
+                return Gap(NOT_COVERED, broker, begin_ms, again_ms, kind=STOPPED)
+    return None
 
 
 def unlogged(case: GroupCase) -> Gap | None:
@@ -394,6 +404,8 @@ def gap_text(gap: Gap) -> str:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
         return f"{gap.host} went down at {utc(gap.from_ms)}, goes on, and no log has its return"
+    if gap.kind == STOPPED and gap.to_ms is not None:
+        return f"{gap.host} started again at {utc(gap.to_ms)}, and no log has when it stopped"
     log = f"the {gap.kind} of {gap.host}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"

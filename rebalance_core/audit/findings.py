@@ -46,7 +46,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
-    untold_outage,
+    untold_outages,
 )
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
@@ -156,7 +156,7 @@ def run_cluster_rules(
         coverage=covered,
         returned=returned,
         slaves=slaves,
-        untold_ms=untold_outage(given, facts),
+        untold=untold_outages(given, facts),
         notices=_notices(told),
     )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):

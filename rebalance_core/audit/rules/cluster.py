@@ -179,27 +179,31 @@ def broker_flaps(
         yield hedged(found, gap) if gap else found
 
 
-def untold_outage(events: Iterable[Row], facts: Iterable[Row]) -> int | None:
-    """The first start of a broker before one that no end of it comes before; None: there is none.
+def untold_outages(
+    events: Iterable[Row], facts: Iterable[Row]
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By broker its starts, each with the one before, between which no line tells of its end.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
         facts: BROKER_STARTED counts.
     """
     turns: dict[str, list[tuple[int, bool]]] = {}
-    for row in events:
-        if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN"):
-            turns.setdefault(row["broker_name"], []).append((row["event_ms"], False))
-    for row in facts:
-        if row["kind"] == "BROKER_STARTED":
-            turns.setdefault(row["broker_name"], []).append((row["first_ms"], True))
-    untold = [
-        one
-        for of_broker in turns.values()
-        for (one, started), (_, again) in pairwise(sorted(of_broker))
-        if started and again
-    ]
-    return min(untold, default=None)
+    for row in (*events, *facts):
+        kind = row.get("event_type") or row["kind"]
+        if kind in ("BROKER_DOWN", "MASTER_DOWN", "BROKER_STARTED"):
+            started = kind == "BROKER_STARTED"
+            at_ms = row["first_ms"] if started else row["event_ms"]
+            turns.setdefault(row["broker_name"], []).append((at_ms, started))
+    untold = {
+        broker: tuple(
+            (one, other)
+            for (one, started), (other, again) in pairwise(sorted(of_broker))
+            if started and again
+        )
+        for broker, of_broker in turns.items()
+    }
+    return {broker: spans for broker, spans in untold.items() if spans}
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:

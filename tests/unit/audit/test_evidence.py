@@ -211,6 +211,20 @@ def test_which_brokers_were_up_is_told_by_name_servers(
 
 
 @pytest.mark.parametrize(
+    ("broker", "again", "severity"),
+    [("a", 590, "INFO"), ("a", 460, "INFO"), ("a", 300, "WARNING"), ("b", 590, "WARNING")],
+)
+def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
+    broker: str, again: float, severity: str
+) -> None:
+    case = covered(fell_back(), (0, 1000), begins=True)
+    untold = {broker: ((ms(10), ms(again)),)}
+    row = found(replace(case, run=replace(case.run, untold=untold)), "OFFSET_ROLLBACK")
+    assert row["severity"] == severity
+    assert ("started again" in row["summary"]) is (severity == "INFO")
+
+
+@pytest.mark.parametrize(
     ("stretches", "severity"),
     [([(0, 1000)], "ERROR"), ([(0, 450), (520, 1000)], "INFO"), ([(0, 500)], "INFO")],
 )
