@@ -39,6 +39,7 @@ class Needs:
         offsets: the broker's consumerOffset.json has to be copied before it begins.
         routes: a name server's log has to tell of it: which brokers were up.
         answers: a broker that says that nobody is online tells as much.
+        topics: how topics are set up at the end: logs since then, or since the last topics.json.
     """
 
     roles: tuple[str, ...] = ()
@@ -47,6 +48,7 @@ class Needs:
     offsets: bool = False
     routes: bool = False
     answers: bool = False
+    topics: bool = False
 
 
 ITSELF = Needs()
@@ -64,21 +66,29 @@ RULE_NEEDS = {
             "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "IDLE_MEMBER",
             "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
             "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
-            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
-            "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
-            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE",
+            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED",
+            "CONFIG_OVERLAP", "CONFIG_RETRY_UNREAD",
+            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN",
             "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
-            "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
-            "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
+            "POP_UNREACHED_QUEUE", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
+            "BROADCASTING_REFUSED", "BROADCAST_START",
             "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
         ),
         MEMBERS,
     ),
     **dict.fromkeys(
         (
+            "TOPIC_GONE", "LEFTOVER_OFFSETS", "CONFIG_GAP", "CONFIG_FOREIGN_QUEUE",
+            "POP_IGNORED", "GROUP_NOT_CONFIGURED",
+        ),
+        Needs((BROKER, ADMIN), topics=True),
+    ),
+    **dict.fromkeys(("READ_FEWER_THAN_WRITTEN", "RETRY_QUEUES_UNREAD"), Needs(topics=True)),
+    **dict.fromkeys(
+        (
             "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
-            "GROUP_CAME_BACK",
+            "GROUP_CAME_BACK", "RESET_NOT_KEPT",
         ),
         EVENTS,
     ),
@@ -158,7 +168,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         first_ms: since when it is so; None: not known.
         last_ms: until when; None: it holds at the end.
     """
-    if not needs.roles or dumps.is_system_group(case.consumer_group):
+    if dumps.is_system_group(case.consumer_group):
+        return None
+    if needs.topics and (unsure := _topics_gap(case, first_ms or 0)) is not None:
+        return unsure
+    if not needs.roles:
         return None
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
@@ -179,6 +193,19 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
         gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
     return gap
+
+
+def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
+    """A broker on which topics may have been changed since: no log and no later store tells."""
+    run, end_ms = case.run, newest_dump_ms(case)
+    for broker in sorted(group_brokers(case)):
+        since_ms = max(first_ms, run.coverage.topic_stores.get(broker, 0))
+        until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
+        if since_ms < until_ms:
+            gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
+            if gap is not None:
+                return gap
+    return None
 
 
 def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
@@ -423,8 +450,9 @@ def settled_by(gap: Gap) -> str:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:
         return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
-    if gap.host == NAME_SERVERS:
-        return "Copy namesrv.log of every name server, with all rotated files."
+    if gap.kind == "log":
+        which = "every name server" if gap.host == NAME_SERVERS else gap.host
+        return f"Copy namesrv.log of {which}, with all rotated files."
     if gap.kind == CLIENT_LOG:
         return f"Copy all files of the rocketmq_client.log of {gap.host} (other_days/), too."
     if gap.reason == LOG_ENDED:

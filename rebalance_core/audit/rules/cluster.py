@@ -14,7 +14,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.evidence import hedged
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
@@ -113,25 +113,41 @@ def slaves_not_readable(
     )
 
 
-def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
-    """Brokers that not all name servers with a log know alike."""
-    views: dict[str, dict[str, bool]] = {}
+def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> Iterator[Finding]:
+    """Brokers that not all name servers with a log know alike.
+
+    Args:
+        facts: of one cluster; NAME_SERVER_FILE and BROKER_REGISTERED count.
+        covered: rows of ``coverage``; none: the logs tell of all the time.
+    """
+    views: dict[str, dict[str, Row]] = {}
     servers: set[str] = set()
     for row in facts:
         if row["kind"] == "NAME_SERVER_FILE":
             servers.add(row["details"]["name"])
         elif row["kind"] == "BROKER_REGISTERED":
-            name, there = row["details"]["name"], row["details"]["registered"] == "true"
-            views.setdefault(row["broker_name"], {})[name] = there
-    for broker, known in sorted(views.items()):
-        by = {server: known.get(server, False) for server in sorted(servers | known.keys())}
-        if len(by) > 1 and len(set(by.values())) > 1:
-            without = ", ".join(server for server, there in by.items() if not there)
-            yield Finding(
-                f"{broker} is not registered with {without}, but with the other name servers.",
-                {server: "registered" if there else "not there" for server, there in by.items()},
+            views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
+    logs = logs_of(covered, "namesrv_log")
+    for broker, words in sorted(views.items()):
+        there = {server for server, row in words.items() if row["details"]["registered"] == "true"}
+        without = sorted((servers | words.keys()) - there)
+        if there and without:
+            found = Finding(
+                f"{broker} is not registered with {', '.join(without)}, but with the other name "
+                "servers.",
+                {
+                    one: "registered" if one in there else "not there"
+                    for one in sorted(servers | there)
+                },
                 broker_name=broker,
             )
+            heard_ms = min(row["first_ms"] for row in words.values())
+            begins = {
+                one: words[one]["first_ms"] if one in words else heard_ms
+                for one in servers | words.keys()
+            }
+            gap = name_servers_gap(logs, begins) if logs else None
+            yield hedged(found, gap) if gap else found
 
 
 def broker_flaps(
