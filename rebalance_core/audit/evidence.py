@@ -63,14 +63,12 @@ CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
 RULE_NEEDS = {
     **dict.fromkeys(
         (
-            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "IDLE_MEMBER",
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE",
             "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
-            "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
-            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED",
+            "MIXED_MESSAGE_MODELS", "DOUBLE_OWNER",
             "CONFIG_OVERLAP", "CONFIG_RETRY_UNREAD",
             "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN",
-            "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
-            "POP_UNREACHED_QUEUE", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
+            "RETRY_IMBALANCE", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
             "BROADCASTING_REFUSED", "BROADCAST_START",
             "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
         ),
@@ -79,7 +77,9 @@ RULE_NEEDS = {
     **dict.fromkeys(
         (
             "TOPIC_GONE", "LEFTOVER_OFFSETS", "CONFIG_GAP", "CONFIG_FOREIGN_QUEUE",
-            "POP_IGNORED", "GROUP_NOT_CONFIGURED",
+            "POP_IGNORED", "POP_MIXED_WITH_PULL", "POP_UNREACHED_QUEUE", "GROUP_NOT_CONFIGURED",
+            "IDLE_MEMBER", "ORPHAN_QUEUES", "FROZEN_GROUP", "SURPLUS_SKEW", "HASH_IMBALANCE",
+            "MACHINE_ROOM_UNMATCHED",
         ),
         Needs((BROKER, ADMIN), topics=True),
     ),
@@ -170,7 +170,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     """
     if dumps.is_system_group(case.consumer_group):
         return None
-    if needs.topics and (unsure := _topics_gap(case, first_ms or 0)) is not None:
+    if needs.topics and last_ms is None and (unsure := _topics_gap(case, first_ms or 0)):
         return unsure
     if not needs.roles:
         return None
@@ -196,14 +196,17 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
 
 
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
-    """A broker on which topics may have been changed since: no log and no later store tells."""
+    """A broker on which topics may have been changed since: no log and no later store tells.
+
+    What a log that begins late does not have, the file tells that shows the topic.
+    """
     run, end_ms = case.run, newest_dump_ms(case)
     for broker in sorted(group_brokers(case)):
         since_ms = max(first_ms, run.coverage.topic_stores.get(broker, 0))
         until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
         if since_ms < until_ms:
             gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
-            if gap is not None:
+            if gap is not None and gap.reason != LOG_BEGINS:
                 return gap
     return None
 
@@ -377,10 +380,15 @@ def _outage_gap(case: GroupCase) -> Gap | None:
     for broker in sorted(group_brokers(case) & case.run.masters.keys()):
         outages = case.run.masters[broker]
         if end is not None and outages and outages[-1].up_ms is None:
+            down_ms, coverage = outages[-1].down_ms, case.run.coverage
             if case.run.missing:
                 return Gap(NOT_COVERED, min(case.run.missing), None, None)
-            gap = case.run.coverage.gap(broker, end, end)
+            gap = coverage.gap(broker, end, end)
             if gap is not None and gap.reason == LOG_ENDED:
+                return gap
+            gap = coverage.gap(broker, down_ms, end, down=True)
+            gap = gap or coverage.name_server_gap(down_ms, end)
+            if gap is not None:
                 return gap
     return None
 
