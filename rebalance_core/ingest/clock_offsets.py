@@ -139,8 +139,8 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
-    told = any(name.startswith(BEGUN) for own in marks.values() for name in own)
-    behind_client = partial(_behind, told=told)
+    starts_logged = any(name.startswith(BEGUN) for own in marks.values() for name in own)
+    behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
@@ -166,12 +166,12 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     clocks' difference.
     """
     offsets: dict[Host, int] = {}
-    brokers = [own for (kind, _), own in marks.items() if kind == BROKER_LOG]
-    for host, own in marks.items():
+    brokers = [host_marks for (kind, _), host_marks in marks.items() if kind == BROKER_LOG]
+    for host, host_marks in marks.items():
         if host[0] != NAMESRV_LOG:
             continue
-        starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
-        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
+        starts = [(n, ms) for of in brokers for n in of.keys() & host_marks.keys() for ms in of[n]]
+        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in host_marks[n]]
         best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
         behind = USUAL_REGISTERED_MS - best
         if 2 * _explained(ahead, 0) >= len(starts) > 0:
@@ -196,26 +196,30 @@ def _marks(
     marks: dict[Host, dict[str, list[int]]] = {}
     for file in files:
         if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
-            own = marks.setdefault((file.kind, file.place), {})
+            host_marks = marks.setdefault((file.kind, file.place), {})
             for name, times in counted[file.name].marks.items():
                 if name == LATE:
                     continue
                 of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
                 shift = 0 if of_epoch else counted[file.name].shift_ms
-                own.setdefault(name, []).extend(ms + shift for ms in times)
-    return {host: {n: sorted(ms) for n, ms in own.items()} for host, own in marks.items() if own}
+                host_marks.setdefault(name, []).extend(ms + shift for ms in times)
+    return {
+        host: {n: sorted(ms) for n, ms in host_marks.items()}
+        for host, host_marks in marks.items()
+        if host_marks
+    }
 
 
-def _behind(broker: Marks, client: Marks, told: bool) -> int | None:
+def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
-    ``told``: logs of clients have their starts.
+    ``starts_logged``: logs of clients have their starts.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    began = _begun(client, told)
+    began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
@@ -240,15 +244,15 @@ def _between(one: Marks, other: Marks) -> int | None:
     Clients that started together come back to a broker together, too: joins have to be apart.
     """
     pairs = [(one[name][0], other[name][0]) for name in one.keys() & other.keys() - {CHANGED}]
-    named = _of_most(sorted(there - here for here, there in pairs))
-    alike = [here for here, there in pairs if named is not None
-             and abs(there - here - named) <= SAME_MS]  # fmt: skip
+    named = _of_most(sorted(second_ms - first_ms for first_ms, second_ms in pairs))
+    alike = [first_ms for first_ms, second_ms in pairs if named is not None
+             and abs(second_ms - first_ms - named) <= SAME_MS]  # fmt: skip
     if named is None or max(alike) - min(alike) < APART_MS:
         return None
     return 0 if abs(named) <= LEAST_OFFSET_MS else named
 
 
-def _begun(client: Marks, told: bool) -> dict[str, list[int]]:
+def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
     """The marks without the heartbeats of a client that was there when its log begins.
 
     They are none that a broker wrote of: it did when the client came.
@@ -258,11 +262,11 @@ def _begun(client: Marks, told: bool) -> dict[str, list[int]]:
         name: times
         for name, times in client.items()
         if not name.startswith((BEGUN, SEEN))
-        and (name == CHANGED or _is_first(client, name, first, told))
+        and (name == CHANGED or _is_first(client, name, first, starts_logged))
     }
 
 
-def _is_first(client: Marks, name: str, log_ms: int, told: bool) -> bool:
+def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
     """True if the heartbeats that are named so begin with the client's start, where it is logged.
 
     Else with the log; nobody commits before its first heartbeat: its timer for that begins to run
@@ -270,7 +274,7 @@ def _is_first(client: Marks, name: str, log_ms: int, told: bool) -> bool:
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
     started = client.get(f"{BEGUN}{client_id}")
-    if told or started:
+    if starts_logged or started:
         return bool(started) and 0 <= begin - started[0] <= FIRST_MS
     seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
@@ -296,9 +300,9 @@ def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
 
     matches = 0
     for name in broker.keys() & client.keys():
-        there = [ms + behind_ms for ms in broker[name]]
-        of_broker = sum(inside(_nearest(client[name], ms) - ms) for ms in there)
-        matches += min(of_broker, sum(inside(ms - _nearest(there, ms)) for ms in client[name]))
+        on_client = [ms + behind_ms for ms in broker[name]]
+        of_broker = sum(inside(_nearest(client[name], ms) - ms) for ms in on_client)
+        matches += min(of_broker, sum(inside(ms - _nearest(on_client, ms)) for ms in client[name]))
     return matches
 
 

@@ -129,15 +129,17 @@ def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> It
             views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
     logs = logs_of(covered, "namesrv_log")
     for broker, words in sorted(views.items()):
-        there = {server for server, row in words.items() if row["details"]["registered"] == "true"}
-        without = sorted((servers | words.keys()) - there)
-        if there and without:
+        registered = {
+            server for server, row in words.items() if row["details"]["registered"] == "true"
+        }
+        without = sorted((servers | words.keys()) - registered)
+        if registered and without:
             found = Finding(
                 f"{broker} is not registered with {', '.join(without)}, but with the other name "
                 "servers.",
                 {
-                    one: "registered" if one in there else "not there"
-                    for one in sorted(servers | there)
+                    one: "registered" if one in registered else "not there"
+                    for one in sorted(servers | registered)
                 },
                 broker_name=broker,
             )
