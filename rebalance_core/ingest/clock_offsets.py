@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import BEGUN, CHANGED, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -139,10 +139,12 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
+    starts_logged = any(name.startswith(BEGUN) for own in marks.values() for name in own)
+    behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
-            compare = _between if other[0] == BROKER_LOG else _behind
+            compare = _between if other[0] == BROKER_LOG else behind_client
             behind = compare(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
@@ -208,14 +210,16 @@ def _marks(
     }
 
 
-def _behind(broker: Marks, client: Marks) -> int | None:
+def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
+
+    ``starts_logged``: logs of clients have their starts.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    began = _begun(client)
+    began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
@@ -248,7 +252,7 @@ def _between(one: Marks, other: Marks) -> int | None:
     return 0 if abs(named) <= LEAST_OFFSET_MS else named
 
 
-def _begun(client: Marks) -> dict[str, list[int]]:
+def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
     """The marks without the heartbeats of a client that was there when its log begins.
 
     They are none that a broker wrote of: it did when the client came.
@@ -257,17 +261,22 @@ def _begun(client: Marks) -> dict[str, list[int]]:
     return {
         name: times
         for name, times in client.items()
-        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
+        if not name.startswith((BEGUN, SEEN))
+        and (name == CHANGED or _is_first(client, name, first, starts_logged))
     }
 
 
-def _is_first(client: Marks, name: str, log_ms: int) -> bool:
-    """True if the heartbeats that are named so begin with the log, or with the client in it.
+def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
+    """True if the heartbeats that are named so begin with the client's start, where it is logged.
 
-    Nobody commits before its first heartbeat: its timer for that begins to run when it starts.
+    Else with the log; nobody commits before its first heartbeat: its timer for that begins to run
+    when it starts.
     """
-    begin = client[name][0]
-    seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
+    begin, client_id = client[name][0], name.partition(" ")[2]
+    started = client.get(f"{BEGUN}{client_id}")
+    if starts_logged or started:
+        return bool(started) and 0 <= begin - started[0] <= FIRST_MS
+    seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
 
 

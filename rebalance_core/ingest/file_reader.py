@@ -140,7 +140,7 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP, SEEN, LATE = "up ", "seen ", "late"
+UP, BEGUN, SEEN, LATE = "up ", "begun ", "seen ", "late"
 """Marks: a member came, and a broker told the others; a broker came; a client's log first names a
 client; how much later than the epoch time in it a broker's line is, in ms.
 """
@@ -419,9 +419,11 @@ class FileReader:
                 self._note_refusal(piece)
                 yield piece
                 continue
+            self._note_mark(piece)
+            if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:
+                continue  # it dates the client's start, and states nothing else
             self.stats.facts += 1
             self._note_gap(piece)
-            self._note_mark(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -460,6 +462,8 @@ class FileReader:
         elif fact.kind == "committed" and fact.values["client_id"]:
             if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
                 self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
+        elif fact.kind == "client_created":
+            self.stats.mark(f"{BEGUN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
             self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
