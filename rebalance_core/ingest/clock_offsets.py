@@ -60,6 +60,7 @@ class ClockShifts:
         heads: to those of the lines.
         beats: to those that a broker prints in them of its own clock.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
+        left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
         unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
             is behind the first of them.
@@ -68,6 +69,7 @@ class ClockShifts:
     heads: Mapping[str, int] = field(default_factory=dict)
     beats: Mapping[str, int] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
+    left: Mapping[Host, int] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
 
@@ -76,14 +78,18 @@ class ClockShifts:
         return bool(self.heads or self.beats)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """The evidence at the right times."""
+        """The evidence at the right times; a client's commits when they were surely sent."""
+        late_ms = sum(
+            max((ms for (of, _), ms in self.left.items() if of == kind), default=0)
+            for kind in (BROKER_LOG, CLIENT_LOG)
+        )
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
             beat, beats = piece.values.get("beat_ms"), self.beats.get(name, 0)
             if beat is not None and beats:
                 piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
-            shift = self.heads.get(name, 0)
+            shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
             yield piece
@@ -103,6 +109,7 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     offsets |= _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
+    off: set[Host] = set()
     for file in collection.files:
         if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
@@ -115,7 +122,24 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             heads[file.name] = head
         if behind:
             beats[file.name] = behind
-    return ClockShifts(heads, beats, offsets, late, unsure)
+        off |= {host} if head else set()
+    left = {host: _left(host, offsets, marks) for host in off}
+    return ClockShifts(heads, beats, offsets, left, late, unsure)
+
+
+def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
+    """The most that a corrected clock and others still differ by in what both log."""
+    if host[0] == NAMESRV_LOG:
+        return REGISTERED_MS - USUAL_REGISTERED_MS
+    here, behind = marks[host], offsets.get(host, 0)
+    apart = [
+        abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
+        for other, offset in offsets.items()
+        if {host[0], other[0]} == {BROKER_LOG, CLIENT_LOG}
+        for name in here.keys() & marks[other].keys() - {CHANGED}
+        for ms in here[name]
+    ]
+    return max((ms for ms in apart if ms <= LEAST_OFFSET_MS), default=SAME_MS)
 
 
 def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:

@@ -83,6 +83,7 @@ def coverage_rows(
         clock = host[2], files[0].place
         for row in found:
             told: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            told["clock_error_ms"] = clocks.left.get(clock)
             if clock in clocks.unsure:
                 told["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | told)

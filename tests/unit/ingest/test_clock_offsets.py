@@ -71,9 +71,17 @@ def test_a_clock_that_is_off_is_named_and_corrected(
     ((name, behind),) = offsets(tables).items()
     assert host.endswith(name)
     assert abs(behind + 1000 * seconds) < 500
+    (error,) = {row["clock_error_ms"] for row in tables["coverage"]} - {None}
+    assert abs(behind + 1000 * seconds) <= error < 1_000
     for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
         assert row["event_type"] == same["event_type"], row
         assert abs(row["event_ms"] - same["event_ms"]) < 1_000, row
+    commits, right = (
+        sorted(row["observed_ms"] for row in of["committed_offsets"] if row["client_id"])
+        for of in (tables, whole)
+    )
+    # dated when they were surely sent, whatever the clock still is off
+    assert all(ms <= late <= ms + 2 * error for ms, late in zip(right, commits, strict=True))
 
 
 @pytest.mark.parametrize("seconds", [-60, -8 * 3600, 8 * 3600])
