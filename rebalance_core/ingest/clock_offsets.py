@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import is_zone
+from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import CHANGED, JOIN, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -62,6 +62,7 @@ class ClockShifts:
         offsets: how far the clock of each host that is compared is behind the others, in ms.
         left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
+        clients: by client id how far the clock is behind that its subVersions and start are of.
         unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
             is behind the first of them.
     """
@@ -71,11 +72,12 @@ class ClockShifts:
     offsets: Mapping[Host, int] = field(default_factory=dict)
     left: Mapping[Host, int] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
+    clients: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
-        return bool(self.heads or self.beats)
+        return bool(self.heads or self.beats or self.clients)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
         """The evidence at the right times; a client's commits when they were surely sent."""
@@ -92,7 +94,18 @@ class ClockShifts:
             shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield piece
+            yield of_clock(piece, self.clients.get(piece.values.get("client_file"), 0))
+
+
+def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
+    """The evidence, what a client says in it by its clock at the right times."""
+    if not behind_ms:
+        return piece
+    values, named = piece.values, ("start_ms", "known_ms", *LOCAL_FIELDS)
+    moved = {name: values[name] + behind_ms for name in named if values.get(name)}
+    if values.get("versions"):
+        moved["versions"] = {topic: ms + behind_ms for topic, ms in values["versions"].items()}
+    return replace(piece, values={**values, **moved})
 
 
 def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:
@@ -124,7 +137,31 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             beats[file.name] = behind
         off |= {host} if head else set()
     left = {host: _left(host, offsets, marks) for host in off}
-    return ClockShifts(heads, beats, offsets, left, late, unsure)
+    clients = _of_clients(collection.files, counted, offsets, marks)
+    return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
+
+
+def _of_clients(
+    files: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    offsets: Mapping[Host, int],
+    marks: Mapping[Host, Marks],
+) -> dict[str, int]:
+    """By client id how far its clock is behind; of those whose lines alone are off nothing."""
+    newest: dict[Host, int] = {}
+    for file in files:
+        of_file = counted.get(file.name)
+        if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
+            host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
+            newest[host] = max(ms, newest.get(host, ms))
+    return {
+        name.removeprefix(JOIN): behind
+        for host, behind in offsets.items()
+        if host[0] == CLIENT_LOG and abs(behind) > LEAST_OFFSET_MS
+        and abs(newest.get(host, 0)) < abs(newest.get(host, 0) - behind)
+        for name in marks[host]
+        if name.startswith(JOIN)
+    }  # fmt: skip
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:

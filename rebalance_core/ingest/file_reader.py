@@ -140,8 +140,8 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP, SEEN, LATE = "up ", "seen ", "late"
-"""Marks: a member came, and a broker told the others; a broker came; a client's log first names a
+JOIN, UP, SEEN, LATE = "join ", "up ", "seen ", "late"
+"""Marks: a broker told others of a member; it came; a broker came; a client's log first names a
 client; how much later than the epoch time in it a broker's line is, in ms.
 """
 MOST_MARKS = 200
@@ -461,9 +461,9 @@ class FileReader:
             if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
                 self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
-            self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
-            self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
             self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):
