@@ -77,7 +77,7 @@ RULE_NEEDS = {
         (
             "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
-            "GROUP_CAME_BACK",
+            "GROUP_CAME_BACK", "RESET_NOT_KEPT",
         ),
         EVENTS,
     ),

@@ -207,6 +207,19 @@ def test_which_brokers_were_up_is_told_by_name_servers(
 
 
 @pytest.mark.parametrize(
+    ("stretches", "severity"),
+    [([(0, 1000)], "WARNING"), ([(0, 505), (525, 1000)], "INFO"), ([(510, 1000)], "INFO")],
+)
+def test_a_reset_may_have_been_followed_by_one_whose_line_is_missing(
+    stretches: list[tuple[float, float]], severity: str
+) -> None:
+    reset = fact("OFFSET_RESET", 500, topic="T", broker_name="a", queue_id=0, offset=90)
+    looks = [commit(0, 30, at=400), commit(0, 35, at=530)]
+    case = case_of(topic(), join(A), facts=[reset], commits=looks)
+    assert found(covered(case, *stretches), "RESET_NOT_KEPT")["severity"] == severity
+
+
+@pytest.mark.parametrize(
     ("logs", "reason"),
     [
         ({"a": (0, 900_000), "b": (0, 900_000)}, None),
