@@ -123,12 +123,13 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
     off: set[Host] = set()
+    clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
         if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        left = file.kind != NAMESRV_LOG and is_zone(behind)
+        left = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
         behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
@@ -137,17 +138,19 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             beats[file.name] = behind
         off |= {host} if head else set()
     left = {host: _left(host, offsets, marks) for host in off}
-    clients = _of_clients(collection.files, counted, offsets, marks)
+    clients = {
+        name.removeprefix(JOIN): offsets[host]
+        for host in clocks
+        for name in marks[host]
+        if name.startswith(JOIN)
+    }
     return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
 
 
-def _of_clients(
-    files: Iterable[CollectedFile],
-    counted: Mapping[str, FileStats],
-    offsets: Mapping[Host, int],
-    marks: Mapping[Host, Marks],
-) -> dict[str, int]:
-    """By client id how far its clock is behind; of those whose lines alone are off nothing."""
+def _hosts_off(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats], offsets: Mapping[Host, int]
+) -> set[Host]:
+    """Clients whose clock is off: the epoch times in their lines, too, and not the lines alone."""
     newest: dict[Host, int] = {}
     for file in files:
         of_file = counted.get(file.name)
@@ -155,12 +158,11 @@ def _of_clients(
             host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
             newest[host] = max(ms, newest.get(host, ms))
     return {
-        name.removeprefix(JOIN): behind
+        host
         for host, behind in offsets.items()
         if host[0] == CLIENT_LOG and abs(behind) > LEAST_OFFSET_MS
+        and (host in newest or not is_zone(behind))
         and abs(newest.get(host, 0)) < abs(newest.get(host, 0) - behind)
-        for name in marks[host]
-        if name.startswith(JOIN)
     }  # fmt: skip
 
 
@@ -280,13 +282,16 @@ def _behind(broker: Marks, client: Marks) -> int | None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
-    for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
-        like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
-        behind = like[len(like) // 2]
-        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-        often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
-        if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
-            best, matches = behind, found
+    # a clock that is off by more than the log is long has its first moments far from the broker's
+    first = sorted(ms for n in shared if is_zone(ms := client[n][0] - broker[n][0]))
+    for apart in (near, first):
+        for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
+            like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
+            behind = like[len(like) // 2]
+            found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+            often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+            if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
+                best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
 
@@ -430,7 +435,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
         how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
         read = (
             "It is a whole time zone, and not corrected."
-            if kind != NAMESRV_LOG and is_zone(behind)
+            if (kind, place) not in shifts.left
             else "Its times are read as corrected."
         )
         yield finding(
