@@ -84,6 +84,7 @@ def coverage_rows(
         clock = host[2], files[0].place
         for row in found:
             clock_cells: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            clock_cells["clock_error_ms"] = clocks.left.get(clock)
             if clock in clocks.unsure:
                 clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | clock_cells)

@@ -140,9 +140,9 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP, BEGUN, SEEN, LATE = "up ", "begun ", "seen ", "late"
-"""Marks: a member came, and a broker told the others; a broker came; a client's log first names a
-client; how much later than the epoch time in it a broker's line is, in ms.
+JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
+"""Marks: a member came, and a broker told the others; a broker came; a client's log begins with its
+start; it first names the client; how much later than the epoch time in it a broker's line is, in ms.
 """
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -465,9 +465,9 @@ class FileReader:
         elif fact.kind == "client_created":
             self.stats.mark(f"{BEGUN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
-            self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
-            self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
             self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):

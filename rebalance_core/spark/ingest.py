@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -481,6 +481,7 @@ def ingest(
         of_cluster = [*clocks.corrected(zoned)]
         given, wrong = in_process.given_groups(collection)
         context = in_process.context_of(collection, of_cluster, stats, given, assumed)
+        context = replace(context, client_clocks=clocks.clients)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)
