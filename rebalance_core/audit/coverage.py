@@ -244,7 +244,7 @@ def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
         stretches[0] = replace(stretches[0], from_start=True)
     if stretches and not stretches[-1].steady:
         last_ms = stretches[-1].to_ms
-        logs = (_joined(of) for of in _logs(rows, "broker_log").values())
+        logs = (_joined(of) for of in logs_of(rows, "broker_log").values())
         ran = (max((s.to_ms for s in of if s.from_ms <= last_ms), default=0) for of in logs)
         until_ms = max(last_ms, min(ran, default=0))
         stretches[-1] = replace(stretches[-1], to_ms=until_ms)

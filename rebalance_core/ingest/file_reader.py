@@ -141,8 +141,8 @@ FOREIGN, HEADED, STACK = range(3)
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
-"""Marks: a member came, and a broker told the others; a broker came; a client's log begins with its
-start; it first names the client; how much later than the epoch time in it a broker's line is, in ms.
+"""Marks: a member came, and a broker told the others; a broker came; a client's log has its start;
+it first names the client; how much later than the epoch time in it a broker's line is, in ms.
 """
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
