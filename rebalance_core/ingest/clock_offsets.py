@@ -94,7 +94,7 @@ class ClockShifts:
             shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield of_clock(piece, self.clients.get(piece.values.get("client_file"), 0))
+            yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
 
 
 def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
@@ -129,8 +129,8 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        left = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
+        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
@@ -340,8 +340,10 @@ def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> boo
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
     started = client.get(f"{BEGUN}{client_id}")
-    if starts_logged or started:
-        return bool(started) and 0 <= begin - started[0] <= FIRST_MS
+    if started:
+        return 0 <= begin - started[0] <= FIRST_MS
+    if starts_logged:
+        return False
     seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
 

@@ -120,9 +120,9 @@ def _searched(group: DeployedGroup, budgets: Budgets, played: dict[Piece, Figure
     search = Search("restart", group.name[1], budgets)
     rollouts = Rollouts(search, tuple(PLANS.values()), (group,), clock)
 
-    def play(pieces: Sequence[Piece]) -> list[Figures]:
+    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
         new = [piece for piece in pieces if piece not in played]
         played.update(zip(new, played_here(rollouts, new), strict=True))
-        return [played[piece] for piece in pieces]
+        return (played[piece] for piece in pieces)
 
     return search_plans(rollouts, play)
