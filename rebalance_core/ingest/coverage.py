@@ -245,9 +245,9 @@ def was_away(
     """
     came = [ms for ms in starts if low <= ms <= high + START_MS]
     went = [ms for ms in ends if low <= ms <= high + START_MS]
-    here = [high - max(came)] if came else []
-    here += [min(went) - EXPIRY_MS - low] if went else []
-    return bool(here) and max(here) <= longest_ms
+    spans = [high - max(came)] if came else []
+    spans += [min(went) - EXPIRY_MS - low] if went else []
+    return bool(spans) and max(spans) <= longest_ms
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:

@@ -250,8 +250,8 @@ class FileStats:
 
         Such a file is one row of ``rejected``, not one a line.
         """
-        ours = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
-        if not ours or self.understood or len(self.codes) != 1 or self.rejected < 2:
+        parsed = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
+        if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:
             return ""
         return next(iter(self.codes))
 
