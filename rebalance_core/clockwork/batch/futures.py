@@ -138,6 +138,7 @@ class Futures:
     beats: NDArray[np.bool_] = field(init=False)
     later_us: Times = field(init=False)
     registered: dict[int, Times] = field(default_factory=dict)
+    _words_for: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ticks = Ticks(self.script, self.seeds, self.options)
@@ -229,6 +230,12 @@ class Futures:
         """(lives, S) what the draws of an element begin with."""
         entities = np.array([life.entity for life in self.script.lives], np.uint64)
         return draws.words_of(self.seeds, entities[:, None])
+
+    def words_for(self, timer: int) -> NDArray[np.uint64]:
+        """(lives, S) `words`, `draws.hashed_with` a timer."""
+        if timer not in self._words_for:
+            self._words_for[timer] = draws.hashed_with(self.words, timer)
+        return self._words_for[timer]
 
     @property
     def broker_lives(self) -> list[tuple[Times, Times]]:

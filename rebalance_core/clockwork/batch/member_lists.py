@@ -102,9 +102,9 @@ class MemberLists:
         step = max(1, _CELLS // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
             lives = place.moving[first : first + step]
-            at = lives[:, None], lives_seeds
-            there = (place.since[at] <= at_us) & (at_us < place.until[at])
-            total += np.where(there, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
+            there = place.since[lives].take(lives_seeds, axis=1) <= at_us
+            there &= at_us < place.until[lives].take(lives_seeds, axis=1)
+            total += self.hashes[lives] @ there
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:

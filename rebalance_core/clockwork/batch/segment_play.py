@@ -258,15 +258,11 @@ class _SegmentPlay:
         """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
         by asking.
         """
-        topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
         for place in self.fresh:
             number = self._lists.lists.index(place)
-            asked = np.zeros(len(who), bool)
-            for topic in topics:
-                asked |= outcome.sampled[topic] == number
-            asked &= self._channel_active[who]
+            asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             at = np.where(asked, begin + CHANNEL_AFTER_US, ticks.NEVER)
             end = outcome.end_us[beats]
             hears = self._routes.reads(place.broker, who[beats], end)
