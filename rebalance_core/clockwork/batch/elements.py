@@ -127,6 +127,8 @@ class Elements:
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        if not len(self.later_us):
+            return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
         found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
         return found

@@ -344,10 +344,10 @@ class SortedRows:
     """
 
     def __init__(self, table: Times) -> None:
-        rows, self._width = table.shape
-        padded = np.full((rows, self._width + 1), NEVER, np.int64)
-        padded[:, : self._width] = table
-        padded.sort(axis=1)
+        ordered = np.sort(table, axis=1)
+        self._width = int((ordered < NEVER).any(axis=0).sum())
+        padded = np.full((len(table), self._width + 1), NEVER, np.int64)
+        padded[:, : self._width] = ordered[:, : self._width]
         self._flat = padded.reshape(-1)
 
     def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
@@ -357,8 +357,7 @@ class SortedRows:
         # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
         while size > 0:
             half = (size + 1) // 2
-            skipped = self._flat[low + half - 1] <= at_us
-            low = low + np.where(skipped, half, 0)
+            low = low + half * (self._flat.take(low + (half - 1)) <= at_us)
             size = size - half
-        found: Times = self._flat[low]
+        found: Times = self._flat.take(low)
         return found

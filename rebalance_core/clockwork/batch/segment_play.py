@@ -69,6 +69,8 @@ class _SegmentPlay:
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
+        self._woken = np.full(len(self._elements.ids), ticks.NEVER)
+        self._woken_after = np.full(len(self._woken), ticks.NEVER)
         versions = [futures.traits[life].version for life in lives.tolist()]
         self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
             self._elements.life
@@ -151,7 +153,7 @@ class _SegmentPlay:
         self._register(who, its.used[who], outcome)
         until = np.minimum(refused_until, settled_us[its.seed[who]])
         until = np.minimum(until, its.alike_us[who])
-        until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
+        until = np.minimum(until, self._woken_next(who))
         until = np.minimum(until, np.minimum(its.limit[who], its.rest[who]))
         rows = np.flatnonzero((its.last_end[who] < until) & ~its.beats[who])
         if len(rows):
@@ -162,7 +164,7 @@ class _SegmentPlay:
         its = self._elements
         everyone = np.arange(len(its.ids))
         end = np.maximum(its.used + its.length, its.asks_us)  # at the earliest
-        woken = np.minimum(self._wake_ups.first_after(everyone, its.used), its.next_later(everyone))
+        woken = np.minimum(self._woken_next(everyone), its.next_later(everyone))
         again = np.maximum(end + its.min_interval, np.minimum(woken, end + LATER_US))
         again = np.where(its.rest > end, np.minimum(again, its.rest), again)
         again = np.where(its.asks_us < ticks.NEVER, again, np.minimum(begin, its.rest))
@@ -183,7 +185,7 @@ class _SegmentPlay:
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
         """When the next pass of each begins; clocks come to rest as long as all is known."""
         its = self._elements
-        woken = self._wake_ups.first_after(who, its.used[who])
+        woken = self._woken_next(who)
         begin = its.next_begin(who, woken)
         while True:
             rests = (its.rest[who] <= begin) & (its.rest[who] <= known_until)
@@ -193,6 +195,18 @@ class _SegmentPlay:
                 return begin
             its.put_out_of_step(who[rows], woken[rows])
             begin[rows] = its.next_begin(who[rows], woken[rows])
+
+    def _woken_next(self, who: Ints) -> Times:
+        """The first wake-up of each that no pass has used up; `NEVER`."""
+        used = self._elements.used[who]
+        if self.fresh:
+            return self._wake_ups.first_after(who, used)
+        old = np.flatnonzero(self._woken_after[who] != used)
+        if len(old):
+            rows = who[old]
+            self._woken[rows] = self._wake_ups.first_after(rows, used[old])
+            self._woken_after[rows] = used[old]
+        return self._woken[who]
 
     def _run(self, who: Ints, begin: Times) -> PassOutcome:
         outcome = self._passes.run(who, begin)
@@ -222,7 +236,7 @@ class _SegmentPlay:
     def _skip_idle(self, who: Ints) -> None:
         """Skip passes that see what the one before saw, and so change nothing."""
         its = self._elements
-        until = np.minimum(its.alike_us[who], self._wake_ups.first_after(who, its.used[who]))
+        until = np.minimum(its.alike_us[who], self._woken_next(who))
         until = np.minimum(until, its.next_later(who))
         until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
         rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
