@@ -54,10 +54,10 @@ class SegmentHoldings:
     ) -> None:
         """The elements hold another share of a topic from now on; no row twice."""
         if len(who):
-            its = self._elements
-            held = its.held[topic, who]
-            self._log.append(Moves(topic, its.ids[who], held, share, drop_us, add_us))
-            its.held[topic, who] = share
+            elements = self._elements
+            held = elements.held[topic, who]
+            self._log.append(Moves(topic, elements.ids[who], held, share, drop_us, add_us))
+            elements.held[topic, who] = share
 
 
 # What passes did, for those who follow the clocks and the member lists.
@@ -100,17 +100,17 @@ class Answers:
         self._elements, self._routes, self._lists = elements, routes, lists
         topics = elements.futures.topics
         versions = [elements.futures.script.routes[topic] for topic in topics]
-        brokers = [[each.brokers or (0,) for each in its] for its in versions]
+        brokers = [[each.brokers or (0,) for each in of_topic] for of_topic in versions]
         shape = len(topics), max(map(len, versions), default=0)
-        most = max((len(each) for its in brokers for each in its), default=1)
+        most = max((len(each) for asked in brokers for each in asked), default=1)
         self._brokers = np.zeros((*shape, most), np.int64)
         """(topics, versions, brokers) whom a pass may ask for the members, at random."""
         self._many = np.ones(shape, np.int64)
         """(topics, versions) how many these are."""
         self._empty = np.zeros((shape[0], shape[1] + 2), bool)
         """(topics, versions) without a queue; the last two stand for none."""
-        for place, (its, asked) in enumerate(zip(versions, brokers, strict=True)):
-            for number, (version, each) in enumerate(zip(its, asked, strict=True)):
+        for place, (of_topic, asked) in enumerate(zip(versions, brokers, strict=True)):
+            for number, (version, each) in enumerate(zip(of_topic, asked, strict=True)):
                 self._brokers[place, number, : len(each)] = each
                 self._many[place, number] = len(each)
                 self._empty[place, number] = not version.queues
@@ -148,14 +148,14 @@ class Answers:
 
     def blocked(self, who: Ints, at_us: Times) -> Times:
         """How long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
-        its = self._elements
+        elements = self._elements
         found = np.zeros(len(who), np.int64)
-        seed = its.seed[who]
-        for broker, since, until in its.futures.silences:
+        seed = elements.seed[who]
+        for broker, since, until in elements.futures.silences:
             silent = (since[seed] <= at_us) & (at_us < until[seed])
             if silent.any():
                 found += silent & self._routes.reads(broker, who, at_us)
-        found = np.where(its.beats_at_once[who], np.minimum(found, 1), found)
+        found = np.where(elements.beats_at_once[who], np.minimum(found, 1), found)
         return found * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
@@ -187,10 +187,10 @@ class Answers:
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where any broker that the element may ask would answer alike at a time."""
-        its = self._elements
+        elements = self._elements
         knowns = self._routes.versions_at(who, at_us)
         calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)
-        asks, seed = ~its.broadcasting[who] & ~its.asks_nobody[who], its.seed[who]
+        asks, seed = ~elements.broadcasting[who] & ~elements.asks_nobody[who], elements.seed[who]
         asked: dict[tuple[int, ...], NDArray[np.bool_]] = {}
         for place, known in enumerate(knowns):
             for version in set(known.tolist()) - {UNKNOWN}:
@@ -200,7 +200,7 @@ class Answers:
         for brokers, rows in asked.items():
             rows &= asks
             for broker in brokers:
-                if its.futures.silences:
+                if elements.futures.silences:
                     calm &= ~(rows & self.silent(np.full(len(who), broker), seed, at_us))
                 if broker not in answers and len(brokers) > 1:
                     places = self.places(np.full(len(who), broker), seed, at_us)

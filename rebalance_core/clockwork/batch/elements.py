@@ -164,12 +164,12 @@ class Elements:
         Upstream of it all: ``loop.play``, which does the same at the begin of a change.
         """
         at, past = self.rest[who], self._rests_past[who]
-        there = (self._comes[who] < at) & (self.ended[who] >= at)
-        there &= (self.last_end[who] <= at) & (woken >= at)
-        there &= self.next_later(who) >= at
+        present = (self._comes[who] < at) & (self.ended[who] >= at)
+        present &= (self.last_end[who] <= at) & (woken >= at)
+        present &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
-        moved = there & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
+        moved = present & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
         since = all_below(self.draws(Timer.PASS_PHASE, who, change + 2), self.wait[who])
         self.last_end[who] = np.where(moved, at - since, self.last_end[who])
         self._rests_past[who] = past + 1

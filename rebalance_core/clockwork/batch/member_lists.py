@@ -38,7 +38,7 @@ class MemberList:
         fed: (lives, S) the registration is that of a pass, or known from an earlier segment.
         joins: (lives, S) the registration is part of a join.
         joining: (lives, S) until when a life is about to register as it joins.
-        told: (lives,) the others are told when a life goes.
+        notified: (lives,) the others are told when a life goes.
         known: (lives, S) of a fresh one: since when each life knows it; else None.
         moving: lives that come or go in the segment in some future.
         settled: sum of the hashes of all others in it.
@@ -53,7 +53,7 @@ class MemberList:
     fed: NDArray[np.bool_]
     joins: NDArray[np.bool_]
     joining: Times
-    told: NDArray[np.bool_]
+    notified: NDArray[np.bool_]
     known: Times | None
     moving: NDArray[np.int64]
     settled: np.uint64
@@ -102,15 +102,15 @@ class MemberLists:
         step = max(1, _CELLS // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
             lives = place.moving[first : first + step]
-            there = place.since[lives].take(lives_seeds, axis=1) <= at_us
-            there &= at_us < place.until[lives].take(lives_seeds, axis=1)
-            total += self.hashes[lives] @ there
+            listed = place.since[lives].take(lives_seeds, axis=1) <= at_us
+            listed &= at_us < place.until[lives].take(lives_seeds, axis=1)
+            total += self.hashes[lives] @ listed
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
         """The lives in a list at a time in one future, as clients sort them."""
-        there = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
-        found: NDArray[np.int64] = self._in_order[there[self._order]]
+        listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
+        found: NDArray[np.int64] = self._in_order[listed[self._order]]
         return found
 
     def keep(self) -> None:
@@ -158,7 +158,7 @@ class MemberLists:
             fed=fed,
             joins=joins,
             joining=joining,
-            told=np.array([ending is not None and ending.told for ending in endings]),
+            notified=np.array([ending is not None and ending.notified for ending in endings]),
             known=known,
             moving=np.flatnonzero(moving),
             settled=settled,
@@ -175,9 +175,9 @@ class MemberLists:
         if self._segment.is_first:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
-            there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
-            there &= ended > self._segment.begin_us
-            at[observed] = np.where(there[observed], np.maximum(up, ticks.BEFORE_ALL), ticks.NEVER)
+            listed = reads.reshape(at.shape) & (up <= self._segment.begin_us)
+            listed &= ended > self._segment.begin_us
+            at[observed] = np.where(listed[observed], np.maximum(up, ticks.BEFORE_ALL), ticks.NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
             number, np.full((len(futures.script.lives), len(futures.seeds)), ticks.NEVER)
@@ -280,8 +280,8 @@ class WakeUps:
             rows.setdefault(life, []).append(at_us)
         never = np.full(self._seeds, ticks.NEVER, np.int64)
         for number in range(max(map(len, rows.values()), default=0)):
-            its = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
-            yield np.stack([row[0] if row else never for row in its])
+            rows_at = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            yield np.stack([row[0] if row else never for row in rows_at])
 
     def operations(self, place: MemberList) -> Times:
         """(K, S) when a list changes in the segment, told or not."""
@@ -301,7 +301,7 @@ class WakeUps:
         comes, goes = (
             self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
         )
-        comes, goes = notified & (comes | place.is_fresh), goes & place.told[moving]
+        comes, goes = notified & (comes | place.is_fresh), goes & place.notified[moving]
         found: list[tuple[int, bool, NDArray[np.int64]]] = []
         for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
             if self._silent and self.futures.traits[self.lives[life]].broadcasting:
@@ -342,8 +342,8 @@ class WakeUps:
         since, until = place.since[notices.life], place.until[notices.life]
         ends = np.where((since < until) & (until < place.down), until, ticks.NEVER)
         at = np.where(notices.goes[:, None], ends, since)
-        told = self.futures.ticks.tells(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & told, at, ticks.NEVER)
+        tells = self.futures.ticks.tells(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & tells, at, ticks.NEVER)
 
     def followed(self, sent: Times) -> Times:
         """(N, S) from when on a newer operation keeps the notices of each back."""

@@ -78,11 +78,11 @@ class OrderlyPasses:
         self, mine: Ints, shares: NDArray[np.int32], changes: NDArray[np.bool_], drop_us: Times
     ) -> NDArray[np.bool_]:
         """The first step of passes that take order locks: what is not assigned is given up."""
-        its = self._elements
+        state = self._elements
         at = np.ix_(self._topics, mine)
-        held = its.held[at]
+        held = state.held[at]
         wanted = np.where(changes, shares, held)
-        its.asked[at] = wanted
+        state.asked[at] = wanted
         kept = self._sets.combined(frozenset.intersection, held, wanted)
         drops = kept != held
         place, rows = np.nonzero(drops)
@@ -91,8 +91,8 @@ class OrderlyPasses:
         gone = self._sets.combined(frozenset.difference, held[drops], kept[drops])
         places, queues = self._sets.pairs(gone)
         rows = rows[places]
-        lives = its.lives[its.life[mine[rows]]]
-        self._locks.give_up(lives, queues, its.seed[mine[rows]], drop_us[rows])
+        lives = state.lives[state.life[mine[rows]]]
+        self._locks.give_up(lives, queues, state.seed[mine[rows]], drop_us[rows])
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, knowns: Ints) -> None:
@@ -106,21 +106,21 @@ class OrderlyPasses:
 
     def wait_for_locks(self, who: Ints, outcome: PassOutcome) -> None:
         """Put down what passes that are to ask for locks have come to."""
-        its = self._elements
-        asks = np.flatnonzero(its.asks_us[who] < NEVER)
+        state = self._elements
+        asks = np.flatnonzero(state.asks_us[who] < NEVER)
         mine = who[asks]
-        its.ends_us[mine] = outcome.end_us[asks]
-        its.balances[mine] = outcome.balanced[asks]
-        its.beats[mine] = outcome.notifies[asks]
+        state.ends_us[mine] = outcome.end_us[asks]
+        state.balances[mine] = outcome.balanced[asks]
+        state.beats[mine] = outcome.notifies[asks]
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
         """Return the members whom nobody else of ``who`` precedes at the lock of any queue."""
-        its = self._elements
-        who = who[np.argsort(its.asks_us[who], kind="stable")]
+        state = self._elements
+        who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
         rank = places % len(who)
-        at = queues * len(its.futures.seeds) + its.seed[who[rank]]
+        at = queues * len(state.futures.seeds) + state.seed[who[rank]]
         self._first[at] = len(who)
         np.minimum.at(self._first, at, rank)
         precedes = np.ones(len(who), bool)
@@ -133,14 +133,14 @@ class OrderlyPasses:
         Also returns until when whoever was refused locks, is refused all of them again, unless
         somebody gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
         """
-        its = self._elements
-        at, wanted = its.asks_us[who], self._wanted(who)
+        state = self._elements
+        at, wanted = state.asks_us[who], self._wanted(who)
         places, queues = self._sets.pairs(wanted.reshape(-1))
         rows = places % len(who)
-        lives, seeds = its.lives[its.life[who]][rows], its.seed[who][rows]
+        lives, seeds = state.lives[state.life[who]][rows], state.seed[who][rows]
         asked = np.ones(len(queues), bool)
         for number, broker in enumerate(self._masters):
-            asked &= ~its.masterless[number, who][rows] | (self._broker[queues] != broker)
+            asked &= ~state.masterless[number, who][rows] | (self._broker[queues] != broker)
         granted = self._locks.ask(lives, queues, seeds, at[rows], asked)
         got = self._sets.granted(wanted.reshape(-1), places, queues, granted).reshape(wanted.shape)
         refused, added = (got != wanted).any(axis=0), (got != NO_QUEUE).any(axis=0)
@@ -148,18 +148,20 @@ class OrderlyPasses:
         lost = rows[~granted]
         until = self._locks.refused_until(queues[~granted], seeds[~granted], at[lost])
         np.minimum.at(refused_until, lost, np.where(asked[~granted], until, NEVER))
-        now = self._sets.combined(frozenset.union, its.held[np.ix_(self._topics, who)], got)
+        now = self._sets.combined(frozenset.union, state.held[np.ix_(self._topics, who)], got)
         place, rows = np.nonzero(got != NO_QUEUE)
         self._holdings.move(self._topics[place], who[rows], now[place, rows], at[rows], at[rows])
-        its.asks_us[who] = NEVER
-        notifies = (added & its.heartbeats[who]) | its.beats[who]
-        end = np.where(added, its.ends_us[who], np.maximum(its.used[who] + its.length[who], at))
+        state.asks_us[who] = NEVER
+        notifies = (added & state.heartbeats[who]) | state.beats[who]
+        end = np.where(
+            added, state.ends_us[who], np.maximum(state.used[who] + state.length[who], at)
+        )
         end += np.where(notifies, self._answers.blocked(who, at), 0)
-        later = refused & ~its.is_v4[who]
-        its.wake_later(who[later], end[later] + LATER_US)
+        later = refused & ~state.is_v4[who]
+        state.wake_later(who[later], end[later] + LATER_US)
         outcome = PassOutcome(
             end_us=end,
-            balanced=its.balances[who] & ~refused,
+            balanced=state.balances[who] & ~refused,
             notifies=notifies,
             sampled=np.empty((0, len(who)), np.int64),
             fetched=np.zeros(len(who), bool),
@@ -172,16 +174,16 @@ class OrderlyPasses:
 
         Nothing wakes them but what passes in vain put down for themselves.
         """
-        its = self._elements
-        used, last_end, later = its.used[who], its.last_end[who], its.later_us[:, who]
+        state = self._elements
+        used, last_end, later = state.used[who], state.last_end[who], state.later_us[:, who]
         begun, columns = np.zeros(len(who), np.int64), np.arange(len(who))
-        wait, least = its.wait[who], its.min_interval[who]
+        wait, least = state.wait[who], state.min_interval[who]
         ahead = np.arange(min(_AT_ONCE, 1 + _DRAWS // len(who)))[:, None]
-        retries, wakes_later = np.ones(len(who), bool), ~its.is_v4[who]
+        retries, wakes_later = np.ones(len(who), bool), ~state.is_v4[who]
         while retries.any():
-            number = its.number[who] + int(begun.max()) + ahead
-            drop, add = delays_of(its, who, number)
-            for length in np.maximum(drop + add, its.length[who]):
+            number = state.number[who] + int(begun.max()) + ahead
+            drop, add = delays_of(state, who, number)
+            for length in np.maximum(drop + add, state.length[who]):
                 soonest = np.where(later > used, later, NEVER).min(axis=0, initial=NEVER)
                 begin = np.minimum(last_end + wait, np.maximum(soonest, last_end + least))
                 end = begin + length
@@ -194,8 +196,8 @@ class OrderlyPasses:
                 if len(later):  # the pass has used up the earliest
                     slot = later.argmin(axis=0), columns
                     later[slot] = np.where(retries & wakes_later, end + LATER_US, later[slot])
-        its.used[who], its.last_end[who], its.later_us[:, who] = used, last_end, later
-        its.number[who] += begun
+        state.used[who], state.last_end[who], state.later_us[:, who] = used, last_end, later
+        state.number[who] += begun
 
     def _wanted(self, who: Ints) -> NDArray[np.int32]:
         """(topics, who) the sets of queues whose locks they ask for."""
@@ -248,12 +250,12 @@ class Passes:
 
     def run(self, who: Ints, begin: Times) -> PassOutcome:
         """One pass each of the elements ``who``, no element twice."""
-        its = self._elements
+        state = self._elements
         count = len(who)
         outcome = PassOutcome(
-            end_us=begin + its.length[who],
+            end_us=begin + state.length[who],
             balanced=np.ones(count, bool),
-            notifies=its.always_notifies(who, begin),
+            notifies=state.always_notifies(who, begin),
             sampled=np.full((len(self._topics), count), -1, np.int64),
             fetched=np.zeros(count, bool),
             timed_out_us=np.zeros(count, np.int64),
@@ -268,10 +270,10 @@ class Passes:
         ]
         outcome.end_us += outcome.timed_out_us
         self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
-        outcome.notifies &= its.heartbeats[who]
+        outcome.notifies &= state.heartbeats[who]
         if self._orderly is not None:
             self._orderly.wait_for_locks(who, outcome)
-        if its.futures.silences:
+        if state.futures.silences:
             blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
             outcome.end_us += np.where(outcome.notifies, blocked, 0)
         for topic, rows, versions in fetches:
@@ -282,35 +284,35 @@ class Passes:
         self, who: Ints, begin: Times, shares: NDArray[np.int32], knowns: Ints, outcome: PassOutcome
     ) -> None:
         """Give up and take what was decided; ``shares`` and ``knowns`` are (topics, n)."""
-        its = self._elements
-        held = its.held[self._topics[:, None], who]
+        state = self._elements
+        held = state.held[self._topics[:, None], who]
         changes = (shares >= 0) & (shares != held)
         place, rows = np.nonzero(changes)
         if not len(rows):
             return
         share = shares[changes]
         acts = np.flatnonzero(changes.any(axis=0))
-        told = outcome.notifies[acts]  # of topics without a route, whatever else is done
+        notified = outcome.notifies[acts]  # of topics without a route, whatever else is done
         # what is subscribed no more goes without messageQueueChanged
         outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
         takes = np.zeros(len(who), bool)
         takes[rows[self._sets.combined(added, held[changes], share) != NO_QUEUE]] = True
-        takes, mine, number = takes[acts], who[acts], its.number[who[acts]]
-        drop, add = delays_of(its, mine, number)
+        takes, mine, number = takes[acts], who[acts], state.number[who[acts]]
+        drop, add = delays_of(state, mine, number)
         drop_us = begin[acts] + drop
         last_us = drop_us + np.where(takes, add, 0)
-        tail = PASS_TAIL.many(its.draws(Timer.PASS_TAIL, mine, number))
+        tail = PASS_TAIL.many(state.draws(Timer.PASS_TAIL, mine, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
         at = np.searchsorted(acts, rows)
-        locks = its.takes_locks[mine]
+        locks = state.takes_locks[mine]
         if self._orderly is not None and locks.any():
             some = acts[locks]
             dropped = self._orderly.drop(
                 mine[locks], shares[:, some], changes[:, some], drop_us[locks]
             )
             self._orderly.note_masters(mine[locks], knowns[:, some])
-            outcome.notifies[some] = dropped | told[locks]
-            its.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
+            outcome.notifies[some] = dropped | notified[locks]
+            state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
             free = ~locks[at]
             place, rows, share, at = place[free], rows[free], share[free], at[free]
         self._holdings.move(self._topics[place], who[rows], share, drop_us[at], last_us[at])
@@ -319,24 +321,24 @@ class Passes:
         self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
         """(topics, n) the share of each pass, of the lists that brokers answer it."""
-        its, answers = self._elements, self._answers
+        state, answers = self._elements, self._answers
         share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
-        asks, everything = knowns >= 0, its.broadcasting[who]
+        asks, everything = knowns >= 0, state.broadcasting[who]
         empty = answers.without_queues(who, knowns)
         outcome.notifies |= (asks & empty & ~everything).any(axis=0)
-        asks &= ~its.asks_nobody[who]
+        asks &= ~state.asks_nobody[who]
         for place in range(len(self._topics)) if everything.any() else ():
             rows = np.flatnonzero(everything & asks[place])
             share[place, rows] = self._shares[place].everything(knowns[place, rows])
         place, rows = np.nonzero(asks & ~everything & ~empty)
         mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
         broker = answers.sampled(place, mine, known)
-        lists = answers.places(broker, its.seed[mine], seen_us)
+        lists = answers.places(broker, state.seed[mine], seen_us)
         outcome.sampled[place, rows] = lists
-        if its.futures.silences:
-            lost = answers.silent(broker, its.seed[mine], seen_us)
+        if state.futures.silences:
+            lost = answers.silent(broker, state.seed[mine], seen_us)
             np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
-        lives, hashes = its.lives[its.life[mine]], answers.hashes(mine, lists, seen_us)
+        lives, hashes = state.lives[state.life[mine]], answers.hashes(mine, lists, seen_us)
         ends = np.searchsorted(place, np.arange(len(self._topics) + 1)).tolist()
         for number, (first, last) in enumerate(pairwise(ends)):
             if first < last:
@@ -354,9 +356,9 @@ class Passes:
         self, topic: int, who: Ints, begin: Times, unknown: NDArray[np.bool_], outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
         """A pass that knows no route asks for it on its way to the member list."""
-        its = self._elements
-        outcome.notifies |= unknown & ~its.is_v4[who]
-        asks = unknown & ~its.broadcasting[who] & ~its.empty_is_unknown[who]
+        state = self._elements
+        outcome.notifies |= unknown & ~state.is_v4[who]
+        asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]
         rows = np.flatnonzero(asks)
         versions = self._routes.visible(topic, who[rows], begin[rows])
         outcome.fetched[rows] |= versions != UNKNOWN
@@ -382,20 +384,20 @@ class Passes:
         return self._answers.calm(who, at_us)
 
 
-def delays_of(its: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
+def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
     """From the begin of passes until queues are given up, and from there until others are taken.
 
     Args:
-        its: the elements.
+        state: the elements.
         who: (n,) which of them.
         number: of their passes, (n,) or (K, n).
     """
-    new = ~its.observed[who]
-    slow = np.broadcast_to(new & (number < SLOW_PASSES) | its.shared[who], number.shape)
+    new = ~state.observed[who]
+    slow = np.broadcast_to(new & (number < SLOW_PASSES) | state.shared[who], number.shape)
     cold = np.broadcast_to(new & (number < COLD_PASSES), number.shape)
     return (
-        _drawn(its.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow),
-        _drawn(its.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold),
+        _drawn(state.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow),
+        _drawn(state.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold),
     )
 
 
