@@ -301,7 +301,8 @@ class WakeUps:
         comes, goes = (
             self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
         )
-        comes, goes = notified & (comes | place.is_fresh), goes & place.notified[moving]
+        comes = (comes | place.is_fresh) & np.bool_(notified)
+        goes &= place.notified[moving]
         found: list[tuple[int, bool, NDArray[np.int64]]] = []
         for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
             if self._silent and self.futures.traits[self.lives[life]].broadcasting:

@@ -327,9 +327,9 @@ class Passes:
         empty = answers.without_queues(who, knowns)
         outcome.notifies |= (asks & empty & ~everything).any(axis=0)
         asks &= ~state.asks_nobody[who]
-        for place in range(len(self._topics)) if everything.any() else ():
-            rows = np.flatnonzero(everything & asks[place])
-            share[place, rows] = self._shares[place].everything(knowns[place, rows])
+        for number in range(len(self._topics)) if everything.any() else ():
+            rows = np.flatnonzero(everything & asks[number])
+            share[number, rows] = self._shares[number].everything(knowns[number, rows])
         place, rows = np.nonzero(asks & ~everything & ~empty)
         mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
         broker = answers.sampled(place, mine, known)

@@ -284,8 +284,8 @@ class Shares:
             of_places = self._by_place(key, version, lives)
             if of_places is not None:
                 at = self._places_of(lives)
-                known = np.flatnonzero((at >= 0) & self._follows[key])
-                self.table[row, known] = of_places[at[known]]
+                listed = np.flatnonzero((at >= 0) & self._follows[key])
+                self.table[row, listed] = of_places[at[listed]]
                 if at[life] >= 0:
                     return
             client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
