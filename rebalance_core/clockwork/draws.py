@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,8 @@ DRAW_BITS = 32
 _WORD = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_GOLDEN_WORD, _HALF = np.uint64(_GOLDEN), np.uint64(DRAW_BITS)
+_MIX = tuple(map(np.uint64, (30, 27, 31, _FIRST, _SECOND)))
 
 
 class Timer(IntEnum):
@@ -91,26 +93,30 @@ def uniforms(
     seeds: ArrayLike, entities: ArrayLike, timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
     """`uniform` of every combination, as the arguments broadcast."""
-    return draws_of(words_of(seeds, entities), timers, ticks)
+    with np.errstate(over="ignore"):  # where all of them are numbers
+        return draws_of(words_of(seeds, entities), timers, ticks)
 
 
 def words_of(seeds: ArrayLike, entities: ArrayLike) -> NDArray[np.uint64]:
     """Hash seed and entity: the beginning of `draws_of`, to be kept for many draws."""
-    golden = np.uint64(_GOLDEN)
-    with np.errstate(over="ignore"):
-        word = _mixed_all(_words(seeds) * golden)
-        return _mixed_all((word ^ _words(entities)) + golden)
+    return hashed_with(_mixed_all(_words(seeds) * _GOLDEN_WORD), entities)
 
 
 def draws_of(
     words: NDArray[np.uint64], timers: ArrayLike, ticks: ArrayLike = 0
 ) -> NDArray[np.uint64]:
     """`uniforms` of the seeds and entities of ``words``."""
-    golden = np.uint64(_GOLDEN)
-    with np.errstate(over="ignore"):
-        for part in (timers, ticks):
-            words = _mixed_all((words ^ _words(part)) + golden)
-    return words >> np.uint64(DRAW_BITS)
+    return ticked(hashed_with(words, timers), ticks)
+
+
+def ticked(words: NDArray[np.uint64], ticks: ArrayLike) -> NDArray[np.uint64]:
+    """`draws_of`, with words that are `hashed_with` their timers already."""
+    return hashed_with(words, ticks) >> _HALF
+
+
+def hashed_with(words: NDArray[np.uint64], part: ArrayLike) -> NDArray[np.uint64]:
+    """Hash one more part into words."""
+    return _mixed_all((words ^ _words(part)) + _GOLDEN_WORD)
 
 
 def below(draw: int, limit: int) -> int:
@@ -120,7 +126,7 @@ def below(draw: int, limit: int) -> int:
 
 def all_below(draws: NDArray[np.uint64], limits: ArrayLike) -> NDArray[np.int64]:
     """`below` of every draw; limits up to 2 ** 31."""
-    scaled = (draws * _words(limits)) >> np.uint64(DRAW_BITS)
+    scaled = (draws * _words(limits)) >> _HALF
     return scaled.astype(np.int64)
 
 
@@ -131,9 +137,10 @@ def _mixed(word: int) -> int:
 
 
 def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(_FIRST)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(_SECOND)
-    return word ^ (word >> np.uint64(31))
+    first, second, third, by, and_by = _MIX
+    word = (word ^ (word >> first)) * by
+    word = (word ^ (word >> second)) * and_by
+    return word ^ (word >> third)
 
 
 def _words(values: ArrayLike) -> NDArray[np.uint64]:
@@ -179,16 +186,16 @@ class Delay:
 
     def many(self, draws: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The delays of many draws."""
-        given, (shares, values, spans, rises) = draws.astype(np.int64), self._pieces
-        piece = shares.searchsorted(given, side="right") - 1
-        rise = (given - shares[piece]) * rises[piece] // spans[piece]
-        return np.asarray(values[piece] + rise, np.int64)
+        shares, values, spans, rises = self._pieces
+        piece = shares.searchsorted(draws, side="right") - 1
+        rise = (draws - shares.take(piece)) * rises.take(piece) // spans.take(piece)
+        return np.asarray(values.take(piece) + rise.view(np.int64), np.int64)
 
     @cached_property
-    def _pieces(self) -> tuple[NDArray[np.int64], ...]:
+    def _pieces(self) -> tuple[NDArray[Any], ...]:
         """Return where each piece begins and its value there, its length and its rise."""
-        shares, values = np.array(self.shares, np.int64), np.array(self.values, np.int64)
-        return shares, values, np.diff(shares), np.diff(values)
+        shares, values = np.array(self.shares, np.uint64), np.array(self.values, np.int64)
+        return shares, values, np.diff(shares), np.diff(values).astype(np.uint64)
 
     @property
     def longest(self) -> int:

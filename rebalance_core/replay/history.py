@@ -153,8 +153,9 @@ class Replay:
 
 @dataclass(slots=True)
 class _Instant:
-    """The effects of the events of one instant."""
+    """The effects of the events of one instant, and the `GroupState.signature` after it."""
 
+    signature: tuple[object, ...]
     causing: list[Event] = field(default_factory=list)
     lost: set[ProcessKey] = field(default_factory=set)
 
@@ -210,16 +211,17 @@ def replay_events(
     replay = Replay(history)
     before = Settled({}, frozenset())
     windows = _Windows(history)
+    instant = _Instant(state.signature())
     for at_ms, simultaneous in _instants(history.events):
-        signature, retry_brokers = state.signature(), set(state.retry_brokers)
+        signature, retry_brokers = instant.signature, set(state.retry_brokers)
         masterless = dict(state.routes.masterless)
-        instant = _apply(state, simultaneous, replay.unknown_members)
+        instant = _apply(state, signature, simultaneous, replay.unknown_members)
         turned = masterless.items() ^ state.routes.masterless.items()
         windows.take(simultaneous)
         masters = _unsettling(state, simultaneous, {name for name, _ in turned})
         if replay.epochs:
             windows.extend(masters)
-        if not (replay.epochs or state.members) or state.signature() == signature:
+        if not (replay.epochs or state.members) or instant.signature == signature:
             if replay.epochs:
                 replay.epochs[-1] = windows.prolonged(replay.epochs[-1], at_ms, masters)
             continue
@@ -339,7 +341,7 @@ class _Windows:
 
 def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) -> list[Event]:
     """Events by which passes may differ: a master of the group's queues went or came."""
-    readable = state.readable_by_topic().values()
+    readable = state.readable_by_topic().values() if turned else ()
     concerned = turned & {queue.broker_name for queues in readable for queue in queues}
     return [
         event
@@ -355,17 +357,22 @@ def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
         yield at_ms, list(simultaneous)
 
 
-def _apply(state: GroupState, simultaneous: list[Event], unknown: list[Event]) -> _Instant:
-    instant = _Instant()
+def _apply(
+    state: GroupState,
+    signature: tuple[object, ...],
+    simultaneous: list[Event],
+    unknown: list[Event],
+) -> _Instant:
+    instant = _Instant(signature)
     state.begin_instant()
     for event in simultaneous:
-        signature = state.signature()
         try:
             state.apply(event)
         except UnknownMember:
             unknown.append(event)
             continue
-        if state.signature() != signature:
+        before, instant.signature = instant.signature, state.signature()
+        if instant.signature != before:
             instant.causing.append(event)
         if event.event_type == events.CONSUMER_LOST and event.client_id is not None:
             key = (event.client_id, event.channel_id)

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.draws import DRAW_BITS, Timer, draws_of
+from rebalance_core.clockwork.draws import Timer, all_below, ticked
 from rebalance_core.clockwork.loop.membership import REQUEST_TIMEOUT_US
-from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
-from rebalance_core.clockwork.ticks import Times
+from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 
 # What is held, and its changes.
 
@@ -20,10 +19,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(eq=False)
 class Moves:
-    """Changes of what is held of one topic: equally long columns, one row a pass.
+    """Changes of what is held of topics: equally long columns, one row a pass and topic.
 
     Attributes:
-        topic: its number.
+        topic: their numbers.
         elements: whose.
         before: set of queues held until then.
         after: set of queues held from then on.
@@ -31,7 +30,7 @@ class Moves:
         add_us: when what is new is taken.
     """
 
-    topic: int
+    topic: Ints
     elements: Ints
     before: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -51,13 +50,14 @@ class SegmentHoldings:
         self._elements, self._log = elements, log
 
     def move(
-        self, topic: int, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
+        self, topic: Ints, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
-        """The elements hold another share of a topic from now on."""
-        elements = self._elements
-        held = elements.held[topic]
-        self._log.append(Moves(topic, elements.ids[who], held[who], share, drop_us, add_us))
-        held[who] = share
+        """The elements hold another share of a topic from now on; no row twice."""
+        if len(who):
+            elements = self._elements
+            held = elements.held[topic, who]
+            self._log.append(Moves(topic, elements.ids[who], held, share, drop_us, add_us))
+            elements.held[topic, who] = share
 
 
 # What passes did, for those who follow the clocks and the member lists.
@@ -71,7 +71,7 @@ class PassOutcome:
         end_us: when each ended.
         balanced: no strategy threw.
         notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
-        sampled: by topic: the broker life that each asked, -1: none.
+        sampled: (topics, n) the broker life that each asked, -1: none.
         fetched: some topic's route was asked for.
         timed_out_us: what it waited for lost hosts before it knew its members.
     """
@@ -79,7 +79,7 @@ class PassOutcome:
     end_us: Times
     balanced: NDArray[np.bool_]
     notifies: NDArray[np.bool_]
-    sampled: list[Ints]
+    sampled: Ints
     fetched: NDArray[np.bool_]
     timed_out_us: Times
 
@@ -98,29 +98,46 @@ class Answers:
 
     def __init__(self, elements: Elements, routes: KnownRoutes, lists: MemberLists) -> None:
         self._elements, self._routes, self._lists = elements, routes, lists
-        self._versions = elements.futures.script.routes
-        self._topics = elements.futures.topics
-        self._brokers = [
-            [np.array(version.brokers or (0,), np.int64) for version in versions]
-            for versions in self._versions
-        ]
+        topics = elements.futures.topics
+        versions = [elements.futures.script.routes[topic] for topic in topics]
+        brokers = [[each.brokers or (0,) for each in of_topic] for of_topic in versions]
+        shape = len(topics), max(map(len, versions), default=0)
+        most = max((len(each) for asked in brokers for each in asked), default=1)
+        self._brokers = np.zeros((*shape, most), np.int64)
+        """(topics, versions, brokers) whom a pass may ask for the members, at random."""
+        self._many = np.ones(shape, np.int64)
+        """(topics, versions) how many these are."""
+        self._empty = np.zeros((shape[0], shape[1] + 2), bool)
+        """(topics, versions) without a queue; the last two stand for none."""
+        for place, (of_topic, asked) in enumerate(zip(versions, brokers, strict=True)):
+            for number, (version, each) in enumerate(zip(of_topic, asked, strict=True)):
+                self._brokers[place, number, : len(each)] = each
+                self._many[place, number] = len(each)
+                self._empty[place, number] = not version.queues
+        self._samples = np.array(
+            [elements.words_for(Timer.SAMPLE + topic) for topic in topics], np.uint64
+        )
+        self._places = np.arange(len(topics))[:, None]
+        self._list_of = self._only_lists(len(elements.futures.script.brokers))
 
-    def has_queues(self, topic: int, who: Ints, known: Ints) -> NDArray[np.bool_]:
-        """From 5.5.0 on a route without readable queues is like none."""
-        empty = np.array([not version.queues for version in self._versions[topic]] + [False] * 2)
-        return ~(empty[known] & self._elements.empty_is_unknown[who])
+    def _only_lists(self, brokers: int) -> Ints | None:
+        """(brokers,) the list of each that is up all the time; None: some broker is not."""
+        lists = self._lists.lists
+        if any((each.up > BEFORE_ALL).any() or (each.down < NEVER).any() for each in lists):
+            return None
+        found = np.full(brokers, -1, np.int64)
+        found[[each.broker for each in lists]] = np.arange(len(lists))
+        return found
 
-    def sampled(self, topic: int, who: Ints, known: Ints) -> Ints:
-        """Draw which broker each pass asks for the members."""
-        elements = self._elements
-        draws = draws_of(elements.words[who], Timer.SAMPLE + topic, elements.number[who])
-        broker = np.zeros(len(who), np.int64)
-        for version in set(known.tolist()):
-            rows = np.flatnonzero(known == version)
-            brokers = self._brokers[topic][version]
-            at = (draws[rows] * np.uint64(len(brokers))) >> np.uint64(DRAW_BITS)
-            broker[rows] = brokers[at.astype(np.int64)]
-        return broker
+    def without_queues(self, who: Ints, knowns: Ints) -> NDArray[np.bool_]:
+        """(topics, n): from 5.5.0 on a route without readable queues is like none."""
+        return self._empty[self._places, knowns] & self._elements.empty_is_unknown[who]
+
+    def sampled(self, topic: Ints, who: Ints, known: Ints) -> Ints:
+        """Draw which broker each pass asks for the members; topics by their places."""
+        draws = ticked(self._samples[topic, who], self._elements.number[who])
+        at = all_below(draws, self._many[topic, known])
+        return self._brokers[topic, known, at]
 
     def silent(self, broker: Ints, seed: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where the broker's host is lost, so that requests to it time out."""
@@ -143,6 +160,8 @@ class Answers:
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
         """The list of a broker's life at a time; -1: it is down."""
+        if self._list_of is not None:
+            return self._list_of[broker]
         found = np.full(len(broker), -1, np.int64)
         for number, place in enumerate(self._lists.lists):
             up = (broker == place.broker) & (place.up[seed] <= at_us) & (at_us < place.down[seed])
@@ -159,35 +178,33 @@ class Answers:
                 found[rows] = self._lists.hash_at(each, seed[rows], at_us[rows])
         return found
 
-    def members(self, who: int, place: int, begin: int) -> Ints:
-        """The lives in the list that one pass is given."""
-        if place < 0:
+    def members(self, who: Ints, place: Ints, at_us: Times, row: int) -> Ints:
+        """The lives in the list that one pass of some is given."""
+        if place[row] < 0:
             return np.empty(0, np.int64)
-        seed = int(self._elements.seed[who])
-        return self._lists.members_at(self._lists.lists[place], seed, int(begin) + SAMPLE_AFTER_US)
+        seed = int(self._elements.seed[who[row]])
+        return self._lists.members_at(self._lists.lists[place[row]], seed, int(at_us[row]))
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where any broker that the element may ask would answer alike at a time."""
         elements = self._elements
-        calm = np.ones(len(who), bool)
-        seed = elements.seed[who]
-        asks = ~elements.broadcasting[who] & ~elements.asks_nobody[who]
+        knowns = self._routes.versions_at(who, at_us)
+        calm = np.asarray((knowns != UNKNOWN).all(axis=0), bool)
+        asks, seed = ~elements.broadcasting[who] & ~elements.asks_nobody[who], elements.seed[who]
+        asked: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        for place, known in enumerate(knowns):
+            for version in set(known.tolist()) - {UNKNOWN}:
+                key = tuple(self._brokers[place, version, : self._many[place, version]].tolist())
+                asked[key] = asked.get(key, False) | (known == version)
         answers: dict[int, NDArray[np.uint64]] = {}
-
-        def answer_of(broker: int) -> NDArray[np.uint64]:
-            if broker not in answers:
-                places = self.places(np.full(len(who), broker), seed, at_us)
-                answers[broker] = self.hashes(who, places, at_us)
-            return answers[broker]
-
-        for topic in self._topics:
-            known = self._routes.at(topic, who, at_us)
-            calm &= known != UNKNOWN
-            for version in set(known[known != UNKNOWN].tolist()):
-                rows = np.flatnonzero((known == version) & asks & calm)
-                first, *others = self._brokers[topic][version].tolist()
-                for broker in (first, *others):
-                    calm[rows] &= ~self.silent(np.full(len(rows), broker), seed[rows], at_us[rows])
-                for broker in others:
-                    calm[rows] &= answer_of(broker)[rows] == answer_of(first)[rows]
+        for brokers, rows in asked.items():
+            rows &= asks
+            for broker in brokers:
+                if elements.futures.silences:
+                    calm &= ~(rows & self.silent(np.full(len(who), broker), seed, at_us))
+                if broker not in answers and len(brokers) > 1:
+                    places = self.places(np.full(len(who), broker), seed, at_us)
+                    answers[broker] = self.hashes(who, places, at_us)
+            for broker in brokers[1:]:
+                calm &= ~rows | (answers[broker] == answers[brokers[0]])
         return calm

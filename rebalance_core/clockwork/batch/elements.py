@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
-from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, draws_of
+from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, ticked
 from rebalance_core.clockwork.loop.play import rested
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
@@ -38,7 +38,7 @@ class Elements:
         self.life = np.repeat(np.arange(len(lives)), seeds)
         self.seed = np.tile(np.arange(seeds), len(lives))
         self.ids = lives[self.life] * seeds + self.seed
-        self.words = futures.words[lives].reshape(-1)
+        self._words_for: dict[int, NDArray[np.uint64]] = {}
         self.length = futures.ticks.pass_length[lives].reshape(-1)
         self.number = futures.number[lives].reshape(-1)
         self.last_end = futures.last_end[lives].reshape(-1)
@@ -94,6 +94,16 @@ class Elements:
             self.used[at_rest] = segment.begin_us - 1
             self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
 
+    def words_for(self, timer: int) -> NDArray[np.uint64]:
+        """(elements,) what the draws of a timer begin with."""
+        if timer not in self._words_for:
+            self._words_for[timer] = self.futures.words_for(timer)[self.lives].reshape(-1)
+        return self._words_for[timer]
+
+    def draws(self, timer: int, who: Ints, number: Ints) -> NDArray[np.uint64]:
+        """The draws of a timer; ``number`` is (n,) or (K, n)."""
+        return ticked(self.words_for(timer)[who], number)
+
     def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
         """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
         return self.notifies_always[who].copy()
@@ -117,6 +127,8 @@ class Elements:
 
     def next_later(self, who: Ints) -> Times:
         """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        if not len(self.later_us):
+            return np.full(len(who), NEVER, np.int64)
         later = self.later_us[:, who]
         found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
         return found
@@ -157,9 +169,8 @@ class Elements:
         present &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
-        words = self.words[who]
-        moved = present & (draws_of(words, Timer.OUT_OF_STEP, change) < share)
-        since = all_below(draws_of(words, Timer.PASS_PHASE, change + 2), self.wait[who])
+        moved = present & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
+        since = all_below(self.draws(Timer.PASS_PHASE, who, change + 2), self.wait[who])
         self.last_end[who] = np.where(moved, at - since, self.last_end[who])
         self._rests_past[who] = past + 1
         self.rest[who] = np.array([at_us for at_us, _ in self._rests])[past + 1]

@@ -138,6 +138,7 @@ class Futures:
     beats: NDArray[np.bool_] = field(init=False)
     later_us: Times = field(init=False)
     registered: dict[int, Times] = field(default_factory=dict)
+    _words_for: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ticks = Ticks(self.script, self.seeds, self.options)
@@ -229,6 +230,12 @@ class Futures:
         """(lives, S) what the draws of an element begin with."""
         entities = np.array([life.entity for life in self.script.lives], np.uint64)
         return draws.words_of(self.seeds, entities[:, None])
+
+    def words_for(self, timer: int) -> NDArray[np.uint64]:
+        """(lives, S) `words`, `draws.hashed_with` a timer."""
+        if timer not in self._words_for:
+            self._words_for[timer] = draws.hashed_with(self.words, timer)
+        return self._words_for[timer]
 
     @property
     def broker_lives(self) -> list[tuple[Times, Times]]:
@@ -337,10 +344,10 @@ class SortedRows:
     """
 
     def __init__(self, table: Times) -> None:
-        rows, self._width = table.shape
-        padded = np.full((rows, self._width + 1), NEVER, np.int64)
-        padded[:, : self._width] = table
-        padded.sort(axis=1)
+        ordered = np.sort(table, axis=1)
+        self._width = int((ordered < NEVER).any(axis=0).sum())
+        padded = np.full((len(table), self._width + 1), NEVER, np.int64)
+        padded[:, : self._width] = ordered[:, : self._width]
         self._flat = padded.reshape(-1)
 
     def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
@@ -350,8 +357,7 @@ class SortedRows:
         # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
         while size > 0:
             half = (size + 1) // 2
-            skipped = self._flat[low + half - 1] <= at_us
-            low = low + np.where(skipped, half, 0)
+            low = low + half * (self._flat.take(low + (half - 1)) <= at_us)
             size = size - half
-        found: Times = self._flat[low]
+        found: Times = self._flat.take(low)
         return found

@@ -65,10 +65,18 @@ class KnownRoutes:
             len(self._versions), len(lives) * len(futures.seeds)
         )
         """(topics, elements): what passes fetched, and fetch."""
+        self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
         brokers = len(futures.script.brokers)
         self.blind = self._blind(segment)
         """(elements,) some route may still be fetched by a pass."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
+        self._lessons = [
+            each.at_us
+            for learned in self._learned
+            for each in learned
+            if ((each.at_us > BEFORE_ALL) & (each.at_us < NEVER)).any()
+        ]
+        """Since when elements know versions that polls bring."""
 
     def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         blind = np.zeros(self.fetched.shape[1], bool)
@@ -78,16 +86,33 @@ class KnownRoutes:
             blind |= self.at(topic, everyone, begin) == UNKNOWN
         return blind
 
+    def _only_one(self, topic: int) -> int | None:
+        """The version that everybody knows from the start to the end; None: there is none."""
+        if len(self._learned[topic]) != 1:
+            return None
+        only = self._learned[topic][0]
+        known = (only.at_us == BEFORE_ALL).all() and (self.fetched[topic] <= only.version).all()
+        return only.version if known else None
+
     def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
         """The version of a topic's route that each element knows; `UNKNOWN`."""
+        constant = self._constant[topic]
+        if constant is not None:
+            return np.full(len(elements), constant)
         fetched = self.fetched[topic][elements].astype(np.int64)
         return self._with_lessons(topic, elements, at_us, fetched)
 
-    def of_pass(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return the routes that a pass beginning then uses; `UNSUBSCRIBED` where it passes
-        the topic by.
+    def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """(topics, n) `at` of all `Futures.topics`."""
+        topics = self._futures.topics
+        found = [self.at(topic, elements, at_us) for topic in topics]
+        return np.array(found, np.int64).reshape(len(topics), len(elements))
+
+    def of_pass(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """Return the routes that a pass beginning then uses, (topics, n); `UNSUBSCRIBED` where
+        it passes the topic by.
         """
-        return self.at(topic, elements, at_us)
+        return self.versions_at(elements, at_us)
 
     def fetch(
         self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
@@ -144,18 +169,16 @@ class KnownRoutes:
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
         """When each element learns of the next version of any route."""
         found = np.full(len(elements), NEVER, np.int64)
-        for learned in self._learned:
-            for each in learned:
-                at = each.at_us[elements]
-                found = np.where(at > at_us, np.minimum(found, at), found)
+        for lesson in self._lessons:
+            at = lesson[elements]
+            found = np.where(at > at_us, np.minimum(found, at), found)
         return found
 
     def last_lesson(self, until_us: Times) -> Times:
         """(elements,) when each learns of a version last, before a time; `BEFORE_ALL`."""
         found = np.full(len(until_us), BEFORE_ALL, np.int64)
-        for learned in self._learned:
-            for each in learned:
-                found = np.where(each.at_us <= until_us, np.maximum(found, each.at_us), found)
+        for lesson in self._lessons:
+            found = np.where(lesson <= until_us, np.maximum(found, lesson), found)
         return found
 
     def keep(self) -> None:

@@ -102,9 +102,9 @@ class MemberLists:
         step = max(1, _CELLS // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
             lives = place.moving[first : first + step]
-            at = lives[:, None], lives_seeds
-            listed = (place.since[at] <= at_us) & (at_us < place.until[at])
-            total += np.where(listed, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
+            listed = place.since[lives].take(lives_seeds, axis=1) <= at_us
+            listed &= at_us < place.until[lives].take(lives_seeds, axis=1)
+            total += self.hashes[lives] @ listed
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
@@ -220,17 +220,17 @@ class MemberLists:
 
 @dataclass(frozen=True, eq=False)
 class _Notices:
-    """The notices that one operation on a list sends.
+    """The operations on a list that tell the others.
 
     Attributes:
-        life: place of who registers or goes.
-        goes: it goes.
-        delays: (lives, S) until each target is woken; `NEVER` where the notice gets lost.
+        life: (N,) place of who registers or goes.
+        goes: (N,) it goes.
+        ticks: (N, S) of the draws of its notices.
     """
 
-    life: int
-    goes: bool
-    delays: Times
+    life: NDArray[np.int64]
+    goes: NDArray[np.bool_]
+    ticks: NDArray[np.int64]
 
 
 class WakeUps:
@@ -256,13 +256,13 @@ class WakeUps:
         self._silent = version >= BROADCASTING_IS_SILENT
         self._seeds = len(futures.seeds)
         joined = np.where(self._wakes_itself()[:, None], futures.ticks.joined[lives], ticks.NEVER)
-        columns = [joined]
+        columns = [joined[None]]
         for place in lists:
             if not place.is_fresh:
-                columns.extend(self._woken(place, list(self._notices(place))))
-        columns.extend(self._woken_by_mates())
-        table = np.stack(columns, axis=2).reshape(len(lives) * self._seeds, -1)
-        self._known = SortedRows(table)
+                columns.extend(self._woken(place, self.notices(place)))
+        columns.extend(row[None] for row in self._woken_by_mates())
+        table = np.concatenate(columns).reshape(-1, len(lives) * self._seeds)
+        self._known = SortedRows(table.T)
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
 
     def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
@@ -294,66 +294,76 @@ class WakeUps:
         lives = self.futures.script.lives
         return np.array([push and not lives[life].observed for life in self.lives.tolist()])
 
-    def _notices(self, place: MemberList) -> Iterator[_Notices]:
+    def notices(self, place: MemberList) -> _Notices:
         """The operations on a list that tell the others."""
-        for life in place.moving.tolist():
+        script, moving = self.futures.script, place.moving
+        name, notified = script.brokers[place.broker], script.settings.notified
+        comes, goes = (
+            self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
+        )
+        comes = (comes | place.is_fresh) & np.bool_(notified)
+        goes &= place.notified[moving]
+        found: list[tuple[int, bool, NDArray[np.int64]]] = []
+        for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
             if self._silent and self.futures.traits[self.lives[life]].broadcasting:
                 continue
-            joins = place.joins[life]
-            delays = None
-            if joins.any():
-                delays = self._delays(place, life, Operation.JOINS)
-            if not joins.all():
-                again = self._delays(place, life, Operation.AGAIN)
-                delays = again if delays is None else np.where(joins, delays, again)
-            assert delays is not None
-            notified = self.futures.script.settings.notified
-            if notified and (place.is_fresh or self._in_time(place.since[life]).any()):
-                yield _Notices(life, False, delays)
-            if place.notified[life] and self._in_time(place.until[life]).any():
-                yield _Notices(life, True, self._delays(place, life, Operation.GOES))
+            entity = script.lives[self.lives[life]].entity
+            joins, again, gone = (
+                draws.operation_id(entity, name, place.number, operation)
+                for operation in (Operation.JOINS, Operation.AGAIN, Operation.GOES)
+            )
+            if registers:
+                found.append((life, False, np.where(place.joins[life], joins, again)))
+            if ends:
+                found.append((life, True, np.full(self._seeds, gone)))
+        return _Notices(
+            life=np.array([life for life, _, _ in found], np.int64),
+            goes=np.array([ends for _, ends, _ in found], bool),
+            ticks=np.array([each for _, _, each in found], np.int64).reshape(-1, self._seeds),
+        )
 
-    def _delays(self, place: MemberList, life: int, operation: Operation) -> Times:
-        script = self.futures.script
-        entity = script.lives[self.lives[life]].entity
-        name = script.brokers[place.broker]
-        tick = draws.operation_id(entity, name, place.number, operation)
-        words = self.futures.words[self.lives]
-        delays = draws.NOTICE.many(draws.draws_of(words, Timer.NOTICE, tick))
-        delays = np.where(self.futures.deaf[self.lives][:, None], ticks.NEVER, delays)
+    def delays(self, tick: NDArray[np.int64]) -> Times:
+        """(N, lives, S) until each target of operations is woken; `NEVER` where the notice gets
+        lost.
+        """
+        words = self.futures.words_for(Timer.NOTICE)[self.lives]
+        delays = draws.NOTICE.many(draws.ticked(words, tick[:, None]))
+        delays[:, self.futures.deaf[self.lives]] = ticks.NEVER
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:
-            lost_here = draws.draws_of(words, Timer.NOTICE_LOST, tick) < np.uint64(lost)
-            delays = np.where(lost_here, ticks.NEVER, delays)
+            words = self.futures.words_for(Timer.NOTICE_LOST)[self.lives]
+            delays[draws.ticked(words, tick[:, None]) < np.uint64(lost)] = ticks.NEVER
         return delays
 
     def _in_time(self, at_us: Times) -> NDArray[np.bool_]:
         return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
-        """(S,) when the notices of an operation are sent; `NEVER`: not in the segment."""
+        """(N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
         since, until = place.since[notices.life], place.until[notices.life]
-        at = since
-        if notices.goes:
-            at = np.where((since < until) & (until < place.down), until, ticks.NEVER)
-        notified = self.futures.ticks.tells(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & notified, at, ticks.NEVER)
+        ends = np.where((since < until) & (until < place.down), until, ticks.NEVER)
+        at = np.where(notices.goes[:, None], ends, since)
+        tells = self.futures.ticks.tells(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & tells, at, ticks.NEVER)
 
-    def followed(self, sent: list[Times]) -> list[Times]:
-        """For each operation: (S,) from when on a newer one keeps its notices back."""
+    def followed(self, sent: Times) -> Times:
+        """(N, S) from when on a newer operation keeps the notices of each back."""
         if not self._newest_wins or len(sent) < 2:
-            return [np.full(self._seeds, ticks.NEVER) for _ in sent]
-        rows = SortedRows(np.stack(sent, axis=1))
-        seeds = np.arange(self._seeds)
-        return [rows.first_after(seeds, at) for at in sent]
+            return np.full(sent.shape, ticks.NEVER)
+        seeds = np.broadcast_to(np.arange(self._seeds), sent.shape)
+        return SortedRows(sent.T).first_after(seeds, sent)
 
-    def _woken(self, place: MemberList, notices: list[_Notices]) -> Iterator[Times]:
-        """(lives, S) by operation: when each life is woken by it; `NEVER`."""
-        sent = [self.sent(place, each) for each in notices]
-        for each, at, newer in zip(notices, sent, self.followed(sent), strict=True):
-            woken = self.futures.woken((self.lives,), at + each.delays)
+    def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
+        """(n, lives, S) by operations: when each life is woken by them; `NEVER`."""
+        sent = self.sent(place, notices)
+        newer = self.followed(sent)
+        step = max(1, _CELLS // place.since.size)
+        for first in range(0, len(sent), step):
+            part = slice(first, first + step)
+            at = sent[part, None]
+            woken = self.futures.woken((self.lives,), at + self.delays(notices.ticks[part]))
             listed = (place.since <= at) & (at < place.until)
-            yield np.where(listed & (woken < newer), woken, ticks.NEVER)
+            yield np.where(listed & (woken < newer[part, None]), woken, ticks.NEVER)
 
 
 class _FreshList:
@@ -361,23 +371,17 @@ class _FreshList:
 
     def __init__(self, wake_ups: WakeUps, place: MemberList) -> None:
         self._wake_ups, self.place = wake_ups, place
-        self._notices = list(wake_ups._notices(place))
+        self._notices = wake_ups.notices(place)
         self._since, self._until = place.since.reshape(-1), place.until.reshape(-1)
-        size = len(self._since)
-        self._delays = np.array(
-            [each.delays.reshape(-1) for each in self._notices], np.int64
-        ).reshape(-1, size)
+        self._delays = wake_ups.delays(self._notices.ticks).reshape(-1, len(self._since))
         arriving = np.where(self._delays == ticks.NEVER, 0, self._delays)
         self._longest_us = arriving.max(axis=1, initial=0) + draws.NOTICE_TOGETHER.longest
         self.refresh()
 
     def refresh(self) -> None:
         """Take note of who has registered."""
-        sent = [self._wake_ups.sent(self.place, each) for each in self._notices]
-        newer = self._wake_ups.followed(sent)
-        self._sent, self._newer = (
-            np.array(rows, np.int64).reshape(-1, len(self.place.up)) for rows in (sent, newer)
-        )
+        self._sent = self._wake_ups.sent(self.place, self._notices)
+        self._newer = self._wake_ups.followed(self._sent)
         last_sent = np.where(self._sent == ticks.NEVER, ticks.BEFORE_ALL, self._sent).max(axis=1)
         self._last_us = last_sent + self._longest_us
 

@@ -64,10 +64,11 @@ class SubscribedRoutes(KnownRoutes):
         known = np.where(self._fetched_us[topic][elements] <= at_us, fetched, UNKNOWN)
         return self._with_lessons(topic, elements, at_us, known)
 
-    def of_pass(self, topic: int, elements: Ints, at_us: Times) -> Ints:
+    def of_pass(self, elements: Ints, at_us: Times) -> Ints:
         """Return the lists that a pass uses; `UNSUBSCRIBED` where it passes the topic by."""
-        subscribed = self.subscriptions.has(topic, elements, at_us)
-        return np.where(subscribed, self.at(topic, elements, at_us), UNSUBSCRIBED)
+        subscribed = self._mixed.subscriptions.has[self.subscriptions.codes_at(elements, at_us)]
+        known = self.versions_at(elements, at_us)
+        return np.where(subscribed[:, list(self._futures.topics)].T, known, UNSUBSCRIBED)
 
     def fetch(self, topic: int, elements: Ints, versions: Ints, end_us: Times) -> None:
         """Passes fetched versions, and know them from their end on."""

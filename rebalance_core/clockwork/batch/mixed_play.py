@@ -170,10 +170,7 @@ class _MixedPlay:
         """From 5.2 on a broker that a pass asked hears of the client."""
         state = self._elements
         for number, place in enumerate(self._lists.lists):
-            asked = np.zeros(len(who), bool)
-            for sampled in outcome.sampled:
-                asked |= sampled == number
-            asked &= self._channel_active[who]
+            asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             since = place.since.reshape(-1)[who]
             rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
             at = state.life[who[rows]], state.seed[who[rows]]

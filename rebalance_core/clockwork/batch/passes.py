@@ -1,5 +1,8 @@
 """One pass of many elements, all at once, orderly groups' apart (rocketmq.md §3, §7)."""
 
+from functools import partial
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,8 +25,8 @@ from rebalance_core.clockwork.draws import (
     COLD_DROP_AFTER,
     DROP_AFTER,
     PASS_TAIL,
+    Delay,
     Timer,
-    draws_of,
 )
 from rebalance_core.clockwork.loop.membership import REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.loop.rebalancing import COLD_PASSES, SAMPLE_AFTER_US, SLOW_PASSES
@@ -72,37 +75,31 @@ class OrderlyPasses:
         self._first = np.zeros(len(script.queues) * len(elements.futures.seeds), np.int64)
 
     def drop(
-        self,
-        mine: Ints,
-        acts: Ints,
-        shares: list[NDArray[np.int32]],
-        changes: list[NDArray[np.bool_]],
-        drop_us: Times,
+        self, mine: Ints, shares: NDArray[np.int32], changes: NDArray[np.bool_], drop_us: Times
     ) -> NDArray[np.bool_]:
         """The first step of passes that take order locks: what is not assigned is given up."""
         state = self._elements
         at = np.ix_(self._topics, mine)
-        held, shared = state.held[at], np.array([share[acts] for share in shares])
-        wanted = np.where([changed[acts] for changed in changes], shared, held)
+        held = state.held[at]
+        wanted = np.where(changes, shares, held)
         state.asked[at] = wanted
         kept = self._sets.combined(frozenset.intersection, held, wanted)
         drops = kept != held
-        for topic, remains, rows in zip(self._topics, kept, drops, strict=True):
-            if rows.any():
-                at_us = drop_us[rows]
-                self._holdings.move(topic, mine[rows], remains[rows], at_us, at_us)
+        place, rows = np.nonzero(drops)
+        at_us = drop_us[rows]
+        self._holdings.move(self._topics[place], mine[rows], kept[drops], at_us, at_us)
         gone = self._sets.combined(frozenset.difference, held[drops], kept[drops])
         places, queues = self._sets.pairs(gone)
-        rows = np.nonzero(drops)[1][places]
+        rows = rows[places]
         lives = state.lives[state.life[mine[rows]]]
         self._locks.give_up(lives, queues, state.seed[mine[rows]], drop_us[rows])
         return np.asarray(drops.any(axis=0), bool)
 
-    def note_masters(self, mine: Ints, acts: Ints, knowns: list[Ints]) -> None:
+    def note_masters(self, mine: Ints, knowns: Ints) -> None:
         """Put down which masters passes know no address of; ``knowns`` are versions by topic."""
         for number in range(len(self._masters)):
             lacks = [
-                self._masterless[topic][number, known[acts]]
+                self._masterless[topic][number, known]
                 for topic, known in zip(self._topics, knowns, strict=True)
             ]
             self._elements.masterless[number, mine] = np.any(lacks, axis=0)
@@ -152,9 +149,8 @@ class OrderlyPasses:
         until = self._locks.refused_until(queues[~granted], seeds[~granted], at[lost])
         np.minimum.at(refused_until, lost, np.where(asked[~granted], until, NEVER))
         now = self._sets.combined(frozenset.union, state.held[np.ix_(self._topics, who)], got)
-        for topic, holds, gets in zip(self._topics, now, got != NO_QUEUE, strict=True):
-            if gets.any():
-                self._holdings.move(topic, who[gets], holds[gets], at[gets], at[gets])
+        place, rows = np.nonzero(got != NO_QUEUE)
+        self._holdings.move(self._topics[place], who[rows], now[place, rows], at[rows], at[rows])
         state.asks_us[who] = NEVER
         notifies = (added & state.heartbeats[who]) | state.beats[who]
         end = np.where(
@@ -167,7 +163,7 @@ class OrderlyPasses:
             end_us=end,
             balanced=state.balances[who] & ~refused,
             notifies=notifies,
-            sampled=[],
+            sampled=np.empty((0, len(who)), np.int64),
             fetched=np.zeros(len(who), bool),
             timed_out_us=np.zeros(len(who), np.int64),
         )
@@ -244,7 +240,8 @@ class Passes:
         locks: OrderLocks | None,
     ) -> None:
         self._sets, self._elements, self._routes = sets, elements, routes
-        self._shares, self._topics = shares, elements.futures.topics
+        self._topics = np.array(elements.futures.topics, np.int64)
+        self._shares = [shares[topic] for topic in elements.futures.topics]
         self._answers = Answers(elements, routes, lists)
         self._holdings = SegmentHoldings(elements, moves)
         self._orderly = None
@@ -259,109 +256,107 @@ class Passes:
             end_us=begin + state.length[who],
             balanced=np.ones(count, bool),
             notifies=state.always_notifies(who, begin),
-            sampled=[],
+            sampled=np.full((len(self._topics), count), -1, np.int64),
             fetched=np.zeros(count, bool),
             timed_out_us=np.zeros(count, np.int64),
         )
-        shares, knowns = [], []
-        fetches: list[tuple[int, Ints, Ints]] = []
-        for topic in self._topics:
-            known = self._routes.of_pass(topic, who, begin)
-            knowns.append(known)
-            shares.append(self._share(topic, who, begin, known, outcome))
-            if (known == UNKNOWN).any():
-                fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
+        knowns = self._routes.of_pass(who, begin)
+        shares = self._share(who, begin, knowns, outcome)
+        unknown = knowns == UNKNOWN
+        fetches = [
+            (topic, *self._fetch(topic, who, begin, lacks, outcome))
+            for topic, lacks in zip(self._topics.tolist(), unknown, strict=True)
+            if lacks.any()
+        ]
         outcome.end_us += outcome.timed_out_us
         self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
         outcome.notifies &= state.heartbeats[who]
         if self._orderly is not None:
             self._orderly.wait_for_locks(who, outcome)
-        blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
-        outcome.end_us += np.where(outcome.notifies, blocked, 0)
+        if state.futures.silences:
+            blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
+            outcome.end_us += np.where(outcome.notifies, blocked, 0)
         for topic, rows, versions in fetches:
             self._routes.fetch(topic, who[rows], versions, outcome.end_us[rows])
         return outcome
 
     def _act(
-        self, who: Ints, begin: Times, shares: list[NDArray[np.int32]], knowns: list[Ints],
-        outcome: PassOutcome,
-    ) -> None:  # fmt: skip
-        """Give up and take what was decided."""
+        self, who: Ints, begin: Times, shares: NDArray[np.int32], knowns: Ints, outcome: PassOutcome
+    ) -> None:
+        """Give up and take what was decided; ``shares`` and ``knowns`` are (topics, n)."""
         state = self._elements
-        changes = [
-            (share >= 0) & (share != state.held[topic][who])
-            for topic, share in zip(self._topics, shares, strict=True)
-        ]
-        acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
-        if not len(acts):
+        held = state.held[self._topics[:, None], who]
+        changes = (shares >= 0) & (shares != held)
+        place, rows = np.nonzero(changes)
+        if not len(rows):
             return
+        share = shares[changes]
+        acts = np.flatnonzero(changes.any(axis=0))
         notified = outcome.notifies[acts]  # of topics without a route, whatever else is done
-        for changed, known in zip(changes, knowns, strict=True):
-            # what is subscribed no more goes without messageQueueChanged
-            outcome.notifies |= changed & (known != UNSUBSCRIBED)
-        mine, number = who[acts], state.number[who[acts]]
-        takes = np.zeros(len(acts), bool)
-        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
-            rows = changed[acts]
-            more = self._sets.combined(added, state.held[topic][mine[rows]], share[acts[rows]])
-            takes[rows] |= more != NO_QUEUE
+        # what is subscribed no more goes without messageQueueChanged
+        outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
+        takes = np.zeros(len(who), bool)
+        takes[rows[self._sets.combined(added, held[changes], share) != NO_QUEUE]] = True
+        takes, mine, number = takes[acts], who[acts], state.number[who[acts]]
         drop, add = delays_of(state, mine, number)
         drop_us = begin[acts] + drop
         last_us = drop_us + np.where(takes, add, 0)
-        tail = PASS_TAIL.many(draws_of(state.words[mine], Timer.PASS_TAIL, number))
+        tail = PASS_TAIL.many(state.draws(Timer.PASS_TAIL, mine, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        at = np.searchsorted(acts, rows)
         locks = state.takes_locks[mine]
         if self._orderly is not None and locks.any():
-            dropped = self._orderly.drop(mine[locks], acts[locks], shares, changes, drop_us[locks])
-            self._orderly.note_masters(mine[locks], acts[locks], knowns)
-            outcome.notifies[acts[locks]] = dropped | notified[locks]
+            some = acts[locks]
+            dropped = self._orderly.drop(
+                mine[locks], shares[:, some], changes[:, some], drop_us[locks]
+            )
+            self._orderly.note_masters(mine[locks], knowns[:, some])
+            outcome.notifies[some] = dropped | notified[locks]
             state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
-        for topic, share, changed in zip(self._topics, shares, changes, strict=True):
-            rows = changed[acts] & ~locks
-            if rows.any():
-                self._holdings.move(
-                    topic, mine[rows], share[acts[rows]], drop_us[rows], last_us[rows]
-                )
+            free = ~locks[at]
+            place, rows, share, at = place[free], rows[free], share[free], at[free]
+        self._holdings.move(self._topics[place], who[rows], share, drop_us[at], last_us[at])
 
     def _share(
-        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
+        self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
-        state = self._elements
-        share = np.where(known == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
-        place = np.full(len(who), -1, np.int64)
-        aware = (known >= 0) & ~state.asks_nobody[who]
-        everything = state.broadcasting[who]
-        if everything.any():
-            rows = np.flatnonzero(everything & aware)
-            share[rows] = self._shares[topic].everything(known[rows])
-        rows = np.flatnonzero(aware & ~everything & self._answers.has_queues(topic, who, known))
-        if len(rows):
-            mine = who[rows]
-            broker = self._answers.sampled(topic, mine, known[rows])
-            seen_us = begin[rows] + SAMPLE_AFTER_US
-            place[rows] = self._answers.places(broker, state.seed[mine], seen_us)
-            lost = self._answers.silent(broker, state.seed[mine], seen_us)
-            outcome.timed_out_us[rows] += np.where(lost, REQUEST_TIMEOUT_US, 0)
-            hashes = self._answers.hashes(mine, place[rows], begin[rows] + SAMPLE_AFTER_US)
-            share[rows] = self._shares[topic].of(
-                state.lives[state.life[mine]],
-                known[rows],
-                hashes,
-                lambda at: self._answers.members(mine[at], place[rows[at]], begin[rows[at]]),
-            )
-        outcome.notifies |= (
-            ~everything & (known >= 0) & ~self._answers.has_queues(topic, who, known)
-        )
-        outcome.sampled.append(place)
-        outcome.balanced &= share != REFUSED
+        """(topics, n) the share of each pass, of the lists that brokers answer it."""
+        state, answers = self._elements, self._answers
+        share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
+        asks, everything = knowns >= 0, state.broadcasting[who]
+        empty = answers.without_queues(who, knowns)
+        outcome.notifies |= (asks & empty & ~everything).any(axis=0)
+        asks &= ~state.asks_nobody[who]
+        for number in range(len(self._topics)) if everything.any() else ():
+            rows = np.flatnonzero(everything & asks[number])
+            share[number, rows] = self._shares[number].everything(knowns[number, rows])
+        place, rows = np.nonzero(asks & ~everything & ~empty)
+        mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
+        broker = answers.sampled(place, mine, known)
+        lists = answers.places(broker, state.seed[mine], seen_us)
+        outcome.sampled[place, rows] = lists
+        if state.futures.silences:
+            lost = answers.silent(broker, state.seed[mine], seen_us)
+            np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
+        lives, hashes = state.lives[state.life[mine]], answers.hashes(mine, lists, seen_us)
+        ends = np.searchsorted(place, np.arange(len(self._topics) + 1)).tolist()
+        for number, (first, last) in enumerate(pairwise(ends)):
+            if first < last:
+                view = partial(
+                    answers.members, mine[first:last], lists[first:last], seen_us[first:last]
+                )
+                part = slice(first, last)
+                share[number, rows[part]] = self._shares[number].of(
+                    lives[part], known[part], hashes[part], view
+                )
+        outcome.balanced &= (share != REFUSED).all(axis=0)
         return share
 
     def _fetch(
-        self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
+        self, topic: int, who: Ints, begin: Times, unknown: NDArray[np.bool_], outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
         """A pass that knows no route asks for it on its way to the member list."""
         state = self._elements
-        unknown = known == UNKNOWN
         outcome.notifies |= unknown & ~state.is_v4[who]
         asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]
         rows = np.flatnonzero(asks)
@@ -397,9 +392,20 @@ def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
         who: (n,) which of them.
         number: of their passes, (n,) or (K, n).
     """
-    words, new = state.words[who], ~state.observed[who]
-    slow = new & (number < SLOW_PASSES) | state.shared[who]
-    draws = draws_of(words, Timer.DROP_AFTER, number)
-    drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
-    draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)
-    return drop, np.where(cold, COLD_ADD_AFTER.many(draws), ADD_AFTER.many(draws))
+    new = ~state.observed[who]
+    slow = np.broadcast_to(new & (number < SLOW_PASSES) | state.shared[who], number.shape)
+    cold = np.broadcast_to(new & (number < COLD_PASSES), number.shape)
+    return (
+        _drawn(state.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow),
+        _drawn(state.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold),
+    )
+
+
+def _drawn(
+    draws: NDArray[np.uint64], usual: Delay, other: Delay, where: NDArray[np.bool_]
+) -> Times:
+    """The usual delay, and another one where that is the case."""
+    found = usual.many(draws)
+    if where.any():
+        found[where] = other.many(draws[where])
+    return found

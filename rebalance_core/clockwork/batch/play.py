@@ -2,7 +2,7 @@
 the loop.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,7 +16,13 @@ from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_play import play_mixed_segment
 from rebalance_core.clockwork.batch.mixed_state import MixedState, is_mixed
 from rebalance_core.clockwork.batch.segment_play import play_segment
-from rebalance_core.clockwork.batch.shares import QueueSets, Shares, UnlistedQueueError, added
+from rebalance_core.clockwork.batch.shares import (
+    QueueSets,
+    SetOf,
+    Shares,
+    UnlistedQueueError,
+    added,
+)
 from rebalance_core.clockwork.loop import play as loop
 from rebalance_core.clockwork.mates import wakes_by_passes
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
@@ -62,36 +68,28 @@ class Logbook:
         """
         ended = self._futures.ticks.ended.reshape(-1)
         left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
-        for move in reversed(moves):  # of several after an end the first one has the last word
-            dropped = move.drop_us < ended[move.elements]
-            takes = move.add_us < ended[move.elements]
-            self._put(move, dropped, move.drop_us, frozenset.difference, GIVEN_UP)
-            self._put(move, takes, move.add_us, added, TAKEN)
-            cut = np.flatnonzero(~takes)
-            if len(cut):
-                pairs = zip(move.before[cut].tolist(), move.after[cut].tolist(),
-                            dropped[cut].tolist(), strict=True)  # fmt: skip
-                sets = self._sets.sets
-                left[move.topic, move.elements[cut]] = [
-                    self._sets.number(sets[a] & sets[b] if gone else sets[a])
-                    for a, b, gone in pairs
-                ]
+        columns = ("topic", "elements", "before", "after", "drop_us", "add_us")
+        if moves:
+            whole = Moves(*(np.concatenate([getattr(m, name) for m in moves]) for name in columns))
+            dropped, takes = (at < ended[whole.elements] for at in (whole.drop_us, whole.add_us))
+            self._put(whole, dropped, whole.drop_us, frozenset.difference, GIVEN_UP)
+            self._put(whole, takes, whole.add_us, added, TAKEN)
+            cut = np.flatnonzero(~takes)[
+                ::-1
+            ]  # of several after an end the first has the last word
+            held, wanted = whole.before[cut], whole.after[cut]
+            kept = self._sets.combined(frozenset.intersection, held, wanted)
+            left[whole.topic[cut], whole.elements[cut]] = np.where(dropped[cut], kept, held)
         gone = np.flatnonzero(ended < NEVER)
         for held in left:
             self._rows(gone, held[gone], ended[gone], GIVEN_UP)
         return self._log()
 
     def _put(
-        self,
-        move: Moves,
-        rows: NDArray[np.bool_],
-        at_us: Times,
-        difference: Callable[[frozenset[int], frozenset[int]], frozenset[int]],
-        delta: int,
+        self, move: Moves, rows: NDArray[np.bool_], at_us: Times, difference: SetOf, delta: int
     ) -> None:
-        if rows.any():
-            sets = self._sets.combined(difference, move.before[rows], move.after[rows])
-            self._rows(move.elements[rows], sets, at_us[rows], delta)
+        sets = self._sets.combined(difference, move.before[rows], move.after[rows])
+        self._rows(move.elements[rows], sets, at_us[rows], delta)
 
     def _rows(self, elements: Ints, sets: NDArray[np.int32], at_us: Times, delta: int) -> None:
         """One row for each queue of a set."""

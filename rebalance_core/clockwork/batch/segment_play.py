@@ -69,6 +69,8 @@ class _SegmentPlay:
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
+        self._woken = np.full(len(self._elements.ids), ticks.NEVER)
+        self._woken_after = np.full(len(self._woken), ticks.NEVER)
         versions = [futures.traits[life].version for life in lives.tolist()]
         self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
             self._elements.life
@@ -151,7 +153,7 @@ class _SegmentPlay:
         self._register(who, state.used[who], outcome)
         until = np.minimum(refused_until, settled_us[state.seed[who]])
         until = np.minimum(until, state.alike_us[who])
-        until = np.minimum(until, self._wake_ups.first_after(who, state.used[who]))
+        until = np.minimum(until, self._woken_next(who))
         until = np.minimum(until, np.minimum(state.limit[who], state.rest[who]))
         rows = np.flatnonzero((state.last_end[who] < until) & ~state.beats[who])
         if len(rows):
@@ -162,9 +164,7 @@ class _SegmentPlay:
         state = self._elements
         everyone = np.arange(len(state.ids))
         end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
-        woken = np.minimum(
-            self._wake_ups.first_after(everyone, state.used), state.next_later(everyone)
-        )
+        woken = np.minimum(self._woken_next(everyone), state.next_later(everyone))
         again = np.maximum(end + state.min_interval, np.minimum(woken, end + LATER_US))
         again = np.where(state.rest > end, np.minimum(again, state.rest), again)
         again = np.where(state.asks_us < ticks.NEVER, again, np.minimum(begin, state.rest))
@@ -185,7 +185,7 @@ class _SegmentPlay:
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
         """When the next pass of each begins; clocks come to rest as long as all is known."""
         state = self._elements
-        woken = self._wake_ups.first_after(who, state.used[who])
+        woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
         while True:
             rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
@@ -195,6 +195,18 @@ class _SegmentPlay:
                 return begin
             state.put_out_of_step(who[rows], woken[rows])
             begin[rows] = state.next_begin(who[rows], woken[rows])
+
+    def _woken_next(self, who: Ints) -> Times:
+        """The first wake-up of each that no pass has used up; `NEVER`."""
+        used = self._elements.used[who]
+        if self.fresh:
+            return self._wake_ups.first_after(who, used)
+        old = np.flatnonzero(self._woken_after[who] != used)
+        if len(old):
+            rows = who[old]
+            self._woken[rows] = self._wake_ups.first_after(rows, used[old])
+            self._woken_after[rows] = used[old]
+        return self._woken[who]
 
     def _run(self, who: Ints, begin: Times) -> PassOutcome:
         outcome = self._passes.run(who, begin)
@@ -224,7 +236,7 @@ class _SegmentPlay:
     def _skip_idle(self, who: Ints) -> None:
         """Skip passes that see what the one before saw, and so change nothing."""
         state = self._elements
-        until = np.minimum(state.alike_us[who], self._wake_ups.first_after(who, state.used[who]))
+        until = np.minimum(state.alike_us[who], self._woken_next(who))
         until = np.minimum(until, state.next_later(who))
         until = np.minimum(np.minimum(until, self._segment.end_us), state.rest[who])
         rows = np.flatnonzero(state.last_end[who] + state.wait[who] < until)
@@ -260,15 +272,11 @@ class _SegmentPlay:
         """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
         by asking.
         """
-        topics = range(len(outcome.sampled))
         beats = np.flatnonzero(outcome.notifies)
         fetched = who[outcome.fetched]
         for place in self.fresh:
             number = self._lists.lists.index(place)
-            asked = np.zeros(len(who), bool)
-            for topic in topics:
-                asked |= outcome.sampled[topic] == number
-            asked &= self._channel_active[who]
+            asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             at = np.where(asked, begin + CHANNEL_AFTER_US, ticks.NEVER)
             end = outcome.end_us[beats]
             hears = self._routes.reads(place.broker, who[beats], end)

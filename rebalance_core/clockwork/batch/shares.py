@@ -161,7 +161,7 @@ class Shares:
         self._views: list[tuple[int, NDArray[np.int64]]] = []
         """By row: version of the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
-        """(rows, lives) sets by view, as far as they have been worked out."""
+        """(rows, lives) sets by view, as far as they have been worked out; some are spare."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
         self._alike: dict[Rules, dict[str, list[int]]] = {}
@@ -169,8 +169,12 @@ class Shares:
             names = self._alike.setdefault(rules_of(trait.member), {})
             names.setdefault(life.client_id, []).append(number)
         self._ids = [life.client_id for life in self._script.lives]
-        self._one_each = len(self._alike) == 1 and len(set(self._ids)) == len(self._ids)
-        """No two lives have one client id, and all divide alike."""
+        numbers = {client_id: number for number, client_id in enumerate(self._ids)}
+        self._client = np.array([numbers[client_id] for client_id in self._ids], np.int64)
+        self._follows = {
+            rules: np.array([rules_of(trait.member) == rules for trait in self._traits])
+            for rules in self._alike
+        }
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = [sets.number(each.queues) for each in self._versions]
 
@@ -221,7 +225,7 @@ class Shares:
         """
         at = self._places(hashes + self._words[versions], versions, members)
         rows = self._rows[at]
-        for row in set(rows.tolist()):
+        for row in rows.tolist():
             for life in self._one_of_each(row):
                 if self.table[row, life] == _NOT_YET:
                     self._share(row, life)
@@ -230,7 +234,7 @@ class Shares:
     def _one_of_each(self, row: int) -> list[int]:
         """A life that is in a view, of each strategy in it."""
         lives = self._views[row][1]
-        if self._one_each:
+        if len(self._alike) == 1:
             return [int(life) for life in lives[:1]]
         names = [self._ids[life] for life in lives.tolist()]
         found = (
@@ -255,11 +259,12 @@ class Shares:
             missing = np.ones(len(keys), bool)
         places = np.flatnonzero(missing)
         new, first = np.unique(keys[places], return_index=True)
+        rows = len(self._views) + np.arange(len(new))
         for place in places[first].tolist():
             self._views.append((int(versions[place]), members(place)))
-        more = np.full((len(new), self.table.shape[1]), _NOT_YET, np.int32)
-        rows = len(self.table) + np.arange(len(new))
-        self.table = np.concatenate([self.table, more])
+        if len(self._views) > len(self.table):
+            more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)
+            self.table = np.concatenate([self.table, more])
         merged = np.concatenate([self._keys, new])
         order = np.argsort(merged)
         self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
@@ -277,12 +282,14 @@ class Shares:
         queues, lives = self._mq_all(key, version), self._cid_all(key, lives)
         try:
             of_places = self._by_place(key, version, lives)
-            if self._one_each and of_places is not None:
-                self.table[row, lives] = of_places
-                if self.table[row, life] != _NOT_YET:
+            if of_places is not None:
+                at = self._places_of(lives)
+                listed = np.flatnonzero((at >= 0) & self._follows[key])
+                self.table[row, listed] = of_places[at[listed]]
+                if at[life] >= 0:
                     return
             client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
-            shares = self._shares(key, version, lives, members)
+            shares = {} if of_places is not None else self._shares(key, version, members)
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(share)}
@@ -304,22 +311,25 @@ class Shares:
             return lives
         return np.array(sorted(lives.tolist(), key=self._ids.__getitem__), np.int64)
 
-    def _shares(
-        self, key: Rules, version: int, lives: NDArray[np.int64], members: list[str]
-    ) -> dict[str, int]:
+    def _shares(self, key: Rules, version: int, members: list[str]) -> dict[str, int]:
         """Sets by client id, of all members; none where a strategy throws for one of them.
 
-        ``lives`` and their ids, ``members``, are in the order of `_cid_all`.
+        ``members`` are ids in the order of `_cid_all`.
         """
         try:
-            of_places = self._by_place(key, version, lives)
-            if of_places is None:
-                found = self._strategies[key].allocate_all(self._mq_all(key, version), members)
-                return {client_id: self._number(share) for client_id, share in found.items()}
+            found = self._strategies[key].allocate_all(self._mq_all(key, version), members)
         except AllocationError:
             return {}
-        # a client id that comes twice has its first place
-        return dict(zip(reversed(members), reversed(of_places.tolist()), strict=True))
+        return {client_id: self._number(share) for client_id, share in found.items()}
+
+    def _places_of(self, lives: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(lives,) the place of each one's client id in a list; -1: it has none.
+
+        An id that comes twice has its first place.
+        """
+        places = np.full(len(self._client), -1, np.int64)
+        places[self._client[lives[::-1]]] = np.arange(len(lives))[::-1]
+        return places[self._client]
 
     def _by_place(
         self, key: Rules, version: int, lives: NDArray[np.int64]

@@ -107,15 +107,11 @@ class Steady:
         asked = [each for each in self._answers if each.place.broker in brokers]
         final = np.full((seeds, lives), UNCHANGED, np.int32)
         since = np.full((seeds, lives), BEFORE_ALL, np.int64)
-        rows = [self._rows(shares, version, each) for each in asked]
-        table = shares.table[:, self._elements.lives]
+        views = [self._views(shares, version, each) for each in asked]
         step = max(1, _CELLS // (lives * max((each.seen.shape[1] for each in asked), default=1)))
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
-            taken = [
-                np.where(each.hashes[part, :, None] == 0, UNCHANGED, table[row[part]])
-                for each, row in zip(asked, rows, strict=True)
-            ]
+            taken = [table[places[part]] for table, places in views]
             for each, share in zip(asked, taken, strict=True):
                 last = _last(each.seen[part])[:, None, None]
                 at_last = np.take_along_axis(share, last, axis=1)[:, 0]
@@ -123,13 +119,16 @@ class Steady:
             for each, share in zip(asked, taken, strict=True):
                 other = (share != final[part, None]) & (share != UNCHANGED)
                 other &= each.seen[part, :, None]
-                until = np.where(other, each.until[part, :, None], BEFORE_ALL).max(axis=1)
+                until = np.take_along_axis(each.until[part], _last(other), axis=1)
+                until = np.where(other.any(axis=1), until, BEFORE_ALL)
                 since[part] = np.maximum(since[part], until)
         since[final < UNCHANGED] = NEVER
         return final.T.reshape(-1), since.T.reshape(-1)
 
-    def _rows(self, shares: Shares, version: int, answers: _Answers) -> Ints:
-        """(S, K) rows of the table of shares."""
+    def _views(
+        self, shares: Shares, version: int, answers: _Answers
+    ) -> tuple[NDArray[np.int32], Ints]:
+        """What the lives take of each list that may be answered, and (S, K) places in that."""
 
         def members(place: int) -> Ints:
             if not found[place]:
@@ -139,11 +138,13 @@ class Steady:
             return self._lists.members_at(answers.place, seed, at_us)
 
         hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
-        found, first, rows = np.unique(hashes, return_index=True, return_inverse=True)
-        known = shares.rows(found, np.full(len(found), version), members)
-        return known[rows.reshape(hashes.shape)]
+        found, first, places = np.unique(hashes, return_index=True, return_inverse=True)
+        rows = shares.rows(found, np.full(len(found), version), members)
+        taken = shares.table[rows[:, None], self._elements.lives]
+        taken[found == 0] = UNCHANGED
+        return taken, places.reshape(hashes.shape)
 
 
 def _last(seen: NDArray[np.bool_]) -> Ints:
-    """(S,) the last column of each row that is True."""
+    """(S, ...) the last column of each row that is True."""
     return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1), np.int64)
