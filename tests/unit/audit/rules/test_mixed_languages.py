@@ -97,13 +97,13 @@ def test_languages_of_who_is_gone_do_not_count() -> None:
 
 
 def test_who_was_listed_before_all_went_is_gone() -> None:
-    members = of_languages(JAVA, GO).rows("observed_members")
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
     events = [join("m0"), join("m1"), leave("m0", 600), leave("m1", 600)]
     assert findings_of(RULE, case_of(topic(read=8), *events, members=members)) == []
 
 
 def test_of_members_that_only_a_list_shows_nothing_is_sure() -> None:
-    members = of_languages(JAVA, GO).rows("observed_members")
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
     assert severities(RULE, case_of(topic(read=8), members=members)) == ["INFO"]
     unknown = case_of(join("m0"), join("m1"), members=members)
     assert severities(RULE, unknown) == ["INFO"]
