@@ -6,15 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import (
-    PERSISTENT_MS,
-    Finding,
-    GroupCase,
-    Row,
-    Rule,
-    listed,
-    plural,
-)
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
