@@ -6,12 +6,7 @@ from rebalance_core.audit import difference
 from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.comparison import ComparisonResult, known_brokers
 from rebalance_core.audit.difference import Difference
-from rebalance_core.audit.observations import (
-    NOT_READ,
-    NOT_TOLD,
-    not_read,
-    not_told,
-)
+from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, not_read, not_told
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN

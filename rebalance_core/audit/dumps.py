@@ -296,6 +296,11 @@ def said_steadily(fact: Row) -> bool:
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
+def lasts(fact: Row) -> bool:
+    """True if it was said pass after pass, for longer than any transient."""
+    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
+
+
 def number(row: Row, name: str, default: int = -1) -> int:
     """A numeric field of a fact's details."""
     try:

@@ -6,15 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import (
-    PERSISTENT_MS,
-    Finding,
-    GroupCase,
-    Row,
-    Rule,
-    listed,
-    plural,
-)
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
@@ -254,19 +246,10 @@ def listed_once(case: GroupCase) -> bool:
     since: dict[str, list[int]] = {}
     for member in case.members:
         since.setdefault(member["client_id"], []).append(member["from_ms"])
-    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
-    newest: dict[str, int] = {}
-    for row in answers:
-        broker = row["asked_broker"]
-        newest[broker] = max(row["observed_ms"], newest.get(broker, 0))
+    lists = _newest_lists(case)
     for client_id, begins in since.items():
-        later = {b for b, ms in newest.items() if ms > max(begins) + SETTLING_MS}
-        times = Counter(
-            row["asked_broker"]
-            for row in answers
-            if row["client_id"] == client_id and row["observed_ms"] == newest[row["asked_broker"]]
-        )
-        if len(begins) > 1 and later and all(times[broker] < 2 for broker in later):
+        later = [ids[client_id] for ms, ids in lists.values() if ms > max(begins) + SETTLING_MS]
+        if len(begins) > 1 and later and max(later) < 2:
             return True
     return False
 
@@ -356,14 +339,13 @@ def _members_gap(case: GroupCase) -> Gap | None:
     lists = _newest_lists(case)
     end = newest_dump_ms(case)
     processes = Counter(member["client_id"] for member in case.members)
-    listed_ids = {one for ids in lists.values() for one in ids}
+    listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
-        ids = lists.get(broker)
-        if ids is None:
+        if broker not in lists:
             gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
         else:
             gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
-            known = all(processes[one] == count for one, count in ids.items())
+            known = all(processes[one] == count for one, count in lists[broker][1].items())
             if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
         if gap is not None:
@@ -393,17 +375,15 @@ def _outage_gap(case: GroupCase) -> Gap | None:
     return None
 
 
-def _newest_lists(case: GroupCase) -> dict[str, Counter[str]]:
-    """By broker how often its newest whole list has each client id."""
-    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
-    newest: dict[str, int] = {}
-    for row in answers:
-        newest[row["asked_broker"]] = max(row["observed_ms"], newest.get(row["asked_broker"], 0))
-    lists: dict[str, Counter[str]] = {broker: Counter() for broker in newest}
-    for row in answers:
-        broker = row["asked_broker"]
-        if row["client_id"] is not None and row["observed_ms"] == newest[broker]:
-            lists[broker][row["client_id"]] += 1
+def _newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
+    """By broker when its newest whole list was made, and how often that has each client id."""
+    lists: dict[str, tuple[int, Counter[str]]] = {}
+    for row in dumps.fresh(case, dumps.broker_answers(case), "observed_ms"):
+        broker, made_ms = row["asked_broker"], row["observed_ms"]
+        if broker not in lists or made_ms > lists[broker][0]:
+            lists[broker] = (made_ms, Counter())
+        if row["client_id"] is not None and made_ms == lists[broker][0]:
+            lists[broker][1][row["client_id"]] += 1
     return lists
 
 

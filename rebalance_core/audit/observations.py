@@ -88,11 +88,7 @@ Observation = ClientObservation | QueueObservation
 
 def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
     """Every observation of the group, these others included, in order of time."""
-    observed: list[Observation] = [
-        *_client_observations(case),
-        *_queue_observations(case),
-        *others,
-    ]
+    observed: list[Observation] = [*_client_observations(case), *_queue_observations(case), *others]
     if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
         observed += _bare_observations(case.rows("observed_ownership"))
     return sorted(observed, key=_order)

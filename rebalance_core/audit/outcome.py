@@ -129,11 +129,7 @@ def _by(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
 def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
     """Open findings first, then by severity, then by these columns."""
     rest = _by(names)
-    return lambda row: (
-        row["accepted"] is not None,
-        _RANK.get(row["severity"], 0),
-        *rest(row),
-    )
+    return lambda row: (row["accepted"] is not None, _RANK.get(row["severity"], 0), *rest(row))
 
 
 # An audit in short: the verdict, and the counts that the page, metrics and summary show.

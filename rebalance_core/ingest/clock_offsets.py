@@ -339,11 +339,8 @@ def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> boo
     when it starts.
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
-    started = client.get(f"{BEGUN}{client_id}")
-    if started:
-        return 0 <= begin - started[0] <= FIRST_MS
     if starts_logged:
-        return False
+        return any(0 <= begin - ms <= FIRST_MS for ms in client.get(f"{BEGUN}{client_id}", ()))
     seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
 

@@ -134,20 +134,15 @@ def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> It
         }
         without = sorted((servers | words.keys()) - registered)
         if registered and without:
+            seen = dict.fromkeys(sorted(registered), "registered")
             found = Finding(
                 f"{broker} is not registered with {', '.join(without)}, but with the other name "
                 "servers.",
-                {
-                    one: "registered" if one in registered else "not there"
-                    for one in sorted(servers | registered)
-                },
+                seen | dict.fromkeys(without, "not there"),
                 broker_name=broker,
             )
-            heard_ms = min(row["first_ms"] for row in words.values())
-            begins = {
-                one: words[one]["first_ms"] if one in words else heard_ms
-                for one in servers | words.keys()
-            }
+            heard_ms = {server: row["first_ms"] for server, row in words.items()}
+            begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
             gap = name_servers_gap(logs, begins) if logs else None
             yield hedged(found, gap) if gap else found
 
@@ -206,22 +201,15 @@ def untold_outages(
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
         facts: BROKER_STARTED counts.
     """
-    turns: dict[str, list[tuple[int, bool]]] = {}
-    for row in (*events, *facts):
-        kind = row.get("event_type") or row["kind"]
-        if kind in ("BROKER_DOWN", "MASTER_DOWN", "BROKER_STARTED"):
-            started = kind == "BROKER_STARTED"
-            at_ms = row["first_ms"] if started else row["event_ms"]
-            turns.setdefault(row["broker_name"], []).append((at_ms, started))
-    untold = {
-        broker: tuple(
-            (one, other)
-            for (one, started), (other, again) in pairwise(sorted(of_broker))
-            if started and again
-        )
-        for broker, of_broker in turns.items()
-    }
-    return {broker: spans for broker, spans in untold.items() if spans}
+    ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
+    starts = [row for row in facts if row["kind"] == "BROKER_STARTED"]
+    turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
+    turns += [(row["broker_name"], row["first_ms"], True) for row in starts]
+    untold: dict[str, tuple[tuple[int, int], ...]] = {}
+    for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
+        if broker == same and started and again:
+            untold[broker] = (*untold.get(broker, ()), (one, other))
+    return untold
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:

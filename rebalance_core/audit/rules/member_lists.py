@@ -14,7 +14,7 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import broker_answers, configs, fresh, member_rounds, said_steadily
+from rebalance_core.audit.dumps import broker_answers, configs, fresh, lasts, member_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.subscriptions import is_proxied
@@ -258,11 +258,6 @@ def _is_short(fact: Row) -> bool:
     return bool(fact["last_ms"] - fact["first_ms"] <= ROUTE_MS)
 
 
-def _lasts(fact: Row) -> bool:
-    """True if it was said pass after pass, for longer than any transient."""
-    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
-
-
 def find_no_list(case: GroupCase) -> Iterator[Finding]:
     """One finding for all times at which clients got no list of members.
 
@@ -275,7 +270,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
     ]
     if not facts:
         return
-    long = [fact for fact in facts if _lasts(fact)]
+    long = [fact for fact in facts if lasts(fact)]
     shown = long or facts
     first = min(fact["first_ms"] for fact in shown)
     last = max(fact["last_ms"] for fact in shown)

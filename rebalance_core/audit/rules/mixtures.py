@@ -115,7 +115,7 @@ def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str
     return {name: sorted(clients[name]) for name in sorted(clients)}
 
 
-def _mixtures_parts(who: dict[str, list[str]]) -> str:
+def _mixtures_parts(who: Mapping[str, list[str]]) -> str:
     return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
 
 
@@ -174,7 +174,7 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     if len(who) > 1:
         severity, what, remedy, evidence = _judged(case, of_client)
         yield Finding(
-            f"Members are clients of different languages: {_mixed_languages_parts(who)}. {what}",
+            f"Members are clients of different languages: {_mixtures_parts(who)}. {what}",
             {name: listed(ids) for name, ids in who.items()} | evidence,
             severity=severity,
             first_ms=min(since[one] for ids in who.values() for one in ids),
@@ -201,7 +201,7 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 f"Members were clients of different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
-                f"{_mixed_languages_parts(who)}. {what[0]}",
+                f"{_mixtures_parts(who)}. {what[0]}",
                 {name: listed(ids) for name, ids in who.items()} | what[1],
                 severity=INFO if orphans.is_rolling(case, span) else WARNING,
                 first_ms=span.first_ms,
@@ -294,10 +294,6 @@ def _remedy(group: MixedGroup) -> str | None:
 
 
 # In words.
-
-
-def _mixed_languages_parts(who: Mapping[str, list[str]]) -> str:
-    return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
 
 
 def _by(group: MixedGroup) -> str:

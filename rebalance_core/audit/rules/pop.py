@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
-    PERSISTENT_MS,
     Finding,
     GroupCase,
     Row,
@@ -15,7 +14,7 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import configs, flag, number, said_steadily, subscribed_topics
+from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
 from rebalance_core.audit.subscriptions import (
     Readers,
@@ -342,12 +341,8 @@ def find_missing_pop_retry_topic(case: GroupCase) -> Iterator[Finding]:
     for topic in sorted(topics):
         names = pop_retry_topics(case.consumer_group, topic)
         facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]
-        if any(_lasts(fact) for fact in facts):
+        if any(lasts(fact) for fact in facts):
             yield _missing_pop_retry_topic_finding(case, topic, facts)
-
-
-def _lasts(fact: Row) -> bool:
-    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
 def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Row]) -> Finding:

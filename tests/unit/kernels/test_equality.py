@@ -145,7 +145,9 @@ def test_random_fleets_give_the_rows_of_the_replay(seed: int) -> None:
     # the generator makes what the kernels take, of every kind, and rows of every table
     assert tally.groups["REGULAR"] > 0.8 * tally.groups.total()
     assert min(tally.kinds[kind] for kind in DRAWN) > 2
-    assert min(count for table, count in tally.rows.items() if table not in SHARED_TABLES) > EXAMPLES
+    assert (
+        min(count for table, count in tally.rows.items() if table not in SHARED_TABLES) > EXAMPLES
+    )
     assert len(tally.rules) > 6
 
 
