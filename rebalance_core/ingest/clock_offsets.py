@@ -135,7 +135,9 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             left[host] = left.get(host) or _left(host, offsets, marks)
         if behind:
             beats[file.name] = behind
-    clients = {n[len(JOIN) :]: offsets[h] for h in clocks for n in marks[h] if n.startswith(JOIN)}
+    named = [(n, h) for h in marks if h[0] == CLIENT_LOG for n in marks[h] if n.startswith(JOIN)]
+    several = Counter(name for name, _ in named)  # a client id of processes on two hosts
+    clients = {n[len(JOIN) :]: offsets[h] for n, h in named if h in clocks and several[n] == 1}
     return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
 
 
