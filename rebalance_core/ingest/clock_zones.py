@@ -117,17 +117,12 @@ def _zone(gap_ms: int, slack_ms: int) -> int:
 
 def in_step(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
     """The counts with the times of the files corrected."""
-    return [
-        replace(
-            one,
-            shift_ms=one.shift_ms + shifts[one.name],
-            first_ms=None if one.first_ms is None else one.first_ms + shifts[one.name],
-            last_ms=None if one.last_ms is None else one.last_ms + shifts[one.name],
-        )
-        if one.name in shifts
-        else one
-        for one in stats
-    ]
+    moved = []
+    for one in stats:
+        shift = shifts.get(one.name, 0)
+        first, last = (None if ms is None else ms + shift for ms in (one.first_ms, one.last_ms))
+        moved.append(replace(one, shift_ms=one.shift_ms + shift, first_ms=first, last_ms=last))
+    return moved
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
@@ -135,15 +130,12 @@ def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
     for piece in pieces:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)
-        if not shift:
-            yield piece
-        elif name.startswith("mqadmin/"):
+        if shift and name.startswith("mqadmin/"):
             local = {n: piece.values[n] + shift for n in LOCAL_FIELDS if piece.values.get(n)}
-            yield replace(piece, values={**piece.values, **local}) if local else piece
-        elif piece.at_ms is not None:
-            yield replace(piece, at_ms=piece.at_ms + shift)
-        else:
-            yield piece
+            piece = replace(piece, values={**piece.values, **local})
+        elif shift and piece.at_ms is not None:
+            piece = replace(piece, at_ms=piece.at_ms + shift)
+        yield piece
 
 
 def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
@@ -157,10 +149,7 @@ def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
             elif file.kind == CLIENT_LOG:
                 what = f"the times of clients/{file.place}", f'time_zones."clients/{file.place}/*"'
             else:
-                what = (
-                    f"the times of brokers/{file.place}",
-                    "GMT+8 in its logback file",
-                )
+                what = f"the times of brokers/{file.place}", "GMT+8 in its logback file"
             named.setdefault((*what, shift), []).append(file.name)
     for (subject, key, shift), names in sorted(named.items()):
         how = f"{_hours(abs(shift))}, all {'too early' if shift > 0 else 'too late'},"
