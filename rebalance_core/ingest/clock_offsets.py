@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone
+from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -166,7 +166,8 @@ def _hosts_off(
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
     """The most that a corrected clock and others still differ by in what both log."""
     if host[0] == NAMESRV_LOG:
-        return REGISTERED_MS - USUAL_REGISTERED_MS
+        whole = nearest_zone(offsets[host], 0) == offsets[host]
+        return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
     here, behind = marks.get(host, {}), offsets.get(host, 0)
     apart = [
         abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
@@ -235,6 +236,7 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
         if 2 * _explained(ahead, 0) >= len(starts) > 0:
             offsets[host] = 0
         elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+            behind = nearest_zone(behind, REGISTERED_MS) or behind
             offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
 

@@ -86,8 +86,8 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
         high = max((one.gap_high for one in of_files if one.gap_high is not None), default=None)
         if low is None or high is None:
             continue
-        shift = _zone(high, SLACK_MS)
-        if kind == BROKER_LOG and _zone(low, SLACK_MS) != shift:
+        shift = nearest_zone(high, SLACK_MS)
+        if kind == BROKER_LOG and nearest_zone(low, SLACK_MS) != shift:
             continue
         if kind == CLIENT_LOG and shift < 0:
             last_ms = ends.pop(f"{CLIENT_LOG} {place}", 0)
@@ -102,14 +102,14 @@ def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) 
     """All dumps with local times, if each client of consumerStatus is off by one zone."""
     dumps = [f for f in files if f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS]
     gaps = [gap for file in dumps if (gap := counted[file.name].gap_low) is not None]
-    zones = Counter(_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
+    zones = Counter(nearest_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
     if not zones or any(abs(gap) <= 2 * SLACK_MS for gap in gaps):
         return {}
     (shift, times), *_ = zones.most_common()
     return {f.name: shift for f in dumps} if shift and 2 * times > len(gaps) else {}
 
 
-def _zone(gap_ms: int, slack_ms: int) -> int:
+def nearest_zone(gap_ms: int, slack_ms: int) -> int:
     """The nearest offset of a zone, 0 if there is none so near."""
     shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
