@@ -126,8 +126,7 @@ class Coverage:
     def hole(self, broker: str, from_ms: int, to_ms: int) -> Gap | None:
         """As `gap`; a log that ends before ``to_ms`` lacks what comes then, however soon."""
         end_ms = self.ends(broker)
-        ended = self.known and 0 < end_ms < to_ms
-        late = Gap(LOG_ENDED, broker, end_ms, None) if ended else None
+        late = Gap(LOG_ENDED, broker, end_ms, None) if self.known and 0 < end_ms < to_ms else None
         return self.gap(broker, from_ms, to_ms, down=True) or late
 
     def name_server_gap(self, from_ms: int, to_ms: int | None) -> Gap | None:
@@ -143,11 +142,11 @@ class Coverage:
         if not stretches:
             return Gap(NOT_COVERED, NAME_SERVERS, None, None, kind="log")
         end = stretches[-1]
-        gap = _first_gap(NAME_SERVERS, stretches, from_ms, end.to_ms if to_ms is None else to_ms)
-        late = to_ms is not None and to_ms > end.to_ms + LOG_SILENT_MS
-        if gap is None and late:
-            gap = Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
-        return None if gap is None else replace(gap, kind="log")
+        to_ms = end.to_ms if to_ms is None else to_ms
+        gap = _first_gap(NAME_SERVERS, stretches, from_ms, to_ms)
+        if to_ms > end.to_ms + LOG_SILENT_MS:
+            gap = gap or Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
+        return gap and replace(gap, kind="log")
 
 
 def _first_gap(host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int) -> Gap | None:
@@ -226,7 +225,7 @@ def _clock(row: Row) -> str:
         return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
-    return OFF if is_zone(behind) else RIGHT
+    return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 
 def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
@@ -246,8 +245,7 @@ def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
         last_ms = stretches[-1].to_ms
         logs = (_joined(of) for of in logs_of(rows, "broker_log").values())
         ran = (max((s.to_ms for s in of if s.from_ms <= last_ms), default=0) for of in logs)
-        until_ms = max(last_ms, min(ran, default=0))
-        stretches[-1] = replace(stretches[-1], to_ms=until_ms)
+        stretches[-1] = replace(stretches[-1], to_ms=max(last_ms, min(ran, default=0)))
     return tuple(stretches)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone
+from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -81,10 +81,8 @@ class ClockShifts:
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
         """The evidence at the right times; a client's commits when they were surely sent."""
-        late_ms = sum(
-            max((ms for (of, _), ms in self.left.items() if of == kind), default=0)
-            for kind in (BROKER_LOG, CLIENT_LOG)
-        )
+        most = {kind: ms for ms, kind in sorted((ms, kind) for (kind, _), ms in self.left.items())}
+        late_ms = most.get(BROKER_LOG, 0) + most.get(CLIENT_LOG, 0)
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
@@ -122,28 +120,24 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     offsets |= _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
-    off: set[Host] = set()
+    left: dict[Host, int] = {}
     clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
         if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
+        zone = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not zone else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
+            left[host] = left.get(host) or _left(host, offsets, marks)
         if behind:
             beats[file.name] = behind
-        off |= {host} if head else set()
-    left = {host: _left(host, offsets, marks) for host in off}
-    clients = {
-        name.removeprefix(JOIN): offsets[host]
-        for host in clocks
-        for name in marks[host]
-        if name.startswith(JOIN)
-    }
+    named = [(n, h) for h in marks if h[0] == CLIENT_LOG for n in marks[h] if n.startswith(JOIN)]
+    several = Counter(name for name, _ in named)  # a client id of processes on two hosts
+    clients = {n[len(JOIN) :]: offsets[h] for n, h in named if h in clocks and several[n] == 1}
     return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
 
 
@@ -157,20 +151,24 @@ def _hosts_off(
         if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
             host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
             newest[host] = max(ms, newest.get(host, ms))
+    off = {h: ms for h, ms in offsets.items() if h[0] == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
     return {
         host
-        for host, behind in offsets.items()
-        if host[0] == CLIENT_LOG and abs(behind) > LEAST_OFFSET_MS
-        and (host in newest or not is_zone(behind))
-        and abs(newest.get(host, 0)) < abs(newest.get(host, 0) - behind)
-    }  # fmt: skip
+        for host, behind in off.items()
+        if (
+            abs(newest[host]) < abs(newest[host] - behind)
+            if host in newest
+            else not is_zone(behind)
+        )
+    }
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
     """The most that a corrected clock and others still differ by in what both log."""
     if host[0] == NAMESRV_LOG:
-        return REGISTERED_MS - USUAL_REGISTERED_MS
-    here, behind = marks[host], offsets.get(host, 0)
+        whole = nearest_zone(offsets[host], 0) == offsets[host]
+        return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
+    here, behind = marks.get(host, {}), offsets.get(host, 0)
     apart = [
         abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
         for other, offset in offsets.items()
@@ -240,6 +238,7 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
         if 2 * _explained(ahead, 0) >= len(starts) > 0:
             offsets[host] = 0
         elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+            behind = nearest_zone(behind, REGISTERED_MS) or behind
             offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
 
@@ -419,43 +418,29 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
+    corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
+    found: list[tuple[str, str, dict[str, str | int]]] = []
     for place, late_ms in sorted(shifts.late.items()):
-        how = "later" if late_ms > 0 else "earlier"
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The lines of brokers/{place} are {abs(late_ms) / SECOND_MS:.1f} s {how} than the "
-            "epoch times in them. Their times are read as corrected.",
-            "Let the broker's log have the time of its clock.",
-            WARNING,
-            evidence={"folder": f"brokers/{place}", "behind_ms": -late_ms},
-        )
+        how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
+        text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
+        remedy = "Let the broker's log have the time of its clock."
+        evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
+        found.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
-        hosts = [f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure)]
+        hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
         apart = max(shifts.unsure.values()) - min(shifts.unsure.values())
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The clocks of {', '.join(hosts)} differ by up to {apart / SECOND_MS:.1f} s, by what "
-            "they log of the same clients, and nothing tells which is right: none is corrected.",
-            "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell.",
-            WARNING,
-            evidence={"folders": ", ".join(hosts), "apart_ms": apart},
-        )
+        text = f"The clocks of {hosts} differ by up to {apart / SECOND_MS:.1f} s, by what they log "
+        text += "of the same clients, and nothing tells which is right: none is corrected."
+        remedy = "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell."
+        found.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for (kind, place), behind in sorted(shifts.offsets.items()):
-        if abs(behind) <= LEAST_OFFSET_MS:
-            continue
-        folder = f"{_FOLDERS[kind]}/{place}"
-        how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
-        read = (
-            "It is a whole time zone, and not corrected."
-            if (kind, place) not in shifts.left
-            else "Its times are read as corrected."
-        )
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The clock of {folder} is {how} the others, by what both sides log. {read}",
-            "Synchronise the host's clock (chrony, NTP)."
-            if not is_zone(behind)
-            else "Name its time zone in collection.toml.",
-            WARNING,
-            evidence={"folder": folder, "behind_ms": behind},
-        )
+        if abs(behind) > LEAST_OFFSET_MS:
+            folder = f"{_FOLDERS[kind]}/{place}"
+            how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
+            text = f"The clock of {folder} is {how} the others, by what both sides log."
+            zone = "It is a whole time zone, and not corrected."
+            read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
+            remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
+            found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
+    for text, remedy, evidence in found:
+        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=evidence)

@@ -17,7 +17,7 @@ HEAD = re.compile(rb"(?m)^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 FORMAT = "%Y-%m-%d %H:%M:%S"
 BEAT = re.compile(rb"(lastUpdateTimestamp=)(\d{13})")
 VERSION = re.compile(rb"(subVersion=)(\d{13})")
-CLIENT_ID = re.compile(rb"\d+\.\d+\.\d+\.\d+@\d+(?:#\d+)?")
+CLIENT_ID = re.compile(rb"(?<=clientID=)[^,\]]+")
 STARTED = re.compile(rb"(PROP_CONSUMER_START_TIMESTAMP *: )(\d{13})")
 LAST = re.compile(rb"(last(?:Lock|Pull|Consume)Timestamp=)(\d{14})")
 MESSAGE = re.compile(rb"^[^A-Za-z]*(?:INFO|WARN|ERROR|DEBUG)\S* .*? - ")

@@ -152,7 +152,8 @@ def broker_flaps(
 ) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
 
-    Of one whose log does not have all of that time nobody knows that it was not.
+    Of one whose log does not have all of that time, or not at that time as its clock is off, nobody
+    knows that it was not.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
@@ -184,6 +185,7 @@ def broker_flaps(
         found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
+            severity=INFO if covered and covered.clock_off else None,
             broker_name=name,
             first_ms=begin,
             last_ms=end,

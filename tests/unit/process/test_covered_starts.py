@@ -101,6 +101,19 @@ def test_what_a_client_of_an_unknown_clock_committed_has_no_time(
     assert row[0] == status
 
 
+@pytest.mark.parametrize(
+    ("kind", "error_ms", "status"),
+    [("BROKER_DOWN", 20_000, "UNKNOWN"), ("BROKER_DOWN", 700, "OK"), ("BROKER_UP", 20_000, "OK")],
+)
+def test_when_brokers_went_is_not_known_by_a_clock_that_is_off(
+    kind: str, error_ms: int, status: str
+) -> None:
+    event = {"cluster": "c", "event_ms": 1, "sequence": 0, "event_type": kind, "broker_name": "a"}
+    coverage = replace(WHOLE, clock_error_ms=error_ms)
+    (row,) = covered(coverage, start(520_000), cluster_events=[event])
+    assert row[0] == status
+
+
 def test_a_start_that_failed_stays_failed() -> None:
     row = start(520_000, status="FAILED", start_offset_low=None, start_offset_high=None)
     coverage = Coverage({"a": ()}, known=True)

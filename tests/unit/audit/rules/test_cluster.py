@@ -92,6 +92,12 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     assert found.severity == severity
 
 
+def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
+    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    (found,) = broker_flaps(flaps, (), Coverage(known=False, clock_off=True))
+    assert found.severity == "INFO"
+
+
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     restart = [event(0, "DOWN", "STOPPED"), event(60_000, "UP")]
     absence = [event(0, "DOWN", "EXPIRED"), event(121_000, "UP")]
