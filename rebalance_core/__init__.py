@@ -90,9 +90,9 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     for module, names in _LATER.items():
         for one in names:
-            here, _, there = one.partition("=")
-            if here == name:
-                return getattr(import_module(f"{__name__}.{module}"), there or here)
+            exported, _, original = one.partition("=")
+            if exported == name:
+                return getattr(import_module(f"{__name__}.{module}"), original or exported)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -145,16 +145,16 @@ class GroupCase:
         for row in self.epochs:
             moved = row["epoch"] in latest
             windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
-            own = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = settled[row["epoch"]] = max(own, before)
+            window_end = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
+            before = settled[row["epoch"]] = max(window_end, before)
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
         """The window of a cause; ``in_diffs``: the diffs say whether a loss was an expiry."""
         expired = cause == CONSUMER_LOST and not in_diffs
         event = Event(0, 0, cause, detail=EXPIRED if expired else None)
-        told = [mode for modes in self.notices.values() for mode in modes]
-        brokers = max(told, key=NOTICE_MODES.index, default=ON)
+        modes_seen = [mode for modes in self.notices.values() for mode in modes]
+        brokers = max(modes_seen, key=NOTICE_MODES.index, default=ON)
         notified = self.settings.get("notified") is not False
         return window_ms(event, self.slowest, notices_of(event, brokers, notified=notified))
 
@@ -163,8 +163,8 @@ class GroupCase:
         """By broker with a topic of the group, that ever told members otherwise than at once: how,
         one after the other.
         """
-        own = {row["broker_name"] for row in self.rows("topics")}
-        return {name: modes for name, modes in self.run.notices.items() if name in own}
+        brokers = {row["broker_name"] for row in self.rows("topics")}
+        return {name: modes for name, modes in self.run.notices.items() if name in brokers}
 
     @cached_property
     def ordered_events(self) -> list[Row]:

@@ -264,9 +264,9 @@ def changes_since(
         gone_before: fingerprints of what was found and then gone in a run before.
     """
     now = [row for row in findings if row["severity"] != INFO]
-    there = {fingerprint(row) for row in now}
+    found = {fingerprint(row) for row in now}
     before = {fingerprint(one.finding) for one in earlier}
-    absent = [one for one in earlier if fingerprint(one.finding) not in there]
+    absent = [one for one in earlier if fingerprint(one.finding) not in found]
     still_open = [row for row in now if row["accepted"] is None]
     known = [fingerprint(row) in before for row in still_open]
     new = [

@@ -162,9 +162,9 @@ def _compared(
     observed = [
         one
         for one in observed
-        if all_known(there := [row for row in members if holds(row, one.at_ms)])
-        and shares_known(there)
-        and not _doubtful(there, (t for t, since in unreadable.items() if since <= one.at_ms))
+        if all_known(present := [row for row in members if holds(row, one.at_ms)])
+        and shares_known(present)
+        and not _doubtful(present, (t for t, since in unreadable.items() if since <= one.at_ms))
     ]
     run = case.run
     if not observed:
@@ -253,10 +253,10 @@ def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
     """Who holds a queue that should be popped, and did not tell its mode: the group's may be not
     its own; empty: nobody.
     """
-    told = {row["client_id"] for row in case.facts("DUMP") if row["client_id"]}
+    dumped = {row["client_id"] for row in case.facts("DUMP") if row["client_id"]}
     members = {row["client_id"] for row in case.rows("memberships")}
-    untold = members - told
-    untold |= {address_of(one) for one in untold} - {address_of(one) for one in told}
+    untold = members - dumped
+    untold |= {address_of(one) for one in untold} - {address_of(one) for one in dumped}
     holders = (
         one.live
         for one in differences
@@ -287,7 +287,7 @@ def _unshown(
     for rows in progress_dumps(case):
         if begin <= rows[0]["first_ms"] <= at_ms:
             shown |= {queue_of(row) for row in rows}
-    told = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
+    answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
     held = {
         (row["client_id"], queue_of(row))
         for row in case.facts("HELD_QUEUE")
@@ -298,7 +298,7 @@ def _unshown(
         for row in case.rows("ownership")
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
         if (queue := queue_of(row)) not in shown
-        and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - told)
+        and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
     )
 
 

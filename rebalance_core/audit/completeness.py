@@ -124,13 +124,13 @@ def ended_logs(
 def missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
     """Fewer logs of name servers than there should be."""
     expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
-    there = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
-    if len(there) < len(expected):
-        names = listed(sorted(expected - there or expected))
+    found = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
+    if len(found) < len(expected):
+        names = listed(sorted(expected - found or expected))
         yield _incomplete(
-            f"of the {len(expected)} name servers expected the logs of {len(there)} were collected "
+            f"of the {len(expected)} name servers expected the logs of {len(found)} were collected "
             f"({names} missing): whether their routes differ is unknown",
-            {"expected": listed(sorted(expected)), "collected": listed(sorted(there))},
+            {"expected": listed(sorted(expected)), "collected": listed(sorted(found))},
         )
 
 

@@ -193,12 +193,12 @@ def _offsets_lost(
     stores = [row for row in rows if row["kind"].endswith("_json") and row["from_ms"] is not None]
     rounds = sorted({row["from_ms"] for row in stores if row["role"] == "BROKER"})
     for broker, hosts in folders.items():
-        own = [row for row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
-        whole = sorted(row["from_ms"] for row in own if row["complete"])
+        kept = [row for row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
+        whole = sorted(row["from_ms"] for row in kept if row["complete"])
         lost = [
             (at_ms, next((ms for ms in whole if ms > at_ms), FAR_MS))
             for at_ms in rounds
-            if own and not any(abs(ms - at_ms) <= STORES_APART_MS for ms in whole)
+            if kept and not any(abs(ms - at_ms) <= STORES_APART_MS for ms in whole)
         ]
         if lost:
             yield broker, tuple(lost)

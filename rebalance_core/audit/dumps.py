@@ -281,7 +281,7 @@ def libraries(case: GroupCase) -> dict[str, str]:
 
 def languages(case: GroupCase) -> dict[str, str]:
     """The language of each client that a broker's list or its row of memberships tells, by id."""
-    listed = {one: NODE if its == ALI_ONS else its for one, its in libraries(case).items()}
+    listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(case).items()}
     rows = (row for row in case.rows("memberships") if row.get("language") is not None)
     return listed | {row["client_id"]: row["language"] for row in rows}
 
@@ -442,11 +442,11 @@ def _given_up(case: GroupCase) -> dict[str, int]:
     for row in sorted(case.rows("cluster_events"), key=lambda r: (r["event_ms"], r["sequence"])):
         if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
             last[row["client_id"]] = row
-    there = {row["client_id"] for row in case.members}
+    current = {row["client_id"] for row in case.members}
     lost = {
         client_id: row["event_ms"]
         for client_id, row in last.items()
-        if row["event_type"] == CONSUMER_LOST and client_id not in there
+        if row["event_type"] == CONSUMER_LOST and client_id not in current
     }
     for row in listed_members(case):
         if row["observed_ms"] > lost.get(row["client_id"], row["observed_ms"]):

@@ -59,7 +59,7 @@ def _overlaps(client_id: str, rows: list[Row]) -> list[DuplicateId]:
         life.setdefault(channel, [row["from_ms"], None])[1] = row["to_ms"]
     duplicates = []
     for span in spans_where(
-        rows, lambda row: row["channel_id"] or "", lambda there: len(there) > 1
+        rows, lambda row: row["channel_id"] or "", lambda present: len(present) > 1
     ):
         together = [
             channel
@@ -98,10 +98,10 @@ def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
 
 def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
     """True if every member stood there several times: a broker that thawed, not a duplicate."""
-    there: dict[str, int] = {}
+    processes: dict[str, int] = {}
     for row in there_in(case.rows("memberships"), duplicate.epoch):
-        there[row["client_id"]] = there.get(row["client_id"], 0) + 1
-    return len(there) > 1 and min(there.values()) > 1
+        processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
+    return len(processes) > 1 and min(processes.values()) > 1
 
 
 def listed_duplicates(case: GroupCase) -> dict[str, DuplicateListing]:

@@ -122,15 +122,15 @@ def contradicted(case: GroupCase) -> bool:
     """True if a member says in the end that it subscribes other topics than the logs tell."""
     last: dict[str, Row] = {}
     for row in case.rows("observed_members"):
-        own = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
-        if own and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
+        answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
+        if answered and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
             last[row["client_id"]] = row
     cut = {row["source"] for row in case.facts("DUMP") if dumps.flag(row, "cut_off")}
     for member in case.members:
         said = last.get(member["client_id"])
         if said is None or member["subscriptions"] is None or said["source"] in cut:
             continue
-        told = {topic for topic in said["subscriptions"] or () if not is_retry_topic(topic)}
+        stated = {topic for topic in said["subscriptions"] or () if not is_retry_topic(topic)}
         known = {topic for topic in member["subscriptions"] if not is_retry_topic(topic)}
         changed = any(
             event["event_type"] in (events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_JOIN)
@@ -138,7 +138,7 @@ def contradicted(case: GroupCase) -> bool:
             and event["event_ms"] > said["observed_ms"] - SETTLING_MS
             for event in case.rows("cluster_events")
         )
-        if told and told != known and not changed:
+        if stated and stated != known and not changed:
             return True
     return False
 
@@ -315,7 +315,7 @@ def _members_gap(case: GroupCase) -> Gap | None:
         return None
     lists = _newest_lists(case)
     end = newest_dump_ms(case)
-    there = Counter(member["client_id"] for member in case.members)
+    processes = Counter(member["client_id"] for member in case.members)
     listed_ids = {one for ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
         ids = lists.get(broker)
@@ -323,8 +323,8 @@ def _members_gap(case: GroupCase) -> Gap | None:
             gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
         else:
             gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
-            known = all(there[one] == count for one, count in ids.items())
-            if gap and (gap.reason == LOG_BEGINS or (known and there.keys() <= listed_ids)):
+            known = all(processes[one] == count for one, count in ids.items())
+            if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
         if gap is not None:
             return gap

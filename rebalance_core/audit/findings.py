@@ -122,8 +122,8 @@ def run_cluster_rules(
         not_before_ms: a collection that ends before is old as a whole.
         coverage: what the files can tell of.
     """
-    facts, told = list(facts), list(broker_events)
-    given = [row for row in told if row["event_type"] != NOTICES]
+    facts, reported = list(facts), list(broker_events)
+    given = [row for row in reported if row["event_type"] != NOTICES]
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
@@ -157,7 +157,7 @@ def run_cluster_rules(
         returned=returned,
         slaves=slaves,
         untold_ms=untold_outage(given, facts),
-        notices=_notices(told),
+        notices=_notices(reported),
     )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
@@ -175,7 +175,7 @@ def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str,
 
 
 def missing_of_groups(
-    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, told: bool = True
+    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, reported: bool = True
 ) -> list[Row]:
     """Findings for groups of which something is missing that others have.
 
@@ -183,9 +183,9 @@ def missing_of_groups(
         unknown: by reason (`missing_reason`) how many groups, and the first names.
         compared: groups that were compared; with none the whole kind of dump is missing, and that
             is a finding of its own.
-        told: that something of the cluster is missing is a finding already.
+        reported: that something of the cluster is missing is a finding already.
     """
-    compared = compared or not told
+    compared = compared or not reported
     return [
         finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
         for reason in (
@@ -426,12 +426,12 @@ class ClusterFindings:
         """
         rows = [*self.findings, *of_ingest]
         for cluster, (missing, compared) in unknown.items():
-            told = compared > 0 or cluster in self.incomplete
-            if not told:
+            reported = compared > 0 or cluster in self.incomplete
+            if not reported:
                 missing = [
                     row for row in missing if row["reason"] != verdicts.NO_DUMP or not row["dumps"]
                 ]
-            found = missing_of_groups(_by_reason(missing), compared, told=told)
+            found = missing_of_groups(_by_reason(missing), compared, reported=reported)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
         if redact_salt is None:

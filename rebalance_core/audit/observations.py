@@ -193,7 +193,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
         unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
-        told = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
+        answered = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
             if details.get("names_cut") == "true" and queue_of(row) not in ours:
@@ -201,7 +201,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             address = details.get("client_ip", "")
             if row["topic"] in not_ours or address in assigned:
                 continue
-            if not address and (unsure or row["topic"] in elsewhere or queue_of(row) in told):
+            if not address and (unsure or row["topic"] in elsewhere or queue_of(row) in answered):
                 continue
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
@@ -295,10 +295,10 @@ def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
     answers = answers_at(broker_answers(case), at_ms, LONGEST_ROUND_MS)
     found = {row["client_id"] for rows in answers.values() for row in rows} - {None}
     rows = case.rows("memberships")
-    there = {row["client_id"] for row in rows if holds(row, at_ms)}
+    present = {row["client_id"] for row in rows if holds(row, at_ms)}
     if not answers and case.run.coverage.known:  # no list that is whole
-        return there
-    return found - ({row["client_id"] for row in rows} - there)
+        return present
+    return found - ({row["client_id"] for row in rows} - present)
 
 
 def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
@@ -362,16 +362,16 @@ def _of_round(
     last = max(answers, key=lambda row: row["observed_ms"])
     source = min(answers, key=lambda row: row["observed_ms"])["source"]
     listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
-    there = [row for row in case.rows("memberships") if holds(row, last["observed_ms"])]
-    expected = {row["client_id"] for row in there if is_proxied(row)}
-    counted = listed.keys() if len(expected) == len({r["client_id"] for r in there}) else expected
+    present = [row for row in case.rows("memberships") if holds(row, last["observed_ms"])]
+    expected = {row["client_id"] for row in present if is_proxied(row)}
+    counted = listed.keys() if len(expected) == len({r["client_id"] for r in present}) else expected
     for client_id in sorted(expected | (listed.keys() & counted)):
         seen = listed.get(client_id)
         at_ms = (last if seen is None else seen)["observed_ms"]
         popped = frozenset[MessageQueue]()
         if seen is not None:
-            own = prediction.popped(client_id, at_ms)
-            popped = own if client_id in expected else _everything(case, at_ms)
+            reached = prediction.popped(client_id, at_ms)
+            popped = reached if client_id in expected else _everything(case, at_ms)
         yield ClientObservation(client_id, at_ms, frozenset(), source, popped, listed=True)
 
 
@@ -508,18 +508,18 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
     if at_ms < round_ms - SAME_ROUND_MS:
         return None
     members = unheard(case, dumps[-1])
-    told = {one.client_id for one in observed if isinstance(one, ClientObservation)
+    answered = {one.client_id for one in observed if isinstance(one, ClientObservation)
             and one.at_ms >= round_ms}  # fmt: skip
     left = [
         queue
         for queue in (queue_of(row) for row in dumps[-1] if not row["details"].get("client_ip"))
-        if (owners := prediction.owners(queue, at_ms)) and not owners <= told
+        if (owners := prediction.owners(queue, at_ms)) and not owners <= answered
     ]
-    silent = members - told
+    silent = members - answered
     if not left or not silent:
         return None
-    there = {row["client_id"] for row in case.rows("memberships") if holds(row, at_ms)}
-    return Untold(tuple(sorted(silent)), len(there | silent), tuple(sorted(left)), at_ms)
+    present = {row["client_id"] for row in case.rows("memberships") if holds(row, at_ms)}
+    return Untold(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
 
 
 def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:

@@ -80,17 +80,17 @@ def spans_where(
         changes.setdefault(row["from_epoch"], []).append((1, one, row["from_ms"]))
         if row["to_epoch"] is not None:
             changes.setdefault(row["to_epoch"], []).append((-1, one, row["to_ms"]))
-    there: Counter[Value] = Counter()
+    counts: Counter[Value] = Counter()
     open_since: tuple[int, int] | None = None
     for epoch in sorted(changes):
         for step, one, _ in changes[epoch]:
-            there[one] += step
-            if not there[one]:
-                del there[one]
+            counts[one] += step
+            if not counts[one]:
+                del counts[one]
         at_ms = changes[epoch][0][2]
-        if holds(there) and open_since is None:
+        if holds(counts) and open_since is None:
             open_since = (epoch, at_ms)
-        elif not holds(there) and open_since is not None:
+        elif not holds(counts) and open_since is not None:
             yield Span(*open_since, at_ms)
             open_since = None
     if open_since is not None:
@@ -99,7 +99,7 @@ def spans_where(
 
 def mixed_spans(rows: Iterable[Row], value: Callable[[Row], Hashable]) -> Iterator[Span]:
     """The stretches in which the rows that are there do not all have the same value."""
-    return spans_where(rows, value, lambda there: len(there) > 1)
+    return spans_where(rows, value, lambda counts: len(counts) > 1)
 
 
 def there_in(rows: Iterable[Row], epoch: int | None) -> list[Row]:
@@ -273,8 +273,8 @@ def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
 
 def is_initial(case: GroupCase, epoch: Row) -> bool:
     """True if the epoch only says what was there before the log began: no cause of anything."""
-    own = _events_at(case, epoch["from_ms"])
-    return bool(own) and all(row.get("detail") == OBSERVED for row in own)
+    rows = _events_at(case, epoch["from_ms"])
+    return bool(rows) and all(row.get("detail") == OBSERVED for row in rows)
 
 
 def cause_text(case: GroupCase, epoch: Row) -> str:

@@ -62,9 +62,9 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
 
 def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
     """Members of the end that are set to ask a broker and divide the topic themselves."""
-    there = {row["client_id"] for row in case.members}
+    members = {row["client_id"] for row in case.members}
     facts = (fact for fact in case.facts("GAVE_UP_ASKING") if fact["topic"] == topic)
-    return {fact["client_id"] for fact in facts} & there
+    return {fact["client_id"] for fact in facts} & members
 
 
 def _there(row: Row, at_ms: int | None) -> bool:
@@ -150,13 +150,13 @@ def stated_strategies(case: GroupCase) -> Callable[[Row], str]:
     whatever C++ members of a group are said to divide by.
     """
     joins = [row for row in case.rows("cluster_events") if row["event_type"] == CONSUMER_JOIN]
-    own = {row["client_id"]: row["strategy"] for row in sorted(joins, key=_moment)}
+    by_client = {row["client_id"]: row["strategy"] for row in sorted(joins, key=_moment)}
     of_group = case.settings.get("strategy") or GroupSettings().strategy
 
     def stated(member: Row) -> str:
         if is_java(member.get("language")):
             return str(member["strategy"])
-        return str(own.get(member["client_id"]) or of_group).removeprefix("GO_")
+        return str(by_client.get(member["client_id"]) or of_group).removeprefix("GO_")
 
     return stated
 
@@ -212,14 +212,14 @@ def stated_subscriptions(case: GroupCase) -> list[tuple[Row, StatedSubscriptions
     return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(case)]
 
 
-def differ(there: Iterable[StatedSubscriptions]) -> bool:
+def differ(statements: Iterable[StatedSubscriptions]) -> bool:
     """True if members subscribe different topics, other than by unsubscribing one at runtime.
 
     >>> both, second, none = frozenset("AB"), frozenset("B"), frozenset()
     >>> differ([(both, none), (both - second, second)]), differ([(both, none), (second, none)])
     (False, True)
     """
-    pairs = list(there)
+    pairs = list(statements)
     asked = frozenset[str]().union(*(topics for topics, _ in pairs))
     return len({(topics | gone) & asked for topics, gone in pairs}) > 1
 

@@ -181,14 +181,14 @@ class LedgerFolder:
         epoch = _epoch_at(epochs, at_ms, group)
         covers = here & (ds.field("from_epoch") <= epoch)
         covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
-        own = here & (ds.field("client_id") == client_id)
+        of_client = here & (ds.field("client_id") == client_id)
         at = ds.field("epoch") == epoch
         rows = GroupRows(
             epochs=epochs,
             ownership=self.rows("ownership", covers),
             memberships=self.rows("memberships", covers),
             diffs=self.rows("diffs", here & at),
-            pull_starts=self.rows("pull_starts", own & at),
+            pull_starts=self.rows("pull_starts", of_client & at),
             pop_reach=self._if_there("pop_reach", covers),
             pop_metrics=self._if_there("pop_metrics", here),
             group_metrics=self._if_there("group_metrics", here & at),
@@ -196,7 +196,7 @@ class LedgerFolder:
             if (self._place / "queue_states").is_folder()
             else None,
         )
-        return rows, self.rows("consumer_load", own)
+        return rows, self.rows("consumer_load", of_client)
 
     def doubts(self, cluster: str, group: str, queue: MessageQueue, at_ms: int) -> tuple[str, ...]:
         """Return the findings of an audit that contradict an explanation; none in a ledger
@@ -219,8 +219,8 @@ class LedgerFolder:
 
     def _if_there(self, table: str, condition: "ds.Expression", *columns: str) -> list[Row]:
         """Rows of a table; none if the ledger has no such table, as those of contract 1."""
-        there = (self._place / table).is_folder()
-        return self.rows(table, condition, *columns) if there else []
+        exists = (self._place / table).is_folder()
+        return self.rows(table, condition, *columns) if exists else []
 
     def _no_queue(
         self,

@@ -52,13 +52,13 @@ def render_explanation(explanation: Explanation) -> str:
 
 
 def _differing(explanation: Explanation) -> str:
-    told = "THE LEDGER DIFFERS: worked out again from its own lists,"
+    differs = "THE LEDGER DIFFERS: worked out again from its own lists,"
     report = "This is a bug; please report it with the ledger."
     if explanation.sharing is not None:
         clients = ", ".join(explanation.sharing.differs)
-        return f"{told} it is not what {clients} may take from. {report}"
+        return f"{differs} it is not what {clients} may take from. {report}"
     expected = ", ".join(sorted(explanation.expected)) or "no owner"
-    return f"{told} the owner is {expected}. {report}"
+    return f"{differs} the owner is {expected}. {report}"
 
 
 def _owners(explanation: Explanation) -> Iterator[str]:

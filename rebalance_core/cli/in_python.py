@@ -336,8 +336,8 @@ def plan(
 
 def _texts(strategies: Iterable[Any]) -> list[str]:
     """The texts of strategies of a plan; own objects are registered by their names."""
-    own = [one for one in strategies if not isinstance(one, str)]
-    names = [name_of(one) for one in own]
+    objects = [one for one in strategies if not isinstance(one, str)]
+    names = [name_of(one) for one in objects]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two strategies are called {twice}; give each a name of its own")
@@ -349,14 +349,14 @@ class _Place:
     """Tables in memory, asked like a folder of them."""
 
     tables: Mapping[str, pa.Table]
-    there: bool = True
+    exists: bool = True
 
     def __truediv__(self, name: str) -> _Place:
         return _Place({}, name in self.tables)
 
     def is_folder(self) -> bool:
         """True if there is such a table."""
-        return self.there
+        return self.exists
 
 
 class _LedgerHere(LedgerFolder):

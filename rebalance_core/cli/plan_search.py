@@ -81,16 +81,16 @@ def _picture(searched: Searched) -> dict[str, str]:
 
 
 def _found(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
-    told = partial(_told, searched)
+    figures = partial(_told, searched)
     return {
         "plans": len(searched.rows),
         "groups": ["/".join(group.name) for group in searched.rollouts.groups],
-        "chosen": told(searched.rows[searched.chosen]),
-        "default": told(searched.rows[DEFAULT_PLAN]),
+        "chosen": figures(searched.rows[searched.chosen]),
+        "default": figures(searched.rows[DEFAULT_PLAN]),
         "within_budget": searched.kept,
         "recommendation": recommendation(searched),
-        "front": [told(row) for row in searched.rows if row["on_front"]],
-        "listed": [told(row) for row in listed(searched, LISTED)],
+        "front": [figures(row) for row in searched.rows if row["on_front"]],
+        "listed": [figures(row) for row in listed(searched, LISTED)],
         "files": list(texts_of(searched)),
         "rows": dict(rows),
     }

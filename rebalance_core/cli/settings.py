@@ -251,8 +251,8 @@ def register_own(config: Sequence[str], assignments: Sequence[str]) -> None:
             merged |= source[1]
     register_pieces(
         (kind, name, text)
-        for kind, its in _own_pieces(merged).items()
-        for name, text in its.items()
+        for kind, pieces in _own_pieces(merged).items()
+        for name, text in pieces.items()
     )
 
 

@@ -60,7 +60,7 @@ class RebalancePass:
 
     def facts(self) -> dict[str, Any]:
         """Everything as lists, texts and numbers, for JSON."""
-        its, record = self.process, self.record
+        process, record = self.process, self.record
         return {
             "client_id": self.client_id,
             "at_ms": self.at_ms,
@@ -80,12 +80,13 @@ class RebalancePass:
             "heartbeats": record.heartbeats,
             "rebalance_later_ms": record.rebalance_later_ms,
             "first_pull_delay_ms": record.first_pull_delay_ms,
-            "pull_threshold_for_queue": its.threshold_for_queue if its.is_push else None,
-            "pull_threshold_size_for_queue": its.threshold_size_for_queue if its.is_push else None,
+            "pull_threshold_for_queue": process.threshold_for_queue if process.is_push else None,
+            "pull_threshold_size_for_queue":
+                process.threshold_size_for_queue if process.is_push else None,
             "balanced": record.balanced,
             "table": [
                 {"queue": _text(queue), "offset": state.offset, "dropped": state.dropped}
-                for queue, state in sorted(its.table.items())
+                for queue, state in sorted(process.table.items())
             ],
         }  # fmt: skip
 
@@ -140,9 +141,9 @@ def rebalance_pass(
     >>> facts["removed"], facts["persisted"], facts["added"], facts["balanced"]
     (['T/x/0'], {'T/x/0': 5}, {'T/x/1': 0}, True)
     """
-    its = settings or GroupSettings()
+    given = settings or GroupSettings()
     file = None if local_file is None else _by_queue(local_file)
-    process = start_process(client_id, its, as_strategy(strategy, its.client_version), file)
+    process = start_process(client_id, given, as_strategy(strategy, given.client_version), file)
     held = {q: replace(s) if isinstance(s, ProcessQueue) else ProcessQueue(s)
             for q, s in _by_queue(table or {}).items()}  # fmt: skip
     process.table.update(held)
@@ -161,15 +162,15 @@ def _view(
     members: Iterable[str] | Mapping[str, Iterable[str] | None] | None,
 ) -> PassView:
     routes = {
-        topic: None if its is None else tuple(MessageQueue(topic, *queue) for queue in its)
-        for topic, its in queues.items()
+        topic: None if numbers is None else tuple(MessageQueue(topic, *queue) for queue in numbers)
+        for topic, numbers in queues.items()
     }
     by_topic: Mapping[str, Iterable[str] | None]
     if isinstance(members, Mapping):
         by_topic = members
     else:
         by_topic = dict.fromkeys(routes, None if members is None else tuple(members))
-    lists = {t: None if (its := by_topic.get(t)) is None else tuple(its) for t in routes}
+    lists = {t: None if (ids := by_topic.get(t)) is None else tuple(ids) for t in routes}
     return PassView(routes, lists)
 
 
@@ -182,10 +183,12 @@ def _brokers(
     masters_down: Iterable[str],
 ) -> BrokerAnswers:
     if offsets is None:
-        known = {queue for its in view.queues.values() for queue in its or ()}.union(held)
+        known = {
+            queue for topic_queues in view.queues.values() for queue in topic_queues or ()
+        }.union(held)
         answers = dict.fromkeys(known, QueueAnswers(None, 0, 0))
     else:
-        answers = {queue: _answers(its) for queue, its in _by_queue(offsets).items()}
+        answers = {queue: _answers(answer) for queue, answer in _by_queue(offsets).items()}
     return BrokerAnswers(
         answers,
         locks=_by_queue(locks or {}),

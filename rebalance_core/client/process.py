@@ -308,8 +308,10 @@ class ClientProcess:
     @property
     def locks_on_addition(self) -> bool:
         """Orderly: a queue is added only with its order lock (``needLockMq``)."""
-        its = self.settings
-        return locks_on_addition(its.consumer_type, its.message_model, its.ordered, self.version)
+        settings = self.settings
+        return locks_on_addition(
+            settings.consumer_type, settings.message_model, settings.ordered, self.version
+        )
 
     def working(self, topic: str) -> set[MessageQueue]:
         """The live process queues of a topic (``getWorkingMessageQueue``)."""

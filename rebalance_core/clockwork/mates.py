@@ -72,8 +72,8 @@ class MateWakes:
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
         """(life, (S,) when it is woken) of what happens from a time on, and before another."""
         for mate in self._mates:
-            its = (life for life in mate.ticks.script.lives if not life.ghost)
-            for life in (life for life in its if life.instance in self._lives):
+            present_lives = (life for life in mate.ticks.script.lives if not life.ghost)
+            for life in (life for life in present_lives if life.instance in self._lives):
                 for at_us in mate.wakes(life, since_us, until_us):
                     yield from self._woken(life, mate.passed_on(life, at_us))
 
@@ -83,18 +83,18 @@ class MateWakes:
         Args:
             mate: one of those of the script, as `Script.together` has them.
         """
-        (its,) = (
+        (same_group,) = (
             each for each in self._mates if each.ticks.script.consumer_group == mate.consumer_group
         )
         for life in mate.lives:
-            for own in () if life.ghost else self._lives.get(life.instance, ()):
-                yield life.index, own, partial(its.passed_on_in_one, life)
+            for life_index in () if life.ghost else self._lives.get(life.instance, ()):
+                yield life.index, life_index, partial(same_group.passed_on_in_one, life)
 
     def _woken(self, life: Life, at_us: Times) -> Iterator[tuple[int, Times]]:
-        for own in self._lives[life.instance]:
-            there = (self._comes[own] <= at_us) & (at_us < NEVER)
-            if there.any():
-                yield own, np.where(there, at_us, NEVER)
+        for life_index in self._lives[life.instance]:
+            present = (self._comes[life_index] <= at_us) & (at_us < NEVER)
+            if present.any():
+                yield life_index, np.where(present, at_us, NEVER)
 
 
 @dataclass(eq=False)
@@ -167,15 +167,15 @@ def wakes_by_passes(script: Script) -> bool:
     brokers that are new to a member tell of it once they hear of it, and of other topics with each
     heartbeat.
     """
-    its = script.settings
+    settings = script.settings
     states = [member for life in script.lives for _, member in life.states]
     routes = list(chain.from_iterable(map(pairwise, script.routes)))
     heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
     first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
     outage = script.lockless or any(life.down is not None for life in script.broker_lives)
     return (
-        its.ordered
-        or its.consumer_type != PUSH
+        settings.ordered
+        or settings.consumer_type != PUSH
         or len({member.subscriptions for member in states}) > 1
         or any(
             member.suspended or member.strategy.partition("(")[0] not in _NEVER_THROW
@@ -213,11 +213,11 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
                 continue
             for operation, at_us in _operations(ticks, life, broker):
                 for number, (up, down) in enumerate(ticks.broker_lives_us):
-                    there = (up <= at_us) & (at_us < down) & (at_us < NEVER)
-                    there &= ticks.tells(broker, slice(None), at_us)
-                    if script.broker_lives[number].broker == broker and there.any():
+                    connected = (up <= at_us) & (at_us < down) & (at_us < NEVER)
+                    connected &= ticks.tells(broker, slice(None), at_us)
+                    if script.broker_lives[number].broker == broker and connected.any():
                         tick = draws.operation_id(life.entity, name, number, operation)
-                        rows.append((np.where(there, at_us, NEVER), tick))
+                        rows.append((np.where(connected, at_us, NEVER), tick))
         if rows:
             times = np.stack([at_us for at_us, _ in rows])
             newer = _following(times) if version >= NEWEST_NOTICE_WINS else None
@@ -232,7 +232,7 @@ def _operations(ticks: Ticks, life: Life, broker: int) -> Iterator[tuple[Operati
     notified = ticks.script.settings.notified  # the group's switch; a closed channel ignores it
     if notified and not life.observed and broker in life.first_brokers:
         yield Operation.JOINS, since
-    if life.ending is not None and life.ending.told:
+    if life.ending is not None and life.ending.notified:
         yield Operation.GOES, np.where(since < until, until, NEVER)
 
 

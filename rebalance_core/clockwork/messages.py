@@ -88,15 +88,15 @@ class MessageFacts:
 
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
         """Messages per ms between the observations around a time; NaN: not known."""
-        its = self.written
+        log = self.written
         found = np.full(len(queue), np.nan)
-        if not len(its.observed_ms):
+        if not len(log.observed_ms):
             return found
-        before = its.last_before(queue, at_ms)
-        both = np.flatnonzero((before >= its.first[queue]) & (before + 1 < its.first[queue + 1]))
+        before = log.last_before(queue, at_ms)
+        both = np.flatnonzero((before >= log.first[queue]) & (before + 1 < log.first[queue + 1]))
         older = before[both]
-        came = (its.offset[older + 1] - its.offset[older]).astype(np.float64)
-        found[both] = came / (its.observed_ms[older + 1] - its.observed_ms[older])
+        came = (log.offset[older + 1] - log.offset[older]).astype(np.float64)
+        found[both] = came / (log.observed_ms[older + 1] - log.observed_ms[older])
         found[found < 0] = np.nan
         return found
 
@@ -150,8 +150,11 @@ class Reading:
         """As the observations around each change and the options have it."""
         at_once = 1 if script.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
-        its = script.settings
-        waits = its.consumer_type == PUSH and parse_version(its.client_version) >= FIRST_PULL_WAITS
+        settings = script.settings
+        waits = (
+            settings.consumer_type == PUSH
+            and parse_version(settings.client_version) >= FIRST_PULL_WAITS
+        )
         return cls(
             rate=facts.rate(moved.queue, change_ms[moved.change]),
             speed=at_once / handler_ms if handler_ms else np.inf,

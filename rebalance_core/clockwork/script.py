@@ -74,12 +74,12 @@ class Ending:
     Attributes:
         moment: when.
         graceful: it unregistered and gave back its order locks.
-        told: brokers tell the others; False: the scan found it.
+        notified: brokers tell the others; False: the scan found it.
     """
 
     moment: Moment
     graceful: bool
-    told: bool
+    notified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +90,13 @@ class Sighting:
         moment: when.
         broker: its number.
         listed: the broker lists the process from now on; False: no more.
-        told: the broker tells the others; False: its scan found the process gone.
+        notified: the broker tells the others; False: its scan found the process gone.
     """
 
     moment: Moment
     broker: int
     listed: bool
-    told: bool = True
+    notified: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,11 @@ def sharing_of(
     return tuple(
         tuple(
             (number, first)
-            for number, its in enumerate(by_instance)
+            for number, instances in enumerate(by_instance)
             if not life.ghost
-            and (first := next((e for e in its.get(life.instance, ()) if _meet(life, e)), None))
+            and (
+                first := next((e for e in instances.get(life.instance, ()) if _meet(life, e)), None)
+            )
         )
         for life in lives
     )
@@ -172,9 +174,9 @@ def led(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
     """The lives with the timers of their instances: they are those of whoever created each."""
     found = []
     for life, shared in zip(lives, sharing_of(lives, mates), strict=True):
-        its = min((life, *(each for _, each in shared)), key=came_first).intervals
+        intervals = min((life, *(each for _, each in shared)), key=came_first).intervals
         timers = {
-            name: getattr(its, name)
+            name: getattr(intervals, name)
             for name in (
                 "poll_name_server_interval_ms",
                 "heartbeat_broker_interval_ms",
@@ -347,8 +349,8 @@ class Script:
         found = [self]
         for mate in alone[1:]:
             others = [each for each in alone if each is not mate]
-            its = sharing_of(mate.lives, others)
-            numbers = sorted({number for shared in its for number, _ in shared})
+            sharing = sharing_of(mate.lives, others)
+            numbers = sorted({number for shared in sharing for number, _ in shared})
             mates = tuple(others[number] for number in numbers)
             found.append(replace(mate, mates=mates, lives=led(mate.lives, mates)))
         return tuple(found)

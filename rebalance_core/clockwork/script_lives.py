@@ -59,11 +59,11 @@ def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> Replicas
     """The brokers that events name, and the masters of those that have any of the topics."""
     names = {e.broker_name for e in ordered if e.broker_name is not None}
     numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
-    told = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}
+    with_master_events = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}
     read = {
         e.broker_name for e in ordered if e.event_type == events.TOPIC_CONFIG and e.topic in topics
     }
-    moving = [number for name, number in numbers.items() if name in told & read]
+    moving = [number for name, number in numbers.items() if name in with_master_events & read]
     return Replicas(numbers, {number: len(numbers) + n for n, number in enumerate(moving)})
 
 
@@ -146,15 +146,15 @@ class LifeBook:
         if broker is not None:
             index = self._open[key]
             life = self.lives[index]
-            told = event.detail != events.EXPIRED and _is_told(event, state)
-            seen = Sighting(self.moment_of(event), broker, listed, told)
+            notifies = event.detail != events.EXPIRED and _is_told(event, state)
+            seen = Sighting(self.moment_of(event), broker, listed, notifies)
             self.lives[index] = replace(life, sightings=(*life.sightings, seen))
 
     def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         index = self._open.pop(key)
         graceful = event.event_type == events.CONSUMER_LEAVE
-        told = event.detail != events.EXPIRED and _is_told(event, state)
-        ending = Ending(self.moment_of(event), graceful, told)
+        notifies = event.detail != events.EXPIRED and _is_told(event, state)
+        ending = Ending(self.moment_of(event), graceful, notifies)
         self.lives[index] = replace(self.lives[index], ending=ending)
 
     def _change(self, key: ProcessKey, moment: Moment, member: Member) -> None:

@@ -204,11 +204,11 @@ class _Builder:
         return tuple(unknown)
 
     def _take(self, event: Event, state: GroupState) -> bool:
-        there = (event.client_id, event.channel_id) in state.members
-        if _is_partial_end(event) and not there:
+        is_member = (event.client_id, event.channel_id) in state.members
+        if _is_partial_end(event) and not is_member:
             return False
         # One broker alone saw the process go, or come back: it lives on, and no epoch begins.
-        if _is_partial_end(event) or (there and _is_partial_join(event)):
+        if _is_partial_end(event) or (is_member and _is_partial_join(event)):
             self._partial.setdefault(event.event_ms, event.event_type)
         else:
             try:
@@ -250,12 +250,12 @@ class _Builder:
     def _versions(
         self, topic: str, versions: list[NamedRoute], queues: dict[MessageQueue, int]
     ) -> tuple[RouteVersion, ...]:
-        its = self._history
+        history = self._history
         return tuple(
             numbered(
                 each,
                 draws.entity_of(
-                    its.cluster, "route", topic, str(each.moment and each.moment.event_us)
+                    history.cluster, "route", topic, str(each.moment and each.moment.event_us)
                 ),
                 queues,
             )
@@ -274,9 +274,9 @@ class _Builder:
         }
         found: list[frozenset[int]] = []
         for life in lives:
-            there = life.observed and life.joined.event_us == self._since_us(first.from_ms)
+            present = life.observed and life.joined.event_us == self._since_us(first.from_ms)
             key = (life.client_id, life.channel_id)
-            found.append(held.pop(key, frozenset()) if there else frozenset())
+            found.append(held.pop(key, frozenset()) if present else frozenset())
         return tuple(found)
 
 

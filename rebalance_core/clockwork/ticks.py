@@ -103,11 +103,11 @@ class Periods:
         """As their intervals are. A wait is no shorter than the least interval allows."""
         rows = []
         for life in lives:
-            its, version = life.intervals, parse_version(life.states[0][1].rules_version)
-            least = its.min_interval_ms if version >= MIN_INTERVAL else 0
-            wait = max(its.wait_interval_ms, least)
-            rows.append((its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms,
-                         wait, least))  # fmt: skip
+            intervals, version = life.intervals, parse_version(life.states[0][1].rules_version)
+            least = intervals.min_interval_ms if version >= MIN_INTERVAL else 0
+            wait = max(intervals.wait_interval_ms, least)
+            rows.append((intervals.poll_name_server_interval_ms,
+                         intervals.heartbeat_broker_interval_ms, wait, least))  # fmt: skip
         columns = np.array(rows, np.int64).reshape(-1, 4) * MS_US
         return cls(*(columns[:, place : place + 1] for place in range(4)))
 
@@ -318,7 +318,7 @@ class ClientTimes(EventTimes):
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
         """(lives,): other groups are in its instance at some time."""
-        return np.array([bool(its) for its in self.script.sharing], bool)
+        return np.array([bool(mates) for mates in self.script.sharing], bool)
 
     @cached_property
     def _leaders(self) -> dict[int, tuple[Ticks, Life]]:
@@ -346,10 +346,10 @@ class ClientTimes(EventTimes):
 
     def _start_up_draws(self, entities: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """(lives, S): in some futures those that started together are as slow as their first."""
-        own = uniforms(self.seeds, entities, Timer.START_UP)
+        drawn = uniforms(self.seeds, entities, Timer.START_UP)
         first = self._first_of_start()
         alike = uniforms(self.seeds, entities[first], Timer.START_TOGETHER) < _SHARE_ALIKE
-        return np.where(alike, own[first], own)
+        return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
         """(lives,): the first of those with whom a process was started, by their joins."""
@@ -545,8 +545,8 @@ class ListTimes(ClientTimes):
             steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
             at = joined - LAST_LEAD.many(draws) - steps
         # At one time it would matter which of two came first.
-        own = life.index * len(given) % _APART_US
-        times: Times = np.maximum(at, earliest + rank + own)
+        life_offset = life.index * len(given) % _APART_US
+        times: Times = np.maximum(at, earliest + rank + life_offset)
         return times
 
     @cached_property
@@ -569,7 +569,7 @@ class ListTimes(ClientTimes):
                 steps = UNREGISTRATION_STEP.many(draws)
                 steps = steps + self._steps(life, rank, _LEAVING + 1, UNREGISTRATION_NEXT)
                 times[life.index] = self.stopped[life.index] + steps
-            elif ending.told:
+            elif ending.notified:
                 close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))
                 draws = uniforms(self.seeds, life.entity, Timer.CLOSE_STEP, brokers)
                 times[life.index] = at + close + CLOSE_STEP.many(draws)

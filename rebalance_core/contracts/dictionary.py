@@ -93,10 +93,10 @@ def _rows_of(
 ) -> list[str]:
     """The columns in order; one row for those in `shared`, or of one meaning, in a run."""
     lines = ["| column | type | meaning |", "|---|---|---|"]
-    for told, run in groupby(columns, lambda column: _told(column, shared)):
+    for cells, run in groupby(columns, lambda column: _told(column, shared)):
         names = (f"`{column.name}`" for column in run)
         marked = (f"**{name}**" if name.strip("`") in key else name for name in names)
-        lines.append(f"| {', '.join(marked)} | {told} |")
+        lines.append(f"| {', '.join(marked)} | {cells} |")
     return lines
 
 

@@ -119,12 +119,12 @@ def is_unknown(history: GroupHistory) -> bool:
     """True if who gets the queues is not known: no row states what some member subscribes, or
     nobody knows how it divides.
     """
-    its = history.settings
+    settings = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
-    unstated = its.subscriptions is None and any(join.subscriptions is None for join in joins)
+    unstated = settings.subscriptions is None and any(join.subscriptions is None for join in joins)
     return unstated or any(
-        not profile_at(its, join).share_known(join.strategy or its.strategy)
-        and (join.message_model or its.message_model) != BROADCASTING
+        not profile_at(settings, join).share_known(join.strategy or settings.strategy)
+        and (join.message_model or settings.message_model) != BROADCASTING
         for join in joins
     )
 

@@ -375,7 +375,7 @@ def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, 
     names, found = _names_of(groups.take(pa.array(guest))), dict[int, set[Group]]()
     for name, at in zip(names, bucket.tolist(), strict=True):
         found.setdefault(at, set()).add(name)
-    return {at: frozenset(its) for at, its in found.items()}
+    return {at: frozenset(guests) for at, guests in found.items()}
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:

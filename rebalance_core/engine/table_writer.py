@@ -334,8 +334,8 @@ def read_written(
     found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    there = [name for name in schema.names if name in found.schema.names]
-    return whole(found.to_table(there, filter=rows), schema)
+    present = [name for name in schema.names if name in found.schema.names]
+    return whole(found.to_table(present, filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:

@@ -63,9 +63,9 @@ class ClientPass:
         head = (
             f"{self.consumer_group} ({self.cluster}), epoch {self.epoch}, at {utc_ms(self.at_ms)}"
         )
-        told = [] if self.done is None else list(pass_lines(self.done))
+        steps = [] if self.done is None else list(pass_lines(self.done))
         notes = ["Notes", *(f"  {note}" for note in self.notes)] if self.notes else []
-        return [head, *told, *notes]
+        return [head, *steps, *notes]
 
     def facts(self) -> dict[str, Any]:
         """For JSON."""
@@ -165,13 +165,13 @@ def _pass_of(
     topics = [t for t in sorted(known, key=java_string_key)
               if subscribes(member, t) and t not in view.shared]  # fmt: skip
     client_id = member["client_id"]
-    held = () if before is None else (q for q, its in before.holders.items() if client_id in its)
+    held = () if before is None else (q for q, ids in before.holders.items() if client_id in ids)
     modes = {_MODES[s["rule"]] for s in starts.values() if s["rule"] in _MODES}
     strategy = strategy_of(member)
     readable = {t: settlements.of(view.epoch, t) for t in topics if t in view.queues}
     answers = {queue: _answers(start) for queue, start in starts.items()}
-    mq_all = {t: its.queues if its.known else () for t, its in readable.items()}
-    new = (queue for its in mq_all.values() for queue in its)
+    mq_all = {t: route.queues if route.known else () for t, route in readable.items()}
+    new = (queue for queues in mq_all.values() for queue in queues)
     return rebalance_pass(
         client_id,
         queues={

@@ -57,9 +57,9 @@ class Explainer:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
         assert view is not None
-        told = queue in view.holders or queue.topic in view.shared
+        held = queue in view.holders or queue.topic in view.shared
         members = [*view.members, *(() if before is None else before.members)]
-        refuse_unknown(members, queue, () if told else view.members)
+        refuse_unknown(members, queue, () if held else view.members)
         if queue.topic in view.shared:
             return self._explain_shared(row, view, before, queue, at_ms)
         if queue not in view.holders:
@@ -93,7 +93,9 @@ class Explainer:
         self, row: Row, view: View, before: View | None, queue: MessageQueue, at_ms: int
     ) -> Explanation:
         settled = self._settlements.of(row["epoch"], queue.topic)
-        reached = [settled.names(own, queue) for own in view.reach.get(queue.topic, {}).values()]
+        reached = [
+            settled.names(entries, queue) for entries in view.reach.get(queue.topic, {}).values()
+        ]
         if not settled.can_read(queue) and not any(reached):
             raise KeyError(queue)
         was_shared = before is not None and queue.topic in before.shared
@@ -172,7 +174,7 @@ class Explainer:
         if queue.topic in before.shared:
             settled = self._settlements.of(before.epoch, queue.topic)
             reach = before.reach.get(queue.topic, {})
-            return tuple(sorted(c for c, own in reach.items() if settled.names(own, queue)))
+            return tuple(sorted(c for c, entries in reach.items() if settled.names(entries, queue)))
         whole = queue.queue_id == WHOLE_BROKER
         held = [
             client_id
@@ -190,8 +192,8 @@ class Explainer:
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
     def _event(self, row: Row) -> Event:
-        own = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
-        latest = [diff["latest_ms"] for diff in own]
+        diffs = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
+        latest = [diff["latest_ms"] for diff in diffs]
         return Event(
             row["epoch"],
             row["from_ms"],
@@ -202,7 +204,7 @@ class Explainer:
             row["members"],
             row["distinct_members"],
             max(latest, default=None),
-            self._untold_ms(row, own),
+            self._untold_ms(row, diffs),
         )
 
     def _untold_ms(self, row: Row, diffs: list[Row]) -> int | None:
@@ -211,8 +213,8 @@ class Explainer:
         Only where no earlier window is open, and nobody was lost: that may be an expiry.
         """
         before = [e for e in self.rows.epochs if e["epoch"] == row["epoch"] - 1]
-        told = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
-        if not (row["causes"] and told) or any(e["transient"] for e in before):
+        notified = set(row["causes"]) <= {CONSUMER_JOIN, CONSUMER_LEAVE}
+        if not (row["causes"] and notified) or any(e["transient"] for e in before):
             return None
         longest = max(
             (diff["latest_ms"] - diff["change_ms"] for diff in diffs

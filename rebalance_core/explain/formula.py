@@ -165,9 +165,9 @@ def _nearby(
 ) -> Formula:
     room = strategy.rooms.broker_room(queue)
     near = [q for q in queues if strategy.rooms.broker_room(q) == room]
-    own = [cid for cid in client_ids if strategy.rooms.client_room(cid) == room]
-    asked = own or list(client_ids)
-    whom = f"its {len(own)} members" if own else f"all {len(asked)} members, as none is there"
+    ids = [cid for cid in client_ids if strategy.rooms.client_room(cid) == room]
+    asked = ids or list(client_ids)
+    whom = f"its {len(ids)} members" if ids else f"all {len(asked)} members, as none is there"
     head = f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {whom}"
     inner = formula_of(
         strategy.inner, queue, near, asked, client_id if client_id in asked else None
@@ -180,7 +180,7 @@ def _nearby(
     return Formula(
         str(strategy),
         (head, *(f"{strategy.inner.name}: {line}" for line in inner.lines)),
-        {"room": room, "queuesOfRoom": len(near), "membersOfRoom": len(own), **inner.values},
+        {"room": room, "queuesOfRoom": len(near), "membersOfRoom": len(ids), **inner.values},
         entry,
         inner.owner,
     )
@@ -373,16 +373,16 @@ def pop_formula(
         return _everything(name, client_ids, client_id, share)
     if len(client_ids) > len(queues):
         return _one(name, queue, queues, client_ids, client_id, share)
-    own = client_ids.index(client_id)
+    index = client_ids.index(client_id)
     formula = formula_of(inner, queue, queues, client_ids)
-    steps = _steps_to(formula.entry, own, client_ids, share)
+    steps = _steps_to(formula.entry, index, client_ids, share)
     whose = "its own share" if steps == 0 else f"the share of [{formula.entry}] {formula.owner}"
-    after = "" if steps == 0 else f", {steps} after its own place, [{own}]"
+    after = "" if steps == 0 else f", {steps} after its own place, [{index}]"
     head = (
         f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
         f"{share} of cidAll"
     )
-    values = formula.values | {"shareQueueNum": share, "clientIndex": own, "steps": steps}
+    values = formula.values | {"shareQueueNum": share, "clientIndex": index, "steps": steps}
     lines = (head, f"this queue is in {whose}{after}", *formula.lines)
     return replace(formula, strategy=name, lines=lines, values=values)
 
@@ -418,13 +418,13 @@ def _one(
     return Formula(name, lines, values, index, client_id)
 
 
-def _steps_to(entry: int | None, own: int, client_ids: Sequence[str], most: int) -> int:
+def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:
     """How many places on from the client's the id stands whose share has the queue.
 
     An id that stands in cidAll several times has the share of its first place at each.
     """
     for steps in range(most + 1):
-        neighbour = client_ids[(own + steps) % len(client_ids)]
+        neighbour = client_ids[(index + steps) % len(client_ids)]
         if client_ids.index(neighbour) == entry:
             return steps
     raise ValueError("the client does not pop the queue")

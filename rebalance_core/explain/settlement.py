@@ -373,7 +373,7 @@ class Settlements:
         first = self._settled(epoch, topic, self._settings[0])
         if not first.known or first.fits:
             return first
-        others = (self._settled(epoch, topic, its) for its in self._settings[1:])
+        others = (self._settled(epoch, topic, settings) for settings in self._settings[1:])
         return next((one for one in others if one.fits), first)
 
     def _view(self, epoch: int) -> View:
@@ -439,10 +439,10 @@ def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
     """Return the settings that the group may have, as far as they matter, the likeliest first."""
     if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
         return (_ASKING,)
-    told = {row.get("ordered") for row in rows.pop_metrics} - {None}
-    if True in told:
+    ordered = {row.get("ordered") for row in rows.pop_metrics} - {None}
+    if True in ordered:
         return _IN_ORDER, GroupSettings(consumer_type=LITE_PULL, ordered=True)
-    return (_ASKING, _NEITHER) if told else (_IN_ORDER, _ASKING)
+    return (_ASKING, _NEITHER) if ordered else (_IN_ORDER, _ASKING)
 
 
 def _may_keep(view: View) -> bool:

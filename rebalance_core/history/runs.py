@@ -49,8 +49,8 @@ def with_cluster(record: Record, clusters: Collection[str]) -> Record:
 
     If they name several, its counts are of all together: it audited none that can be told apart.
     """
-    told = dict.fromkeys(clusters, record["audit"]) if len(clusters) == 1 else {}
-    return {**record, "audit": {**record["audit"], "clusters": told}}
+    clusters_audited = dict.fromkeys(clusters, record["audit"]) if len(clusters) == 1 else {}
+    return {**record, "audit": {**record["audit"], "clusters": clusters_audited}}
 
 
 @dataclass(frozen=True)

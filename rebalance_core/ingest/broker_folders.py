@@ -181,10 +181,10 @@ def broker_folders(
     directory.acting |= {str(name) for folder, name in names.items() if clues[folder].acting}
     identified: dict[str, BrokerFolder] = {}
     for name in set(names.values()) - {None}:
-        of_name = {folder: clues[folder] for folder, its in names.items() if its == name}
+        of_name = {folder: clues[folder] for folder, broker in names.items() if broker == name}
         identified |= _replicas(str(name), of_name, directory)
-    for its in identified.values():
-        directory.names |= dict.fromkeys(its.addresses - directory.names.keys(), its.broker_name)
+    for each in identified.values():
+        directory.names |= dict.fromkeys(each.addresses - directory.names.keys(), each.broker_name)
     others = {f: BrokerFolder(f, f, identified=False) for f, name in names.items() if name is None}
     return identified | others, directory
 
@@ -221,13 +221,13 @@ def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
     """The name by the best clue there is: of clues of one kind that differ none counts."""
     prefix = SYNC_MEMBER_TOPIC
-    own = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
+    synced = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
     for names in (
         {max(clues.booted)[1]} if clues.booted else set(),
         clues.named,
         {directory.names[a] for a in clues.addresses if a in directory.names},
         {directory.names[a] for a in clues.masters if a in directory.names},
-        own,
+        synced,
         clues.topics & directory.known,
         {folder} & directory.known,
     ):
@@ -252,24 +252,24 @@ def _replicas(
 ) -> dict[str, BrokerFolder]:
     """The folders of one broker: its master's is authoritative, else one of its slaves'."""
     acting = name in directory.acting
-    roles = {folder: _is_slave(its, directory, acting) for folder, its in clues.items()}
+    roles = {folder: _is_slave(clue, directory, acting) for folder, clue in clues.items()}
     turns, by_turns = _turns(clues, directory, acting)
-    masters = [folder for folder, its in turns.items() if its[-1][1]]
+    masters = [folder for folder, moments in turns.items() if moments[-1][1]]
     rank = {False: 0, None: 1, True: 2}
     first = min(masters or clues, key=lambda folder: (rank[roles[folder]], folder != name, folder))
     if by_turns:
         roles |= {folder: folder not in masters for folder in turns}
     place = f"brokers/{first}" if roles[first] else name
     replicas = {}
-    for folder, its in clues.items():
-        authoritative = folder == first or bool(its.addresses & clues[first].addresses)
-        another = bool(its.addresses) and roles[first] is False  # than the master: a slave
+    for folder, clue in clues.items():
+        authoritative = folder == first or bool(clue.addresses & clues[first].addresses)
+        another = bool(clue.addresses) and roles[first] is False  # than the master: a slave
         replicas[folder] = BrokerFolder(
             name,
             place if authoritative else f"brokers/{folder}",
             authoritative,
             roles[folder] is True,
-            frozenset(its.addresses),
+            frozenset(clue.addresses),
             role_known=authoritative or roles[folder] is not None or another,
             turns=turns.get(folder, ()),
             by_turns=by_turns,
@@ -284,7 +284,7 @@ def _turns(
 
     Of two that are said to be the master the one of whom it was said last is.
     """
-    stated = {folder: _statements(its, directory, acting) for folder, its in clues.items()}
+    stated = {folder: _statements(clue, directory, acting) for folder, clue in clues.items()}
     both = [{slave for _, slave, _ in found} == {True, False} for found in stated.values()]
     ordered = sorted(
         (at_ms, not slave, _process(folder, clues), source)
@@ -303,17 +303,17 @@ def _turns(
             begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
             of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
     found = {
-        folder: tuple(its if its[0][0] == 0 else [(0, False, its[0][2]), *its])
+        folder: tuple(moments if moments[0][0] == 0 else [(0, False, moments[0][2]), *moments])
         for folder in clues
-        for its in [turns.get(_process(folder, clues)) or [(0, False, "")]]
+        for moments in [turns.get(_process(folder, clues)) or [(0, False, "")]]
     }
     return found, any(both)
 
 
 def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
     """The first of the folders of one process."""
-    own = clues[folder].addresses
-    return min([folder, *(other for other, its in clues.items() if its.addresses & own)])
+    addresses = clues[folder].addresses
+    return min([folder, *(other for other, clue in clues.items() if clue.addresses & addresses)])
 
 
 def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
@@ -346,11 +346,11 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
     """The newest word on its role; its own, where a slave that acts may be listed as the master."""
     if clues.roles:
         return max(enumerate(clues.roles), key=_when)[1][1]
-    own = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
-    if acting and own:
-        return max(own)[1]
+    logged = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
+    if acting and logged:
+        return max(logged)[1]
     by_address = [directory.role(address) for address in sorted(clues.addresses)]
-    statements = [*own, *(role for role in by_address if role is not None)]
+    statements = [*logged, *(role for role in by_address if role is not None)]
     return max(statements)[1] if statements else None
 
 

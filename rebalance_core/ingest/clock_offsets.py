@@ -164,12 +164,12 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
     clocks' difference.
     """
     offsets: dict[Host, int] = {}
-    brokers = [own for (kind, _), own in marks.items() if kind == BROKER_LOG]
-    for host, own in marks.items():
+    brokers = [host_marks for (kind, _), host_marks in marks.items() if kind == BROKER_LOG]
+    for host, host_marks in marks.items():
         if host[0] != NAMESRV_LOG:
             continue
-        starts = [(n, ms) for of in brokers for n in of.keys() & own.keys() for ms in of[n]]
-        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in own[n]]
+        starts = [(n, ms) for of in brokers for n in of.keys() & host_marks.keys() for ms in of[n]]
+        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in host_marks[n]]
         best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
         behind = USUAL_REGISTERED_MS - best
         if 2 * _explained(ahead, 0) >= len(starts) > 0:
@@ -194,14 +194,18 @@ def _marks(
     marks: dict[Host, dict[str, list[int]]] = {}
     for file in files:
         if file.kind in (BROKER_LOG, CLIENT_LOG, NAMESRV_LOG):
-            own = marks.setdefault((file.kind, file.place), {})
+            host_marks = marks.setdefault((file.kind, file.place), {})
             for name, times in counted[file.name].marks.items():
                 if name == LATE:
                     continue
                 of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
                 shift = 0 if of_epoch else counted[file.name].shift_ms
-                own.setdefault(name, []).extend(ms + shift for ms in times)
-    return {host: {n: sorted(ms) for n, ms in own.items()} for host, own in marks.items() if own}
+                host_marks.setdefault(name, []).extend(ms + shift for ms in times)
+    return {
+        host: {n: sorted(ms) for n, ms in host_marks.items()}
+        for host, host_marks in marks.items()
+        if host_marks
+    }
 
 
 def _behind(broker: Marks, client: Marks) -> int | None:
@@ -236,9 +240,9 @@ def _between(one: Marks, other: Marks) -> int | None:
     Clients that started together come back to a broker together, too: joins have to be apart.
     """
     pairs = [(one[name][0], other[name][0]) for name in one.keys() & other.keys() - {CHANGED}]
-    named = _of_most(sorted(there - here for here, there in pairs))
-    alike = [here for here, there in pairs if named is not None
-             and abs(there - here - named) <= SAME_MS]  # fmt: skip
+    named = _of_most(sorted(second_ms - first_ms for first_ms, second_ms in pairs))
+    alike = [first_ms for first_ms, second_ms in pairs if named is not None
+             and abs(second_ms - first_ms - named) <= SAME_MS]  # fmt: skip
     if named is None or max(alike) - min(alike) < APART_MS:
         return None
     return 0 if abs(named) <= LEAST_OFFSET_MS else named
@@ -287,9 +291,9 @@ def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
 
     matches = 0
     for name in broker.keys() & client.keys():
-        there = [ms + behind_ms for ms in broker[name]]
-        of_broker = sum(inside(_nearest(client[name], ms) - ms) for ms in there)
-        matches += min(of_broker, sum(inside(ms - _nearest(there, ms)) for ms in client[name]))
+        on_client = [ms + behind_ms for ms in broker[name]]
+        of_broker = sum(inside(_nearest(client[name], ms) - ms) for ms in on_client)
+        matches += min(of_broker, sum(inside(ms - _nearest(on_client, ms)) for ms in client[name]))
     return matches
 
 

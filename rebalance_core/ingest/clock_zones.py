@@ -90,9 +90,9 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
         if kind == BROKER_LOG and _zone(low, SLACK_MS) != shift:
             continue
         if kind == CLIENT_LOG and shift < 0:
-            own = ends.pop(f"{CLIENT_LOG} {place}", 0)
+            last_ms = ends.pop(f"{CLIENT_LOG} {place}", 0)
             others = [ms for who, ms in ends.items() if not who.startswith(CLIENT_LOG)]
-            if own < max(others, default=own) + AHEAD_MS:
+            if last_ms < max(others, default=last_ms) + AHEAD_MS:
                 continue  # a client that ran for long: its newest subscription is old
         shifts |= dict.fromkeys((file.name for file in files), shift) if shift else {}
     return shifts

@@ -255,9 +255,9 @@ class ClusterContext:
     @cached_property
     def places(self) -> Mapping[str, str]:
         """Place by the address of a broker process."""
-        own = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
+        placed = {a: folder.place for folder in self.folders.values() for a in folder.addresses}
         # an address that no folder has is the master's, or one without files
-        return dict(self.addresses) | own
+        return dict(self.addresses) | placed
 
     def answerer(self, broker: str, at_ms: int) -> str:
         """Place of the process that is the master at that time, of those that are so by turns."""
@@ -381,7 +381,7 @@ def cluster_context(
         history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
     nearest = {name: nearest_version(text) for name, text in history.versions.items()}
-    modern = {name for name, its in nearest.items() if its is not None and not its.is_v4}
+    modern = {name for name, v in nearest.items() if v is not None and not v.is_v4}
     replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
     return ClusterContext(

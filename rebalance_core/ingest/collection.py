@@ -327,7 +327,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
     """
     if file.wrapping:
         unwrapper = Unwrapper(file.wrapping, (), file.kind == CLIENT_LOG, lambda text: None)
-        lines = (own for line in tuple(lines) for own, _, _ in unwrapper.lines(line, file.name))
+        lines = (each for line in tuple(lines) for each, _, _ in unwrapper.lines(line, file.name))
     return next((found[0] for line in lines if (found := _TIME.match(line))), "")
 
 
@@ -520,8 +520,8 @@ def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
     file = CollectedFile(name, CLIENT_LOG, parts[1], size)
     translator = Translator()
     for line in first_lines(file, head)[:FIRST_LINES]:
-        own = translator.line(line)
-        if any(word in (own.message if own else line) for word in _CLIENT_WORDS):
+        inner = translator.line(line)
+        if any(word in (inner.message if inner else line) for word in _CLIENT_WORDS):
             return file
     return None
 

@@ -205,11 +205,11 @@ def _mistakes(document: Mapping[str, Any]) -> list[str]:
 
 
 def _bad_clients(clients: Any) -> Iterator[str]:
-    if not isinstance(clients, dict) or not all(isinstance(its, dict) for its in clients.values()):
+    if not isinstance(clients, dict) or not all(isinstance(one, dict) for one in clients.values()):
         yield 'clients is a table of tables: [clients."10.0.0.1@*"]'
         return
-    for pattern, its in clients.items():
-        for name, value in its.items():
+    for pattern, table in clients.items():
+        for name, value in table.items():
             where = f"clients.{pattern}.{name}"
             if name not in INTERVALS:
                 yield f"unknown key {where}{did_you_mean(name, INTERVALS)}"

@@ -82,10 +82,10 @@ def coverage_rows(
             found = _of_documents(host, files, counted, collection, assumed)
         clock = host[2], files[0].place
         for row in found:
-            told: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            clock_cells: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
             if clock in clocks.unsure:
-                told["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
-            _merge(rows, row | told)
+                clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
+            _merge(rows, row | clock_cells)
     for piece in collection.refused:
         refused = identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:

@@ -56,10 +56,10 @@ def dump_fact(
         values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
-        told = [
+        queues_shown = [
             p.values["queues_told"] for p in results if isinstance(p, Fact) and p.kind == "client"
         ]
-        values["queues_told"] = any(told) if told else None
+        values["queues_told"] = any(queues_shown) if queues_shown else None
     elif command == "consumerProgress":
         values["group"] = _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):

@@ -110,13 +110,13 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
         for piece in collection.refused
         if (file := identify(piece.source)) and file.kind == CLIENT_LOG
     ]
-    expected, there = len(collection.settings.name_servers), len(name_servers)
-    if there < expected:
+    expected, found = len(collection.settings.name_servers), len(name_servers)
+    if found < expected:
         names = ", ".join(collection.settings.name_servers)
         rows.append(
             finding(
                 "INGEST_NAMESRV_LOG_MISSING",
-                f"Of the {expected} name servers expected ({names}) the logs of {there} are there.",
+                f"Of the {expected} name servers expected ({names}) the logs of {found} are there.",
                 "Put each into namesrv/<name>/.",
                 WARNING,
             )

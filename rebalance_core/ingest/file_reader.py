@@ -310,8 +310,8 @@ class FileReader:
     def _read_inner(
         self, lines: Iterable[tuple[str, str, str]], position: int
     ) -> Iterator[Evidence | Unread]:
-        for own, text, source in lines:
-            yield from self._read_own(own, text, source, position)
+        for unwrapped, text, source in lines:
+            yield from self._read_own(unwrapped, text, source, position)
 
     def _read_own(
         self, text: str, raw: str, source: str, position: int

@@ -155,21 +155,21 @@ class MemberSettings:
         strategies: see `group_strategies`.
         versions: client versions by client id.
         rebalance_modes: see `rebalance_modes`.
-        there: ids of all members that there ever were.
+        member_ids: ids of all members that there ever were.
         popped: some topic's request mode is POP, at times.
     """
 
     strategies: GroupStrategies
     versions: Mapping[str, str]
     rebalance_modes: Mapping[str, str]
-    there: frozenset[str] = frozenset()
+    member_ids: frozenset[str] = frozenset()
     popped: bool = False
 
     @property
     def rebalance_mode(self) -> str:
         """The group's: PROXY if all are of gRPC, else BROKER if any asks, as most then do."""
         of_grpc = {c for c, mode in self.rebalance_modes.items() if mode == PROXY_REBALANCE}
-        if of_grpc and self.there <= of_grpc:
+        if of_grpc and self.member_ids <= of_grpc:
             return PROXY_REBALANCE
         asks = BROKER_REBALANCE in self.rebalance_modes.values()
         return BROKER_REBALANCE if asks else CLIENT_REBALANCE
@@ -221,7 +221,7 @@ def settings_row(
                 findings.append(_assumption(group, name, value))
         if value is not None:
             row[name] = value
-    since_ms, unsure = consume_timestamp(group, pieces, len(members.there), zone_of, context)
+    since_ms, unsure = consume_timestamp(group, pieces, len(members.member_ids), zone_of, context)
     if since_ms is not None:
         row["consume_timestamp_ms"] = since_ms
     if row["consume_from_where"] == FROM_TIMESTAMP:
@@ -277,9 +277,9 @@ def _shown(
     known = sorted({*versions.values()}, key=parse_version)
     if known:
         shown["client_version"] = known[-1]
-    own = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
-    own &= context.versions.keys()
-    stated = [nearest_version(context.versions[name]) for name in own or context.versions]
+    connected_to = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
+    connected_to &= context.versions.keys()
+    stated = [nearest_version(context.versions[name]) for name in connected_to or context.versions]
     brokers = [version for version in stated if version is not None]
     if brokers:
         shown["broker_version"] = str(max(brokers))

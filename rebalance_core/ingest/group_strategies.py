@@ -66,7 +66,7 @@ class GroupStrategies:
         """Everywhere the other text instead of one."""
         self.group = other if self.group == text else self.group
         for texts in (self.members, self.assumed):
-            texts.update({key: other for key, its in texts.items() if its == text})
+            texts.update({key: other for key, strategy in texts.items() if strategy == text})
 
 
 def group_strategies(
@@ -87,11 +87,11 @@ def group_strategies(
     shown = _shown(pieces, context)
     strategies = GroupStrategies(group=given)
     rooms = _rooms(shown.results[c] for c in shown.results if shown.names.get(c) == MACHINE_ROOM)
-    there = {client_id for client_id in presence.stays if presence.channels(client_id, shown.at_ms)}
+    alive = {client_id for client_id in presence.stays if presence.channels(client_id, shown.at_ms)}
     if (
         rooms
         and _name(given) != MACHINE_ROOM
-        and not there <= shown.results.keys() | shown.held.keys()
+        and not alive <= shown.results.keys() | shown.held.keys()
     ):
         # the shares of the others may lie in other rooms
         text = str(make_strategy(MACHINE_ROOM, {"consumer_idcs": rooms}))
@@ -393,13 +393,13 @@ def _dumps(
                 tables.setdefault(key, []).append(piece)
     for (at_ms, _, _), rows in sorted(tables.items()):
         clients = presence.clients(at_ms - QUIET_MS, at_ms)
-        there = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
+        process_ids = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
         by_address = {client.partition("@")[0]: client for client in clients}
         if connected - {row.values["broker_name"] for row in rows}:
             continue
         if silent and not all(row.values["client_ip"] for row in rows):
             continue
-        if sorted(there) != clients or len(by_address) != len(clients) or not clients:
+        if sorted(process_ids) != clients or len(by_address) != len(clients) or not clients:
             continue  # somebody came lately, two share an id, or two an address
         owners: Owners = {}
         for v in (row.values for row in rows):

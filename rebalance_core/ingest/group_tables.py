@@ -241,7 +241,7 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
     PROP_CLIENT_VERSION tells Go, that of the client id an old C++ client. What clients behind
     proxies send is no classic client's.
     """
-    told: dict[str, str] = {}
+    printed: dict[str, str] = {}
     by_itself: dict[str, str] = {}
     for piece in pieces:
         v = piece.values
@@ -251,7 +251,7 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
         if piece.kind in _TOLD_BY_DUMPS and not piece.place.startswith(PROXIES):
             language = _printed_language(v["language"], v["version"])
             if language is not None:
-                told[client_id] = language
+                printed[client_id] = language
         elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
             by_itself[client_id] = GO
         elif piece.kind == "client_language":
@@ -260,8 +260,10 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
-    nameless = {client_id for client_id, its in told.items() if its == OTHER_LANGUAGE}
-    return told | {one: its for one, its in by_itself.items() if one not in told.keys() - nameless}
+    nameless = {client_id for client_id, name in printed.items() if name == OTHER_LANGUAGE}
+    return printed | {
+        one: name for one, name in by_itself.items() if one not in printed.keys() - nameless
+    }
 
 
 _GO_VERSION = re.compile(r"v\d+\.\d+\.\d+.*")

@@ -79,7 +79,7 @@ class Replicas:
         if address in self.masters or address in self.slaves:
             return address not in self.slaves
         name = self.names.get(address)
-        others = {one for one, its in self.names.items() if its == name} - {address}
+        others = {one for one, broker in self.names.items() if broker == name} - {address}
         return name is not None and bool(others) and others <= self.slaves
 
 
@@ -126,11 +126,11 @@ def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTu
     stop, or a slave that copies in vain; else by the moment at which the next one took over.
     """
     for name in sorted(replicas.switched):
-        of_name = {f: its for f, its in replicas.folders.items() if its.broker_name == name}
+        of_name = {f: r for f, r in replicas.folders.items() if r.broker_name == name}
         began = sorted(
             (at_ms, folder, source)
-            for folder, its in of_name.items()
-            for at_ms, master, source in its.turns
+            for folder, r in of_name.items()
+            for at_ms, master, source in r.turns
             if master
         )
         ends = [*began[1:], (LAST_MS, "", "")]
@@ -178,7 +178,7 @@ def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
 
 def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:
     """One whose folder was collected, unless it was seen to stop; else any is taken to run."""
-    slaves = [f for f, its in replicas.folders.items() if its.slave and its.broker_name == name]
+    slaves = [f for f, r in replicas.folders.items() if r.slave and r.broker_name == name]
     return not slaves or any(running.get(folder, True) for folder in slaves)
 
 
@@ -186,7 +186,7 @@ def _unlogged_end(
     ordered: list[Evidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
 ) -> Iterator[MasterTurn]:
     """The first of the vain copies of a slave that last until the master is back."""
-    slaves = {f for f, its in replicas.folders.items() if its.slave and its.broker_name == name}
+    slaves = {f for f, r in replicas.folders.items() if r.slave and r.broker_name == name}
     first: Evidence | None = None
     for piece in ordered:
         at_ms = piece.at_ms or 0
@@ -256,9 +256,9 @@ def _routed(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]
     for piece in ordered:
         if piece.kind == "route_broker" and piece.values["addresses"]:
             ids = {int(one): address for one, address in piece.values["addresses"].items()}
-            there = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
+            listed = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
             name = piece.values["broker_name"]
-            yield MasterTurn(name, piece.at_ms or 0, not there, piece.source)
+            yield MasterTurn(name, piece.at_ms or 0, not listed, piece.source)
 
 
 def _unheard(
@@ -284,9 +284,7 @@ def _unheard(
 
 def _alive(ordered: list[Evidence], replicas: Replicas, name: str, at_ms: int) -> bool:
     """The master's own log has a line from before."""
-    masters = {
-        f for f, its in replicas.folders.items() if its.broker_name == name and not its.slave
-    }
+    masters = {f for f, r in replicas.folders.items() if r.broker_name == name and not r.slave}
     return any(
         piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms
         for piece in ordered
@@ -416,12 +414,12 @@ def master_turns(
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
     if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
         found = list(_registered_turns(ordered, replicas))
-        told = {turn.broker_name for turn in found}
+        known = {turn.broker_name for turn in found}
     else:
         found = list(process_turns(ordered, replicas))
-        told = {turn.broker_name for turn in found if turn.is_down}
+        known = {turn.broker_name for turn in found if turn.is_down}
     before = list(gone_before(ordered, replicas, found, start_ms))
-    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in told]
+    found += [t for t in dumped_turns(ordered, replicas) if t.broker_name not in known]
     found += before
     found = [turn for turn in found if turn.broker_name not in replicas.switched]
     found += role_turns(ordered, replicas)
@@ -479,8 +477,8 @@ def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[M
     silent = silences(ordered)
     for number, piece in enumerate(ordered):
         if number - 1 in silent:
-            for its in registries.values():
-                its.servers.discard(silent[number - 1])
+            for each in registries.values():
+                each.servers.discard(silent[number - 1])
         at_ms, source = (piece.at_ms or 0) + MIDDLE_OF_SECOND_MS, piece.source
         address = piece.values.get("address", "")
         name = piece.values.get("broker") or replicas.names.get(address)

@@ -281,11 +281,11 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
     Subscriptions are without the retry topic, as in cluster_events; those of
     ``consumerConnection`` are the group's at the broker asked, not the member's.
     """
-    own: dict[str, list[str]] = {}
+    topics_by_file: dict[str, list[str]] = {}
     of_grpc: set[str] = set()
     for piece in pieces:
         if piece.kind == "client_subscription":
-            own.setdefault(file_of(piece.source), []).append(piece.values["topic"])
+            topics_by_file.setdefault(file_of(piece.source), []).append(piece.values["topic"])
         elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
             of_grpc.add(piece.values["client_id"])
     rows = []
@@ -295,7 +295,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             topics = [pair[0] for pair in v["subscriptions"] or ()]
             client_id = v["client_id"]
         elif piece.kind == "client" and v.get("client_file"):
-            topics = own.get(file_of(piece.source), [])
+            topics = topics_by_file.get(file_of(piece.source), [])
             client_id = v["client_file"]
         else:
             continue
@@ -336,8 +336,8 @@ def ownership_rows(
         if piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
             client_id = v["client_file"]
         elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_truncated"]:
-            there = presence.clients(at_ms, at_ms)
-            alike = [one for one in there if one.partition("@")[0] == v["client_ip"]]
+            present_ids = presence.clients(at_ms, at_ms)
+            alike = [one for one in present_ids if one.partition("@")[0] == v["client_ip"]]
             if len(alike) != 1:
                 continue
             client_id = alike[0]
@@ -426,8 +426,8 @@ def cluster_facts(
     _files(rows, collection, stats, context)
     _not_read(rows, collection, stats, context)
     _proxies(rows, collection, context)
-    own = own_evidence(pieces, context)
-    ordered = sorted(own, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
+    counted = own_evidence(pieces, context)
+    ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
     for piece in ordered:
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)

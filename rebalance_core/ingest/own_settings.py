@@ -40,12 +40,12 @@ def own_intervals(
     found: dict[str, dict[str, int]] = {}
     findings = []
     for client_id in sorted(set(clients)):
-        own = {**context.client_intervals.get(client_id, {})} | printed_intervals(
+        intervals = {**context.client_intervals.get(client_id, {})} | printed_intervals(
             printed.get(client_id, {})
         )
-        named = (its for p, its in context.client_settings.items() if fnmatchcase(client_id, p))
-        own |= next(named, {})
-        for name, value in own.items():
+        named = (table for p, table in context.client_settings.items() if fnmatchcase(client_id, p))
+        intervals |= next(named, {})
+        for name, value in intervals.items():
             if not is_interval(value):
                 findings.append(_refused(group, client_id, name, value))
             elif value != usual[name]:
@@ -80,9 +80,11 @@ def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Itera
     pieces = list(ordered)
     for name in context.brokers:
         folder_of = {f.place: f for f in context.folders.values() if f.broker_name == name}
-        own = [p for p in pieces if p.place in folder_of and not folder_of[p.place].slave]
-        changes = [p for p in own if p.kind == "broker_property" and p.values["name"] in _SWITCHES]
-        starts = [context.time_of(p) for p in own if p.kind == "broker_starting"]
+        lines = [p for p in pieces if p.place in folder_of and not folder_of[p.place].slave]
+        changes = [
+            p for p in lines if p.kind == "broker_property" and p.values["name"] in _SWITCHES
+        ]
+        starts = [context.time_of(p) for p in lines if p.kind == "broker_starting"]
         if changes:
             yield from _by_log(name, changes, starts, context)
         elif not starts:  # else the log would have it
@@ -153,9 +155,9 @@ def is_notified(
         for on in states:
             if on is not None:
                 seen.setdefault(piece.place, {}).setdefault(on, piece.source)
-    changed = [its for its in seen.values() if len(its) > 1]
+    changed = [sources for sources in seen.values() if len(sources) > 1]
     findings = [_switched(group, changed[0])] if changed else []
-    return not any(False in its for its in seen.values()), findings
+    return not any(False in sources for sources in seen.values()), findings
 
 
 def _switched(group: str, sources: Mapping[bool, str]) -> Row:

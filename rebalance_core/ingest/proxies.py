@@ -70,8 +70,8 @@ class ProxyGroupTopics:
     def _at(self, piece: Evidence) -> list[str]:
         """Return what the table of the member's place held then, else that of any other."""
         until_ms = self._context.time_of(piece) + BROUGHT_MS
-        own = self._held(piece.place, until_ms)
-        held = own or set().union(*(self._held(place, until_ms) for place in self._changes))
+        known = self._held(piece.place, until_ms)
+        held = known or set().union(*(self._held(place, until_ms) for place in self._changes))
         return sorted(held)
 
     def _held(self, place: str, until_ms: int) -> set[str]:
@@ -116,7 +116,7 @@ class _Channel:
     """
 
     protocol: str
-    own: str | None = None
+    own_proxy: str | None = None
     broken: bool = False
     known_at: set[str] = field(default_factory=set)
 
@@ -137,10 +137,10 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
         elif piece.kind not in TABLE_LINES:
             rest.append(piece)
     local = [
-        told
+        located
         for piece in rest
         if piece.kind == "consumer_connected"
-        for told in topics.told(piece, piece.place)
+        for located in topics.told(piece, piece.place)
     ]
     members = _Members(context, topics, _listed(rest))
     members.take(of_proxies)
@@ -205,7 +205,7 @@ class _Members:
         self._at[piece.place, v["channel"]] = key
         self._orphans.pop(key, None)
         if not v["remote"] and not channel.broken:  # else a late heartbeat of a dead connection
-            channel.own = piece.place
+            channel.own_proxy = piece.place
         if new:
             self._replace(key, piece)
             self._joined[key] = self._stated(key, piece)
@@ -225,7 +225,7 @@ class _Members:
         """A client that lost its proxy comes back; a proxy has one connection of a gRPC client."""
         for other in [k for k in self._channels if k[0] == key[0] and k != key]:
             channel = self._channels[other]
-            again = not piece.values["remote"] and channel.own == piece.place
+            again = not piece.values["remote"] and channel.own_proxy == piece.place
             grpc = channel.protocol == GRPC
             back = channel.broken and not piece.values["remote"]
             if other in self._orphans or back or (again and grpc):
@@ -243,12 +243,12 @@ class _Members:
         if channel is None:  # it was there before the log begins
             channel = self._channels[key] = _Channel(piece.values.get("protocol", GRPC))
         channel.known_at.discard(piece.place)
-        if channel.own in (None, piece.place) or self._dead(channel.own, piece):
-            others = channel.known_at - {channel.own}
+        if channel.own_proxy in (None, piece.place) or self._dead(channel.own_proxy, piece):
+            others = channel.known_at - {channel.own_proxy}
             alive = any(not self._dead(place, piece) for place in others)
             if alive and self._counts_elsewhere(channel):
-                channel.own, channel.broken = None, True  # gone with the last that knows it
-            elif channel.own == piece.place or not others:
+                channel.own_proxy, channel.broken = None, True  # gone with the last that knows it
+            elif channel.own_proxy == piece.place or not others:
                 self._gone(key, piece)
 
     def _counts_elsewhere(self, gone: _Channel) -> bool:
@@ -257,7 +257,7 @@ class _Members:
         A proxy tells the others who unregistered, not whose connection broke.
         """
         return gone.protocol == REMOTING and any(
-            channel.protocol == REMOTING and channel.own not in (None, gone.own)
+            channel.protocol == REMOTING and channel.own_proxy not in (None, gone.own_proxy)
             for channel in self._channels.values()
         )
 
@@ -270,9 +270,9 @@ class _Members:
         """A proxy begins with an empty table: what it held is known to the others alone."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
-            if channel.own == piece.place:
-                channel.own = None
-            if channel.own is None and not channel.known_at:
+            if channel.own_proxy == piece.place:
+                channel.own_proxy = None
+            if channel.own_proxy is None and not channel.known_at:
                 self._orphans.setdefault(key, piece)
 
     def _settle(self, now_ms: int) -> None:

@@ -171,8 +171,8 @@ def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
     for piece in pieces:
         v = piece.values
         if piece.kind == "client" and v["client_rebalance"] is not None and v.get("client_file"):
-            own = v["client_rebalance"]
-            modes[v["client_file"]] = CLIENT_REBALANCE if own else BROKER_REBALANCE
+            divides_itself = v["client_rebalance"]
+            modes[v["client_file"]] = CLIENT_REBALANCE if divides_itself else BROKER_REBALANCE
         elif piece.kind == "client_pop_queue" and v.get("client_file"):
             modes[v["client_file"]] = BROKER_REBALANCE
         elif piece.kind == "broker_allocated":
@@ -210,8 +210,8 @@ def request_mode_events(
     """
     events: list[Row] = []
     findings: list[Row] = []
-    for topic, told in sorted(statements_by_topic(pieces, context).items()):
-        statements, differing = without_differing(told)
+    for topic, stated in sorted(statements_by_topic(pieces, context).items()):
+        statements, differing = without_differing(stated)
         if all(one.mode == PULL_MODE for one in statements):
             continue
         shares = [one.mode for one in statements if one.mode is not None and one.mode.is_pop]

@@ -190,26 +190,26 @@ def _windows(
     kinds, kind_of = np.unique(groups.intervals, axis=0, return_inverse=True)
     table = np.stack([_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())])
     expired, group = given.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
-    told = np.zeros(len(order), np.int64)
+    notices = np.zeros(len(order), np.int64)
     rows = np.flatnonzero(types[order] == type_code(events.NOTICES))
     if len(rows):
         detail = given.strings("detail").take(pa.array(order[rows])).to_pylist()
         at = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
-        _follow_notices(told, group, given.ints("event_ms")[order], *at, detail)
+        _follow_notices(notices, group, given.ints("event_ms")[order], *at, detail)
     notified = groups.notified.astype(np.int64)[group]
-    return table[kind_of.reshape(-1)[group], told, notified, types[order], expired]
+    return table[kind_of.reshape(-1)[group], notices, notified, types[order], expired]
 
 
 @lru_cache(maxsize=1024)
 def _window_table(intervals: tuple[int, ...]) -> Ints:
     """(`NOTICE_MODES`, notified, `EVENT_TYPES`, expired) the windows, for clients' intervals."""
-    its = Intervals(*intervals)
+    spans = Intervals(*intervals)
     about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
     found = [
         [
-            [[window_ms(e, its, notices_of(e, brokers, notified=told)) for e in both]
+            [[window_ms(e, spans, notices_of(e, brokers, notified=on)) for e in both]
              for both in about]
-            for told in (False, True)
+            for on in (False, True)
         ]
         for brokers in events.NOTICE_MODES
     ]  # fmt: skip
@@ -217,7 +217,7 @@ def _window_table(intervals: tuple[int, ...]) -> Ints:
 
 
 def _follow_notices(
-    told: Ints, group: Ints, at_ms: Ints, rows: Ints, of: Ints, broker: Ints, detail: list[str]
+    notices: Ints, group: Ints, at_ms: Ints, rows: Ints, of: Ints, broker: Ints, detail: list[str]
 ) -> None:
     """Set how brokers tell members at each event: as the slowest of them, from its instant on."""
     modes: dict[int, dict[int, int]] = {}
@@ -228,7 +228,7 @@ def _follow_notices(
         slowest[name] = events.NOTICE_MODES.index(mode)
         begin, end = np.searchsorted(group, (number, number + 1))
         first = begin + np.searchsorted(at_ms[begin:end], at_ms[row])
-        told[first:end] = max(slowest.values())
+        notices[first:end] = max(slowest.values())
 
 
 # Rows of queue_offsets and committed_offsets as arrays, sorted for look-ups by moment.

@@ -322,8 +322,8 @@ def find_turns(
     # The retry topic appears among the group's topics, even on a broker that is down.
     causing[retry.start] = True
     instant = events.instant[retry.start]
-    there = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
-    changed[instant[there]] = True
+    active = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
+    changed[instant[active]] = True
     # A mode is nothing to a topic that no member asks a broker to pop.
     causing[pops.causing()] = True
     changed[pops.changed(events.instant, _last_ordinals(events))] = True

@@ -324,8 +324,8 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     epoch, begun, until_ms, event = epoch[known], begun[known], until_ms[known], event[known]
     settled_ms = np.zeros(len(epochs) + 1, np.int64)
     after = np.where(begun >= 0, epoch, epoch + 1)
-    there = after < epochs.of_group[events.group[event] + 1]
-    np.maximum.at(settled_ms, after[there], until_ms[there])
+    within = after < epochs.of_group[events.group[event] + 1]
+    np.maximum.at(settled_ms, after[within], until_ms[within])
     settled_ms = segments.running_max(settled_ms[:-1], epochs.group)
     latest_ms = np.maximum(epochs.latest_ms, settled_ms)
     retry_latest_ms = np.maximum(epochs.retry_latest_ms, settled_ms)

@@ -332,8 +332,8 @@ def words_of(
             columns[table, "strategy"] = pa.repeat(pa.scalar(override), len(tables[table]))
     others = np.flatnonzero(_of_other_languages(columns[EVENTS, LANGUAGE_WORD]))
     if len(others):
-        own = _words_of_others(columns, others, group[others])
-        for name, texts in own.items():
+        replaced = _words_of_others(columns, others, group[others])
+        for name, texts in replaced.items():
             columns[EVENTS, name] = _with(columns[EVENTS, name], others, texts)
     return columns
 
@@ -364,12 +364,12 @@ def _words_of_others(
         for name in ("version", "rebalance_mode", "strategy")
     )
     languages = columns[EVENTS, LANGUAGE_WORD].take(pa.array(rows)).to_pylist()
-    own: dict[str, list[str]] = {"strategy": [], "rules": []}
+    words: dict[str, list[str]] = {"strategy": [], "rules": []}
     for language, version, mode, strategy in zip(languages, *given, strict=True):
         profile = member_profile(language, version, mode)
-        own["strategy"].append(own_strategy(profile, strategy))
-        own["rules"].append(rules_version(language, version))
-    return own
+        words["strategy"].append(own_strategy(profile, strategy))
+        words["rules"].append(rules_version(language, version))
+    return words
 
 
 def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.StringArray:
@@ -407,7 +407,7 @@ def read_groups(
             list_pointers(given.lists("subscriptions")),
             codes[GROUPS, "retry"],
         ),
-        **{own: codes[GROUPS, name] for own, name in OWN_WORDS.items()},
+        **{word: codes[GROUPS, name] for word, name in OWN_WORDS.items()},
         consumer_type=type_of.astype(np.int64),
         has_retry=(type_of == TYPES.index(PUSH)) & retry,
         ordered=given.bools("ordered", null=DEFAULTS.ordered),
@@ -456,25 +456,28 @@ def divided(
     of = group[joins]
     order = np.argsort(of, kind="stable")
     joins, of = joins[order], of[order]
-    own = {
+    coded = {
         name: _own(codes[EVENTS, name][joins], getattr(groups, name)[of])
         for name in ("strategy", "rules", "message_model", "rebalance_mode")
     }
-    strategies, allocation = _resolve(own["strategy"], own["rules"], words, strategy_for)
+    strategies, allocation = _resolve(coded["strategy"], coded["rules"], words, strategy_for)
     kinds = np.array([*map(kind_of, strategies), NO_KIND], np.int64)
     broadcasting = pc.index(words, BROADCASTING).as_py()
     lists = kinds[allocation] == LISTED
-    reads_all = own["message_model"] == broadcasting
-    behind_proxy = own["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
+    reads_all = coded["message_model"] == broadcasting
+    behind_proxy = coded["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
     divisions = find_divisions(
-        of, own["strategy"], own["rules"], allocation, reads_all, lists, reads_all | behind_proxy
-    )
+        of, coded["strategy"], coded["rules"], allocation, reads_all, lists,
+        reads_all | behind_proxy,
+    )  # fmt: skip
     bounds = segments.pointers(np.bincount(of, minlength=len(groups)))
     unknown = segments.sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
     everyone = (segments.sums(reads_all, bounds) > 0) & (segments.sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
-    foreign &= own["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
-    refused = _refused(groups, of[foreign], {n: codes[foreign] for n, codes in own.items()}, words)
+    foreign &= coded["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
+    refused = _refused(
+        groups, of[foreign], {n: codes[foreign] for n, codes in coded.items()}, words
+    )
     first = divisions.of_number(0, len(groups))
     listing = np.isin(np.arange(len(groups)), divisions.listing)
     kind = np.select(
@@ -514,19 +517,19 @@ def divided(
     return settled, tuple(strategies), divisions
 
 
-def _refused(groups: Groups, of: Ints, own: Mapping[str, Ints], words: pa.StringArray) -> Bools:
+def _refused(groups: Groups, of: Ints, coded: Mapping[str, Ints], words: pa.StringArray) -> Bools:
     """Groups with a member that asks brokers to divide by a strategy they do not know
     (rocketmq.md §2.8).
 
     Args:
         groups: all of them.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
-        own: codes of these members' own words.
+        coded: codes of these members' own words.
         words: what the codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()
-    for group, model, version in zip(of, own["message_model"], own["rules"], strict=True):
+    for group, model, version in zip(of, coded["message_model"], coded["rules"], strict=True):
         refused[group] |= asks_broker(
             BROKER_REBALANCE,
             TYPES[groups.consumer_type[group]],

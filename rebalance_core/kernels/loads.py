@@ -298,8 +298,10 @@ class ProcessLoads:
         for total, mine in ((self._queues, ~retry), (self._retry_queues, retry)):
             np.add.at(total, node[mine], 1)
             np.add.at(total, (node + count)[mine], -1)
-        own = ~retry
-        held = Periods.union(group_topic[own], spans.process[own], node[own], (node + count)[own])
+        plain = ~retry
+        held = Periods.union(
+            group_topic[plain], spans.process[plain], node[plain], (node + count)[plain]
+        )
         self._held.append((held.major, held.minor, held.begin, held.end))
 
     def counts(self) -> tuple[Ints, Ints, Ints]:
@@ -384,7 +386,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
         else:
             processes.add(holdings.queues, piece)
     everyone.put(topic_members, per_topic_member)
-    own = topic_members.countable
+    countable = topic_members.countable
 
     def total(values: AnyInts, mask: np.ndarray) -> Ints:
         return np.bincount(topic_members.entry[mask], values[mask], minlength=members).astype(
@@ -392,9 +394,9 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
         )
 
     counted = (
-        total(per_topic_member > 0, own),
-        total(per_topic_member, own),
-        total(per_topic_member, ~own),
+        total(per_topic_member > 0, countable),
+        total(per_topic_member, countable),
+        total(per_topic_member, ~countable),
     )
     shared = processes.counts()
     return counted[0] + shared[0], counted[1] + shared[1], counted[2] + shared[2]

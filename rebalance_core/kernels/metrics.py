@@ -238,12 +238,13 @@ def _whole(
     def total(values: Ints) -> Ints:
         return np.bincount(topics.epoch, values, minlength=count).astype(np.int64)
 
-    own = topic_members.countable
-    queues = np.bincount(topic_members.entry[own], per_topic_member[own], minlength=entries).astype(
-        np.int64
-    )
+    countable = topic_members.countable
+    queues = np.bincount(
+        topic_members.entry[countable], per_topic_member[countable], minlength=entries
+    ).astype(np.int64)
     reading = (
-        np.bincount(topic_members.entry[own & topic_members.subscribed], minlength=entries) > 0
+        np.bincount(topic_members.entry[countable & topic_members.subscribed], minlength=entries)
+        > 0
     )
     of_members = balance(reading, queues, prepared.roster.first)
     of_members[-1] = sums(reading & (queues == 0) & ~shares, prepared.roster.first)

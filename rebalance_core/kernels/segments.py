@@ -137,9 +137,9 @@ def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) ->
     while len(left):
         middle = (low[left] + high[left]) >> 1
         seen = values[middle]
-        beyond = seen <= wanted[left] if right else seen < wanted[left]
-        low[left[beyond]] = middle[beyond] + 1
-        high[left[~beyond]] = middle[~beyond]
+        after = seen <= wanted[left] if right else seen < wanted[left]
+        low[left[after]] = middle[after] + 1
+        high[left[~after]] = middle[~after]
         left = left[low[left] < high[left]]
     return low
 

@@ -335,13 +335,13 @@ _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
 2.1.0 and of 2.1.1, which start otherwise."""
 
 
-def told_release(language: str, told: str | None) -> str | None:
+def told_release(language: str, text: str | None) -> str | None:
     """The release of a client by its PROP_CLIENT_VERSION; None: that does not tell it.
 
     >>> told_release("GO", "v2.1.1"), told_release("GO", "v2.1.0"), told_release("CPP", "V3_1_8")
     ('2.1.2', None, None)
     """
-    return _GO_RELEASES.get(told or "") if language == GO else None
+    return _GO_RELEASES.get(text or "") if language == GO else None
 
 
 def is_modelled(language: str | None) -> bool:
@@ -379,11 +379,11 @@ def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
 
     The group's settings of passes are Java's; a client of another language has its own.
     """
-    its = settings.intervals_of(join)
+    intervals = settings.intervals_of(join)
     profile = profile_at(settings, join)
     if profile is JAVA_PROFILE or join.wait_interval_ms is not None:
-        return its
-    return replace(its, wait_interval_ms=profile.pass_ms)
+        return intervals
+    return replace(intervals, wait_interval_ms=profile.pass_ms)
 
 
 def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
@@ -392,10 +392,10 @@ def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
     A client that no notice wakes, as far as anybody saw, acts on what others are told of with its
     next pass.
     """
-    its = client_intervals(settings, join)
+    intervals = client_intervals(settings, join)
     if profile_at(settings, join).notice_run:
-        return its
-    return replace(its, wait_interval_ms=0, min_interval_ms=its.wait_interval_ms)
+        return intervals
+    return replace(intervals, wait_interval_ms=0, min_interval_ms=intervals.wait_interval_ms)
 
 
 def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:

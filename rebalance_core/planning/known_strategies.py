@@ -198,8 +198,8 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     """
     head, parenthesis, rest = text.strip(" ").partition("(")
     name = head.strip(" ")
-    own = custom.find(custom.STRATEGIES, name)
-    if name in registry.KNOWN_NAMES or name.startswith(NEARBY) or own is not None:
+    piece = custom.find(custom.STRATEGIES, name)
+    if name in registry.KNOWN_NAMES or name.startswith(NEARBY) or piece is not None:
         return OfRocketMq(parse_strategy(text, version=version))
     if name not in _HYPOTHETICAL:
         listed = (*PLANNING_NAMES, *custom.known(custom.STRATEGIES))

@@ -285,11 +285,11 @@ def group_cases(
         tables: the input tables, the observed tables, findings and the ledger, by name.
         progress: told how many groups are done, of how many.
     """
-    own = by_group(case_tables(tables))
-    for done, case in enumerate(cases_of(own), 1):
+    grouped = by_group(case_tables(tables))
+    for done, case in enumerate(cases_of(grouped), 1):
         yield case
         if progress is not None:
-            progress(done, len(own))
+            progress(done, len(grouped))
 
 
 def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:

@@ -324,9 +324,9 @@ class AuditPass:
             progress: told how many groups are judged, of how many.
         """
         tables = with_empty_events_if_missing(tables)
-        own = by_group(case_tables(tables))
+        cases = by_group(case_tables(tables))
         grouped = fan_out(tables, group_pattern(self.options))
-        place = {name: at for at, name in enumerate(names_of(own, 0, len(own)))}
+        place = {name: at for at, name in enumerate(names_of(cases, 0, len(cases)))}
         begin = 0
         covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
@@ -334,14 +334,14 @@ class AuditPass:
             made = ledger_pass(grouped.of(first, end), self.engine, names_coded=True)
             yield from within(_noted(made, ledger, covered), self.options)
             after = place[names_of(grouped, end - 1, end)[0]] + 1
-            group_findings.add(self._findings_of(own, begin, after, ledger))
+            group_findings.add(self._findings_of(cases, begin, after, ledger))
             begin = after
             if progress is not None:
-                progress(begin, len(own))
-        group_findings.add(self._findings_of(own, begin, len(own), {}))
+                progress(begin, len(cases))
+        group_findings.add(self._findings_of(cases, begin, len(cases), {}))
 
     def _findings_of(
-        self, own: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
+        self, cases: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
     ) -> FoundRows:
         """Find faults of a range of groups; those without a consumer event have no ledger.
 
@@ -349,7 +349,7 @@ class AuditPass:
         """
         if begin == end:
             return {}
-        tables = own.of(begin, end)
+        tables = cases.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         grouped = by_group(tables)
         del tables

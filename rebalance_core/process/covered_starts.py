@@ -51,13 +51,13 @@ class CoveredStarts:
             return starts
         names, codes = _rows_by_name(starts)
         reason = np.full(len(codes), "", object)
-        told: dict[tuple[str, ...], tuple[int, str]] = {}
+        limits: dict[tuple[str, ...], tuple[int, str]] = {}
         for cluster, group, broker in names:
             # what changes on one broker moves the queues of others
             if cluster in self._runs:
                 of_broker = self._told_until(cluster, group, broker)
-                told[cluster, group] = min(of_broker, told.get((cluster, group), of_broker))
-        of_names = [told.get(name[:2], (FAR_MS, "")) for name in names]
+                limits[cluster, group] = min(of_broker, limits.get((cluster, group), of_broker))
+        of_names = [limits.get(name[:2], (FAR_MS, "")) for name in names]
         until = np.array([until_ms for until_ms, _ in of_names])
         why = np.array([reason for _, reason in of_names], object)
         unsure = starts["latest_ms"].to_numpy() > until[codes]

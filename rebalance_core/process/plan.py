@@ -143,9 +143,9 @@ class Histories:
         """Keep what futures of these histories have in common; None for one alone."""
         if len(numbers) < 2:
             return None
-        its, cuts = self._edits.edits, dict[str, set[int]]()
+        edits, cuts = self._edits.edits, dict[str, set[int]]()
         for number in numbers:
-            for cluster, first_ms in first_edits(its.histories[number], its.ends).items():
+            for cluster, first_ms in first_edits(edits.histories[number], edits.ends).items():
                 cuts.setdefault(cluster, set()).add(first_ms * MS_US)
         return SharedBeginnings({cluster: sorted(times) for cluster, times in cuts.items()})
 
@@ -329,10 +329,10 @@ def _transitions(
         if histories is not None and sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
-            its = sweep.transitions.rows(
+            costs = sweep.transitions.rows(
                 histories.of(pair), sweep.strategies, sweep.first_ms, shared
             )
-            for number, row in its:
+            for number, row in costs:
                 rows.setdefault(number, []).append(row)
     return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
 

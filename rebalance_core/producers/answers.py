@@ -230,14 +230,14 @@ def _outcomes(model: ProducerModel, phases: Sequence[Phase], rows: list[Row]) ->
 
 
 def _shares(model: ProducerModel, phases: Sequence[Phase], rows: list[Row]) -> Iterator[Row]:
-    there = {(*_key(r), r["broker_name"]): r for r in rows if r["queue_id"] is None}
+    by_broker = {(*_key(r), r["broker_name"]): r for r in rows if r["queue_id"] is None}
     empty = dict.fromkeys(("attempts", "slow", "errors", "recovered"), 0) | {"recovery_ms": None}
     for row in rows:
         if row["broker_name"] is not None:
             continue
         phase = phases[row["phase_number"]]
         for broker in sorted(model.brokers, key=lambda broker: broker.name):
-            one = there.get((*_key(row), broker.name), empty)
+            one = by_broker.get((*_key(row), broker.name), empty)
             recovering = broker.name in phase.recovering
             left = row["producers"] - one["recovered"]
             yield {
@@ -258,10 +258,10 @@ def _rates(
 ) -> Iterator[Row]:
     stored: dict[tuple[str, int, str, int], int] = {}
     for row in rows:
-        its = variants[row["producer_group"]][0]
+        variant = variants[row["producer_group"]][0]
         if (row["client_version"], row["fault_tolerance"]) == (
-            str(its.version),
-            its.fault_tolerance,
+            str(variant.version),
+            variant.fault_tolerance,
         ) and row["queue_id"] is not None:
             key = (row["topic"], row["phase_number"], row["broker_name"], row["queue_id"])
             stored[key] = stored.get(key, 0) + row["stored"]

@@ -199,18 +199,19 @@ def window_ms(
         notices: how brokers tell members then, one of `NOTICE_MODES`; see `notices_of`.
     """
     soon = intervals.min_interval_ms + PASS_MS
-    own = intervals.wait_interval_ms + soon
+    by_itself = intervals.wait_interval_ms + soon
     expired = event.event_type == events.CONSUMER_LOST and event.detail == EXPIRED
     if expired:
-        return times.CHANNEL_SCAN_MS + own
+        return times.CHANNEL_SCAN_MS + by_itself
     if event.event_type in _TOLD:
         late = {events.ON: 0, events.BATCHED: times.NOTICE_BATCH_MS}.get(notices)
-        return own if late is None else min(own, late + soon) if late else soon
+        return by_itself if late is None else min(by_itself, late + soon) if late else soon
     if event.event_type in _NO_WINDOW:
         return 0
     if event.event_type in _OWN_PASS:
-        return own
-    routed = intervals.poll_name_server_interval_ms + own  # until the route names the slaves alone
+        return by_itself
+    # until the route names the slaves alone
+    routed = intervals.poll_name_server_interval_ms + by_itself
     back = event.event_type == events.MASTER_UP
     return routed + (intervals.heartbeat_broker_interval_ms if back else 0)
 

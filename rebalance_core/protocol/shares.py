@@ -142,7 +142,7 @@ class MixedGroup:
         }
 
     def _readers(self, topic: str) -> list[Divider]:
-        return [one for one, its in self.members.items() if its is None or topic in its]
+        return [one for one, topics in self.members.items() if topics is None or topic in topics]
 
     @property
     def keeping(self) -> bool:
@@ -219,7 +219,7 @@ class MixedGroup:
             text
             for text in CANDIDATES
             if MixedGroup(
-                {member._replace(text=text): its for member, its in self.members.items()},
+                {member._replace(text=text): topics for member, topics in self.members.items()},
                 self.client_ids,
                 queues,
             ).is_alike

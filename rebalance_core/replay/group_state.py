@@ -188,16 +188,16 @@ class GroupState:
     def _stays(self, event: Event) -> bool:
         """True if one broker alone saw a member come or go that others know."""
         key = (event.client_id or "", event.channel_id)
-        broker, there = event.broker_name, key in self.members
+        broker, is_member = event.broker_name, key in self.members
         if event.event_type == events.CONSUMER_JOIN:
             if broker is None:
                 self.listed_at.pop(key, None)
                 return False
-            if there and key not in self.listed_at:
+            if is_member and key not in self.listed_at:
                 return True
             self.listed_at.setdefault(key, set()).add(broker)
-            return there
-        if event.event_type not in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) or not there:
+            return is_member
+        if event.event_type not in (events.CONSUMER_LEAVE, events.CONSUMER_LOST) or not is_member:
             return False
         if broker is not None:
             known = self.listed_at.get(key)
@@ -324,8 +324,8 @@ class GroupState:
 
     def lockless_brokers(self) -> frozenset[str]:
         """Brokers with queues of the group that nobody gives the locks of; an orderly group's."""
-        its = self.settings
-        if not (self.routes.lockless and its.ordered and its.consumer_type == PUSH):
+        settings = self.settings
+        if not (self.routes.lockless and settings.ordered and settings.consumer_type == PUSH):
             return frozenset()
         readable = self.readable_by_topic().values()
         return self.routes.lockless & {q.broker_name for queues in readable for q in queues}

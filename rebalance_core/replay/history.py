@@ -260,9 +260,9 @@ class _Windows:
 
     def __init__(self, history: GroupHistory) -> None:
         self._settings, joins = history.settings, events.CONSUMER_JOIN
-        its = history.settings
-        own = {window_intervals(its, e) for e in history.events if e.event_type == joins}
-        self._settled = dict.fromkeys([history.settings.intervals, *own], 0)
+        settings = history.settings
+        intervals = {window_intervals(settings, e) for e in history.events if e.event_type == joins}
+        self._settled = dict.fromkeys([history.settings.intervals, *intervals], 0)
         self._routed = dict(self._settled)
         self._of: dict[ProcessKey, Intervals] = {}
         self._told: dict[str, str] = {}
@@ -326,7 +326,7 @@ class _Windows:
             retry_latest_ms=retry_latest_ms,
             latest_of={
                 client_id: longer(
-                    latest, {its for (name, _), its in self._of.items() if name == client_id}
+                    latest, {each for (name, _), each in self._of.items() if name == client_id}
                 )
                 for client_id, latest in epoch.latest_of.items()
             },

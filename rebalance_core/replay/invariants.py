@@ -106,8 +106,8 @@ def _owner_errors(instant: Instant) -> Iterator[str]:
                 if count != 0:
                     yield f"{queue} has no owner, yet {count} holders"
             elif not 1 <= count <= processes[client_id]:
-                there = processes[client_id]
-                yield f"{queue} has {count} holders {client_id!r}; {there} such processes live"
+                living = processes[client_id]
+                yield f"{queue} has {count} holders {client_id!r}; {living} such processes live"
 
 
 def _subscriber_errors(instant: Instant) -> Iterator[str]:
@@ -391,14 +391,14 @@ def _readable_errors(instant: Instant) -> Iterator[str]:
 def _channel_errors(instant: Instant) -> Iterator[str]:
     """The processes of queue_states are there, and hold what their client id holds."""
     several = {client_id for client_id, count in instant.processes.items() if count > 1}
-    there: dict[str | None, set[str]] = defaultdict(set)
+    ids: dict[str | None, set[str]] = defaultdict(set)
     for row in instant.members:
         if row["client_id"] in several:
-            there[row["channel_id"]].add(row["client_id"])
+            ids[row["channel_id"]].add(row["client_id"])
     channels = {queue_of(row): row["channel_ids"] for row in instant.states}
     for queue, holders in instant.holders.items():
         listed = channels.get(queue, [])
-        wrong = [channel for channel in listed if not there[channel] & holders.keys()]
+        wrong = [channel for channel in listed if not ids[channel] & holders.keys()]
         if wrong or bool(listed) != bool(several & holders.keys()):
             yield f"queue_states: {queue} is held by {dict(holders)}; channels {listed}"
 

@@ -131,14 +131,14 @@ class RoleSwitches:
 
     def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
         """Return those of a broker's outages that began not later than a moment, in order."""
-        own = map(of_own_master, self._outages.of(broker_name))
+        of_broker = map(of_own_master, self._outages.of(broker_name))
         others = (
             RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
             for broker, returns in self._returns.items()
             for up_ms in returns
             if broker != broker_name
         )
-        found = [switch for switch in (*own, *others) if switch.began_ms <= at_ms]
+        found = [switch for switch in (*of_broker, *others) if switch.began_ms <= at_ms]
         return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
 
     def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:

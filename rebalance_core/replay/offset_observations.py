@@ -25,9 +25,9 @@ class Deletions:
 
     def __init__(self, history: GroupHistory) -> None:
         ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
-        own = retry_topic(history.consumer_group)
+        retry = retry_topic(history.consumer_group)
         self._deletions = [
-            event for event in ordered if event.event_type == TOPIC_DELETED and event.topic != own
+            event for event in ordered if event.event_type == TOPIC_DELETED and event.topic != retry
         ]
         self._ups = [e for e in ordered if e.event_type == BROKER_UP and e.version]
         self._broker_version = history.settings.broker_version
@@ -237,12 +237,12 @@ class CommittedOffsets:
 
     def highest(self, queue: MessageQueue, after_ms: int, to_ms: int, *clients: str) -> int | None:
         """The highest offset committed in (after_ms, to_ms], by anybody or by these clients."""
-        its = (
+        offsets = (
             row.committed_offset
             for row in self._by_queue.get(queue, [])
             if after_ms < row.observed_ms <= to_ms and (not clients or row.client_id in clients)
         )
-        return max(its, default=None)
+        return max(offsets, default=None)
 
 
 def newer(*rows: CommittedOffset | None) -> CommittedOffset | None:

@@ -227,14 +227,14 @@ def _with_locks(
     """The share without new queues whose order lock nobody gives; whether a client asks for it may
     be doubtful.
     """
-    its = state.settings
+    settings = state.settings
     if (
         share is None
         or not state.lockless
         or not locks_on_addition(
-            its.consumer_type,
+            settings.consumer_type,
             member.message_model,
-            its.ordered,
+            settings.ordered,
             parse_version(member.rules_version),
         )
     ):

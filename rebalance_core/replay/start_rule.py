@@ -93,12 +93,14 @@ def client_start(
     the queue; but a broker that surely answers 0 answers so to all. Nobody ran BROADCASTING members
     of them, whose offsets are in files of their own.
     """
-    its = member.profile
+    profile = member.profile
     broadcasts = member.message_model == BROADCASTING
-    if its.start == NEVER_WITHOUT_COMMIT and not broadcasts:
+    if profile.start == NEVER_WITHOUT_COMMIT and not broadcasts:
         return _broker_start(history, offsets, change)
     start = uncommitted_start(history, offsets, change, member)
-    known = its is JAVA_PROFILE if broadcasts else its.start_known(member.consume_from_where)
+    known = (
+        profile is JAVA_PROFILE if broadcasts else profile.start_known(member.consume_from_where)
+    )
     if known or start == zero(BROKER_ZERO):
         return start
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)

@@ -186,11 +186,11 @@ class StoredStarts:
     def _of_last_holders(self, handover: Handover) -> list[CommittedOffset]:
         queue, at_ms = handover.queue, handover.change.earliest_ms
         after_ms = self._deletions.forgotten(queue, at_ms)
-        own = (
+        commits = (
             self._commits.newest(queue, at_ms, client_id, after_ms=after_ms)
             for client_id in handover.past.last_holders
         )
-        return [row for row in own if row is not None]
+        return [row for row in commits if row is not None]
 
     def _outlived(self, handover: Handover) -> bool:
         """The queue was deleted while, or after, the last holder had it."""
@@ -257,13 +257,13 @@ class StoredStarts:
         if past.taken_ms == BEFORE_ALL_MS:
             return arrived
         (holder,) = past.last_holders
-        own = self._commits.newest(
+        sent = self._commits.newest(
             queue, at_ms - COMMIT_TRANSIT_MS, holder,
             after_ms=max(after_ms, past.alone_ms + COMMIT_TRANSIT_MS - 1), kept=True,
         )  # fmt: skip
         settled_ms = max(past.taken_ms, past.alone_ms) + OWN_COMMIT_STORED_MS
         seen = self._commits.newest(queue, at_ms, None, after_ms=max(after_ms, settled_ms - 1))
-        return newer(own, seen)
+        return newer(sent, seen)
 
     def _high(
         self, handover: Handover, inside: Iterable[CommittedOffset], values: list[int]

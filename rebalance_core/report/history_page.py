@@ -110,15 +110,15 @@ def _calendar(
     """The picture, how many groups are in it, and how many there are."""
     shown = nights[-CALENDAR_NIGHTS:]
     column = {night["end_ms"]: at for at, night in enumerate(shown)}
-    own = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
+    rows_of = {name[1]: rows for name, rows in groups.items() if name[0] == cluster}
 
     def bad(name: str) -> int:
-        return sum(row["verdict"] not in _AS_COMPUTED for row in own[name])
+        return sum(row["verdict"] not in _AS_COMPUTED for row in rows_of[name])
 
-    names = sorted(filter(bad, own), key=lambda name: (-bad(name), name))[:CALENDAR_GROUPS]
+    names = sorted(filter(bad, rows_of), key=lambda name: (-bad(name), name))[:CALENDAR_GROUPS]
     paths: dict[str, list[str]] = defaultdict(list)
     for at, name in enumerate(names):
-        for row in own[name]:
+        for row in rows_of[name]:
             if row["end_ms"] in column:
                 left = _LABEL + column[row["end_ms"]] * _CELL
                 paths[_CLASSES[row["verdict"]]].append(box(left, _HEAD + at * _ROW + 2, 12, 12))
@@ -142,7 +142,11 @@ def _calendar(
     ]
     width, height = _LABEL + max(len(shown), 5) * _CELL + 40, _HEAD + len(names) * _ROW + 4
     parts = [_hatch(), *heads, *gaps, *labels, *marks]
-    return _picture(width, height, f"Verdicts of {cluster} by night", parts), len(names), len(own)
+    return (
+        _picture(width, height, f"Verdicts of {cluster} by night", parts),
+        len(names),
+        len(rows_of),
+    )
 
 
 def _hatch() -> Markup:

@@ -73,12 +73,12 @@ def find(kind: str, name: str) -> Piece | None:
 
 def names(kind: str) -> tuple[str, ...]:
     """The pieces of a kind by the first name of each."""
-    return tuple(dict.fromkeys(piece.name for (its, _), piece in _PIECES.items() if its == kind))
+    return tuple(dict.fromkeys(piece.name for (of, _), piece in _PIECES.items() if of == kind))
 
 
 def known(kind: str) -> tuple[str, ...]:
     """All names of a kind."""
-    return tuple(name for its, name in _PIECES if its == kind)
+    return tuple(name for of, name in _PIECES if of == kind)
 
 
 def pieces() -> dict[tuple[str, str], Piece]:
@@ -119,9 +119,9 @@ def keep(kind: str, name: str, given: Any) -> Piece:
 
 def name_of(given: Any) -> str:
     """Return the name of an object without another one: its ``name``, else that of its class."""
-    own = getattr(given, "name", None)
-    if isinstance(own, str) and own:
-        return own
+    given_name = getattr(given, "name", None)
+    if isinstance(given_name, str) and given_name:
+        return given_name
     named = given if hasattr(given, "__qualname__") else type(given)
     return str(named.__qualname__).rpartition(".")[2]
 

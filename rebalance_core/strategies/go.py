@@ -124,10 +124,10 @@ class GoMachineRoom(AllocationStrategy):
         size, remainder = divmod(len(in_rooms), members)
         end = size * (index + 1)
         if size and end > len(queues):
-            beyond = max(size * index, len(queues))
+            index_read = max(size * index, len(queues))
             raise AllocationError(
                 "panic",
-                f"runtime error: index out of range [{beyond}] with length {len(queues)}",
+                f"runtime error: index out of range [{index_read}] with length {len(queues)}",
             )
         share = list(queues[size * index : end])
         if remainder > index:

@@ -42,9 +42,9 @@ def allocate_for_pop(
         return [queues[client_ids.index(client_id) % len(queues)]]
     shares = inner.allocate(client_id, queues, client_ids)
     if client_id in client_ids:
-        own = client_ids.index(client_id)
+        place = client_ids.index(client_id)
         for step in range(1, pop_share_queue_num + 1):
-            neighbour = client_ids[(own + step) % len(client_ids)]
+            neighbour = client_ids[(place + step) % len(client_ids)]
             shares += inner.allocate(neighbour, queues, client_ids)
     return shares
 

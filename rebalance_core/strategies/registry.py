@@ -139,11 +139,11 @@ def _machine_room(params: Params, version: Version) -> AllocationStrategy:
 
 def _consistent_hash(params: Params, version: Version) -> AllocationStrategy:
     charset = text("platform_charset", params.get("platform_charset", UTF_8))
-    own = params.get("hash_function")
+    function = params.get("hash_function")
     return ConsistentHash(
         whole_number("virtual_nodes", params.get("virtual_nodes", DEFAULT_VIRTUAL_NODES)),
         charset if version.is_v4 else UTF_8,
-        None if own is None else custom.CustomHash(_piece(custom.HASH_FUNCTIONS, own)),
+        None if function is None else custom.CustomHash(_piece(custom.HASH_FUNCTIONS, function)),
     )
 
 
@@ -223,9 +223,9 @@ def make_strategy(
             raise unknown_name(f"parameter of {name}", key, known)
     if name in _STRATEGIES:
         return _STRATEGIES[name][0](given, clients.parse_version(version))
-    own = custom.find(custom.STRATEGIES, name)
-    if own is not None:
-        return custom.CustomStrategy(own)
+    piece = custom.find(custom.STRATEGIES, name)
+    if piece is not None:
+        return custom.CustomStrategy(piece)
     return _nearby(name.removeprefix(_NEARBY_PREFIX), given, version)
 
 
@@ -242,9 +242,9 @@ def known_parameters(name: str) -> tuple[str, ...]:
         meant = _JAVA_CLASSES.get(name.partition("@")[0].rpartition(".")[2])
         nearby = f"{_NEARBY_PREFIX}AVG"
         meant = nearby if meant == NEARBY else meant
-        own = custom.known(custom.STRATEGIES)
-        known = (*_STRATEGIES, nearby, *own)
-        error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *own), meant)
+        customs = custom.known(custom.STRATEGIES)
+        known = (*_STRATEGIES, nearby, *customs)
+        error = unknown_name("strategy", name, known, (*KNOWN_NAMES, *customs), meant)
         # with a dot it is a class of the user's, as dumps show it
         raise error if "." not in name or meant else UsageError(f"{error}; {NAME_IT}")
     return tuple(dict.fromkeys(("inner", *ROOM_PARAMETERS, *known_parameters(inner))))
@@ -370,8 +370,8 @@ def _nearby(inner_name: str, params: Params, version: str) -> AllocationStrategy
 
 
 def _rooms_of(params: Params) -> RoomResolver:
-    own = params.get("room_resolver")
-    if own is None:
+    resolver = params.get("room_resolver")
+    if resolver is None:
         return RoomResolver(
             text("room_separator", params.get("room_separator", DEFAULT_ROOM_SEPARATOR)),
             prefixes("client_rooms", params.get("client_rooms")),
@@ -380,7 +380,7 @@ def _rooms_of(params: Params) -> RoomResolver:
     others = [key for key in ROOM_PARAMETERS if key in params and key != "room_resolver"]
     if others:
         raise UsageError(f"room_resolver and {others[0]} exclude each other")
-    return OwnRooms(piece=_piece(custom.ROOM_RESOLVERS, own))
+    return OwnRooms(piece=_piece(custom.ROOM_RESOLVERS, resolver))
 
 
 # Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read and written.
@@ -529,5 +529,5 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     strategy = parse_strategy(text)
     if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice
         return str(parse_strategy(f"GO_{text.strip()}"))
-    own = go_strategy(strategy)
-    return text if own is strategy else str(own)
+    in_go = go_strategy(strategy)
+    return text if in_go is strategy else str(in_go)

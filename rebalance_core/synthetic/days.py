@@ -141,19 +141,19 @@ class MemberLife:
     def _own_settings(self, seat: Seat) -> dict[str, Any]:
         """Columns of a join that differ from the group's row."""
         group, release = self.group, self.release
-        own: dict[str, Any] = {"version": release.version, "strategy": release.strategy}
-        own["subscriptions"] = release.subscriptions
-        if group.settings.strategy == "CONFIG" and own["strategy"] is None:
+        columns: dict[str, Any] = {"version": release.version, "strategy": release.strategy}
+        columns["subscriptions"] = release.subscriptions
+        if group.settings.strategy == "CONFIG" and columns["strategy"] is None:
             topics = [topic_of(self.plan, group.cluster.number, topic) for topic in group.topics]
             start_ms = self.plan.start_ms
-            own["strategy"] = groups.config_text(
+            columns["strategy"] = groups.config_text(
                 group.cluster, topics, start_ms, seat.number, group.size
             )
-        if not group.has_row and own["subscriptions"] is None:
-            own["subscriptions"] = group.settings.subscriptions
+        if not group.has_row and columns["subscriptions"] is None:
+            columns["subscriptions"] = group.settings.subscriptions
         if seat.number % 2 and group.difference is not None:
-            own |= self._difference(group.difference)
-        return own
+            columns |= self._difference(group.difference)
+        return columns
 
     def _difference(self, kind: str) -> dict[str, Any]:
         settings = self.group.settings

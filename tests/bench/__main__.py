@@ -13,8 +13,7 @@ from tests.bench.benches import BENCHES, LISTS, QUICK, Bench
 from tests.bench.machine import load, machine
 from tests.bench.process_tree import cost_of
 from tests.bench.report import read_json, report_of, say, tidy
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
 
 
 def main() -> int:
@@ -50,7 +49,7 @@ def run(bench: Bench, listed: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         cost = cost_of(
             [sys.executable, "-m", bench.module, *arguments],
-            environment={"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            environment={"PYTHONPATH": str(TREE), "PYTHONUNBUFFERED": "1"},
             scratch=Path(scratch),
         )
     result: dict[str, Any] = {
@@ -78,5 +77,5 @@ def run(bench: Bench, listed: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    os.chdir(ROOT)
+    os.chdir(TREE)
     sys.exit(main())

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.__main__ import main
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = TREE / "tests" / "vectors"
 
 
 def test_files_are_summed_and_the_last_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.languages import compare
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = TREE / "tests" / "vectors"
 
 
 @pytest.mark.parametrize(

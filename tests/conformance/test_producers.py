@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.producer_vectors import compare, compare_durations
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-VECTORS = Path(__file__).parent.parent / "vectors"
+VECTORS = TREE / "tests" / "vectors"
 FACTS = {"publish": 1200, "select": 8902, "latency": 6772, "retry": 1196}
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from tests.conformance.replay_vectors import compare
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-VECTORS = Path(__file__).parent.parent / "vectors" / "replay-vectors-dev.jsonl"
+VECTORS = TREE / "tests" / "vectors" / "replay-vectors-dev.jsonl"
 SCENARIOS = 150
 PASSES = 5172
 

@@ -1,7 +1,6 @@
 """A search for a rollout against a thousand futures that it has not seen, of every plan."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,10 +27,11 @@ from rebalance_core.planning.rollout.search import Search
 from rebalance_core.process.propagate import Groups
 from rebalance_core.process.rollouts import played_here
 from tests.recordings.rollouts.compared import rank_correlation
+from tests.tree import TREE
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1_200)]
 
-DEMO = Path(__file__).resolve().parents[2] / "rebalance_core/bundled/demo/steady/tables"
+DEMO = TREE / "rebalance_core/bundled/demo/steady/tables"
 SEARCH = Search(
     "restart", "*", surge=(0, 1, "25%", "50%"), unavailable=(0, 1, "25%", "50%"),
     pause=(0, 15_000), down=15_000,

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.start_offset import compare
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-VECTORS = Path(__file__).parent.parent / "vectors" / "start-offset-vectors.tsv"
+VECTORS = TREE / "tests" / "vectors" / "start-offset-vectors.tsv"
 ROWS = 1728
 
 

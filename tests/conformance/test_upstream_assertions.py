@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conformance.upstream_assertions import RULES, compare
+from tests.tree import TREE
 
-pytestmark = pytest.mark.conformance
-
-ROOT = Path(__file__).parents[2]
-VECTORS = ROOT / "tests" / "vectors" / "upstream-assertions.jsonl"
+VECTORS = TREE / "tests" / "vectors" / "upstream-assertions.jsonl"
 ASSERTIONS = 29_816
 Row = dict[str, Any]
 
@@ -29,7 +27,7 @@ def test_every_assertion_holds() -> None:
 
 def test_the_file_is_what_the_script_prints() -> None:
     script = [sys.executable, "scripts/upstream_assertions.py"]
-    printed = subprocess.run(script, cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
+    printed = subprocess.run(script, cwd=TREE, capture_output=True, check=True, timeout=60).stdout
     assert printed == VECTORS.read_bytes()
 
 

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
-CASES = Path(__file__).parents[1] / "cases" / "data"
+CASES = TREE / "tests" / "cases" / "data"
 ADMIN = "mqadmin/"
 
 

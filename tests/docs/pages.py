@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 PAGES = sorted([*TREE.glob("README*.md"), TREE / "CONTRIBUTING.md", *TREE.glob("docs/**/*.md")])
 COMMAND = re.compile(
     r"(?:[A-Z_]+=\S+ )*(?:(?:rebalance|make|pip|python3?|git|cd|cp|diff|jq|sed|grep|docker|kubectl|"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.main import main
-from tests.docs.pages import PAGES, TREE, Block, Folder, blocks_of, missing
+from tests.docs.pages import PAGES, Block, Folder, blocks_of, missing
+from tests.tree import TREE
 
 ENGLISH = [page for page in PAGES if not page.name.endswith(".zh.md")]
 """Pages in Chinese have the same blocks (`test_chinese`)."""

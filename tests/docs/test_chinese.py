@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import TREE, blocks_of
+from tests.docs.pages import blocks_of
+from tests.tree import TREE
 
 PAIRS = [
     (page, page.with_name(page.name.replace(".zh.md", ".md")))

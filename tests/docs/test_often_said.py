@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import TREE, Block, blocks_of
+from tests.docs.pages import Block, blocks_of
+from tests.tree import TREE
 
 ROWS = 29
 PAGE = TREE / "docs/often-said.md"

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 
 from rebalance_core.cli.main import main
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
+from tests.tree import TREE
 
-COLLECTION = Path(__file__).resolve().parents[1] / "recordings/data/nightly/collection"
+COLLECTION = TREE / "tests" / "recordings/data/nightly/collection"
 MISSING_BROKER = "broker-c"
 TOGGLED = {"LEFTOVER_OFFSETS": "report-old", "OFFLINE_WITH_LAG": "batch-loader"}
 """Rule -> the group whose finding is there in some nights."""

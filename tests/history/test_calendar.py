@@ -14,10 +14,11 @@ from rebalance_core.cli.main import main
 from tests.browser import CHROMIUM, browser
 from tests.history import made_nights
 from tests.history.made_nights import DEPLOYED, FLAPPING, FLAPPING_HOST, QUIET, RECORDED, TOGGLED
+from tests.tree import TREE
 
 NIGHTS, SEED = int(os.environ.get("NIGHTS", "6")), 7
 """`make calendar` makes 30."""
-BEFORE = Path(__file__).resolve().parents[1] / "unit/cli/contract_2"
+BEFORE = TREE / "tests" / "unit/cli/contract_2"
 
 
 def fold(runs: Path, output: Path, *words: str) -> dict[str, list[dict[str, Any]]]:

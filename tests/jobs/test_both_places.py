@@ -23,10 +23,10 @@ from rebalance_core.contracts import (
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import propagate
 from tests.recordings.tables import DATA
-from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.tree import TREE
+from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
 
-TREE = Path(__file__).resolve().parents[2]
 PLACES = ("process", "spark")
 TABLES: dict[object, Mapping[str, Table]] = {
     "generate": INPUT_TABLES, "ingest": INGESTED_TABLES, "audit": AUDITED_TABLES,

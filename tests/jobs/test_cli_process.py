@@ -16,8 +16,8 @@ from rebalance_core.cli.main import main
 from rebalance_core.cli.run.jvm import require_java_home
 from tests.conftest import FAST_JVM
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[2]
 EVENT = {
     "cluster": "c",
     "event_ms": 1_700_000_000_000,

@@ -23,13 +23,13 @@ from rebalance_core.cli.run.jvm import require_java_home
 from rebalance_core.contracts.paths import ATTEMPTS
 from tests.bare_python import bare_python
 from tests.jobs.executors import LOOK_SECONDS, kill_busy
+from tests.tree import TREE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc"),
 ]
 
-TREE = Path(__file__).resolve().parents[2]
 MASTER = "local-cluster[2,1,1024]"
 FLEET = ["--groups", "300", "--seed", "5"]
 PATIENCE_SECONDS = 20 * 60

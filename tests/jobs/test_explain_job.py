@@ -15,10 +15,10 @@ from rebalance_core.explain.explainer import Explainer
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from tests.recordings.tables import Tables, replayed
+from tests.tree import TREE
 from tests.unit.explain.ledgers import RECORD, group_rows, write_ledger
 from tests.unit.replay.histories import event, join, replay, topic
 
-TREE = Path(__file__).resolve().parents[2]
 QUEUE = "OrderTopic/broker-b/1"
 AT = "2026-11-21T03:29:30Z"
 WORDS = ("--group", "order-service", "--queue", QUEUE, "--at", AT)

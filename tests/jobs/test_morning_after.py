@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.jobs.test_notebook import TREE, check_copy, notebook
+from tests.jobs.test_notebook import check_copy, notebook
+from tests.tree import TREE
 
 NAME = "the_morning_after"
 pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]

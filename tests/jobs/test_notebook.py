@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 MOST_SECONDS = 480  # measured: 14 s of processor time; own_frames starts a JVM
 AVG, RING = "AVG", "CONSISTENT_HASH(virtual_nodes=200)"
 COMMANDS = ("rebalance ", "$ ", "PLAN_INPUT=")

@@ -24,7 +24,7 @@ from rebalance_core.engine import table_writer
 from rebalance_core.storage.place import place_of
 from tests.object_store import BROKEN, THROTTLED, closed_port, denying_store
 from tests.recordings.tables import DATA
-from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
 
 TABLES = DATA / "join-leave" / "tables"

@@ -18,10 +18,10 @@ from rebalance_core.cli.main import main
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES
 from tests.plans import rows_of
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
 Words = list[str]
 
-TREE = Path(__file__).resolve().parents[2]
 STRICT = ["--set", "max_bad_share=0.0001"]
 GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
 

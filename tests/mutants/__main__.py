@@ -16,11 +16,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.mutants.equivalents import why_equivalent
-from tests.mutants.packages import PACKAGES, TREE
+from tests.mutants.packages import PACKAGES
 from tests.mutants.report import REPORT, write_report
 from tests.mutants.results import Results, digest
 from tests.mutants.runner import Runner
 from tests.mutants.sites import Site, sites_of
+from tests.tree import TREE
 
 SAMPLE, SEED, WANTED_PERCENT = 150, 14, 95
 

@@ -1,9 +1,5 @@
 """Which packages are mutated, and the tests that must notice."""
 
-from pathlib import Path
-
-TREE = Path(__file__).resolve().parents[2]
-
 UNIT = "tests/unit"
 VECTORS = (
     "tests/conformance/test_start_offset.py",

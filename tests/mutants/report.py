@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.equivalents import why_equivalent
-from tests.mutants.packages import PACKAGES, TREE, package_of
+from tests.mutants.packages import PACKAGES, package_of
 from tests.mutants.sites import Site
+from tests.tree import TREE
 
 REPORT = "report.md"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.packages import TREE
 from tests.mutants.sites import Site
+from tests.tree import TREE
 
 
 class Results:

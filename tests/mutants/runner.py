@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mutants.packages import COPIED, PACKAGES, TREE, package_of
+from tests.mutants.packages import COPIED, PACKAGES, package_of
 from tests.mutants.sites import Site, mutate
+from tests.tree import TREE
 
 SLOWER = 3  # a mutant that makes the tests this many times slower is killed (endless loops)
 AT_LEAST_S = 60

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.oracle
+from tests.tree import TREE
 
-ROOT = Path(__file__).parents[2]
 CASES = 500
 
 
@@ -27,7 +25,7 @@ def test_random_cases_agree(version: str, charset: str) -> None:
     options = ["--cases", str(CASES), "--charset", charset]
     run = subprocess.run(
         [sys.executable, "-m", "tests.oracle.compare", version, *options],
-        cwd=ROOT,
+        cwd=TREE,
         capture_output=True,
         text=True,
         timeout=550,

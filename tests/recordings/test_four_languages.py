@@ -20,8 +20,9 @@ from rebalance_core.strategies import parse_strategy
 from tests.recordings.audited import audit_folder
 from tests.recordings.language_groups import write_group
 from tests.recordings.tables import Tables
+from tests.tree import TREE
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = TREE / "tests" / "vectors"
 RUN = ("GO", "CPP", "NODE", "RUST")
 FOUR = ("CPP", "JAVA", "GO", "NODE")
 Shares = dict[str, list[MessageQueue]]

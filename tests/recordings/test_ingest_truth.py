@@ -23,8 +23,9 @@ from tests.recordings.truth import (
     read_truth,
     rest_points,
 )
+from tests.tree import TREE
 
-FIDELITY = Path(__file__).resolve().parents[2] / "docs" / "fidelity.md"
+FIDELITY = TREE / "docs" / "fidelity.md"
 EXCEPTION = ("silent-loss", RETRY)
 """See test_truth.py: a thawed broker listed each member many times."""
 

@@ -14,8 +14,6 @@ from rebalance_core.clockwork.draws import (
 )
 from tests.recordings.rollouts.intervals import TOGETHER, Stop, stops
 
-pytestmark = pytest.mark.conformance
-
 SAMPLED_MS = 20
 """The recorder read the tables so often."""
 FIVE = [run for run, others in TOGETHER.items() if others == 5]

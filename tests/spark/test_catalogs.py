@@ -17,6 +17,7 @@ from rebalance_core.contracts.published import RUN_COLUMNS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.spark import InputTables, Ledger, publish, simulate
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
 TABLES = DATA / "join-leave" / "tables"
 OF_THE_RUN = [column.name for column in RUN_COLUMNS]
@@ -26,7 +27,7 @@ USING = os.environ.get("TEST_USING", "USING parquet")
 
 
 SMALL = ("epochs", "diffs", "group_metrics", "rejected")
-PAGE = Path(__file__).resolve().parents[2] / "docs/reading-results.md"
+PAGE = TREE / "docs/reading-results.md"
 
 
 @pytest.fixture(scope="module")

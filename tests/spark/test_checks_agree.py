@@ -21,8 +21,6 @@ from rebalance_core.spark.read_tables import InputTables
 from tests.line_cases import BAD_TYPES, CSV_LINES, NOT_ONE_OBJECT
 from tests.row_cases import DEFAULTS, EVENTS, rows_by_table
 
-pytestmark = pytest.mark.spark
-
 ODD_FIELDS = (
     '"subscriptions":[1,2.50,{"a":[NaN]}]', '"perm":-0', '"perm":1e1', '"perm":+INF',
     '"topic":{"a":1,"a":2}', '"topic":["😀"]', '"topic":"\\ud800"', '"topic":"[x"', '"topic":5',

@@ -23,8 +23,8 @@ from tests.bare_python import bare_python
 from tests.conftest import SESSION_SETTINGS
 from tests.recordings.tables import DATA, replayed
 from tests.spark.test_simulate import by_text
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[2]
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 JAR_OF_3_5 = "org.apache.spark:spark-connect_2.12:3.5.7"
 """Not of every 3.5 there is; it serves all of them."""

@@ -3,7 +3,6 @@
 import random
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -30,9 +29,9 @@ from rebalance_core.spark.functions import (
 )
 from tests.recordings.tables import replayed
 from tests.spark.frames import assert_same_rows, frame_of
+from tests.tree import TREE
 from tests.unit.kernels.test_functions import ARGUMENTS, batch, random_rows
 
-TREE = Path(__file__).resolve().parents[2]
 GROUPS = (
     "cluster STRING, consumer_group STRING, epoch INT, strategy STRING,"
     " queues ARRAY<STRUCT<topic: STRING, broker_name: STRING, queue_id: BIGINT>>,"

@@ -22,7 +22,7 @@ from rebalance_core.spark.sources import read_written
 from rebalance_core.storage.place import place_of
 from tests.object_store import closed_port
 from tests.recordings.tables import DATA
-from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
 
 pytestmark = pytest.mark.usefixtures("session_of_the_run")

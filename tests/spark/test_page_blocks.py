@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_core.cli.main import main
-from tests.docs.pages import TREE, Block, Folder, blocks_of
+from tests.docs.pages import Block, Folder, blocks_of
 from tests.docs.test_blocks import ENGLISH
+from tests.tree import TREE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

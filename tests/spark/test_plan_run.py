@@ -13,9 +13,10 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from tests.plans import PLACES, Place
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
 INPUT = DATA / "join-leave" / "tables"
-SCENARIOS = Path(__file__).parents[2] / "rebalance_core/bundled/scenarios"
+SCENARIOS = TREE / "rebalance_core/bundled/scenarios"
 
 
 @pytest.fixture(scope="module")

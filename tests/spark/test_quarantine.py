@@ -21,8 +21,6 @@ from tests.row_cases import (
     rows_by_table,
 )
 
-pytestmark = pytest.mark.spark
-
 
 def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(
     spark: SparkSession, tmp_path: Path

@@ -18,8 +18,6 @@ from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
 
-pytestmark = pytest.mark.spark
-
 EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1, "event_type": "BROKER_UP"}
 BIG = 9007199254740993  # 2^53 + 1: lost by any way through a double
 

@@ -11,10 +11,9 @@ from rebalance_core.planning.rollout.search import Search
 from rebalance_core.process import rollouts as in_process
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark import rollouts as on_spark
+from tests.tree import TREE
 
-pytestmark = pytest.mark.spark
-
-STEADY = Path(__file__).resolve().parents[2] / "rebalance_core/bundled/demo/steady/tables"
+STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 SEARCH = Search("restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000)
 
 

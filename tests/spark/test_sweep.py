@@ -22,9 +22,10 @@ from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.spark import task_tables
 from tests.plans import PLACES, Place, Row, differing, rows_of
 from tests.recordings.tables import Tables, derived_tables, histories, strategy_for
+from tests.tree import TREE
 
 PLAIN, PATHOLOGIES = "DefaultCluster", "Pathologies"
-SCENARIOS = Path(__file__).parents[2] / "rebalance_core/bundled/scenarios"
+SCENARIOS = TREE / "rebalance_core/bundled/scenarios"
 SCENARIO_NAMES = {"baseline", "add-consumers", "lose-broker", "mixed-subscriptions"}
 TEXTS = ("AVG", "CONSISTENT_HASH(virtual_nodes=10)", "STICKY_BALANCED")
 POP = "POP(share_queue_num=1)"

@@ -33,8 +33,8 @@ from rebalance_core.spark import (
 from rebalance_core.spark.sources import read_written
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[2]
 TABLES = str(DATA / "join-leave" / "tables")
 COLLECTION = DATA / "pop" / "collection"
 PLAN = FleetPlan(groups=3, days=1, seed=3)

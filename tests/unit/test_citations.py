@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 PAGE = TREE / "docs/rocketmq.md"
 TEXTS = {".java", ".md", ".py", ".sh", ".toml"}
 RECORDED = TREE / "tests/recordings/data"

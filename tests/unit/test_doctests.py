@@ -4,11 +4,11 @@ import doctest
 import importlib
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 IMPORTS_PYSPARK = re.compile(r"^\s*(?:from|import) pyspark\b", re.MULTILINE)
 
 

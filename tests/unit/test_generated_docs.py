@@ -3,11 +3,11 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 GENERATED = re.findall(r"python -m (\S+) > (docs/\S+)", (TREE / "Makefile").read_text())
 
 

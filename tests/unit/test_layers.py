@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-TREE = Path(__file__).resolve().parents[2]
+from tests.tree import TREE
+
 PACKAGE = TREE / "rebalance_core"
 
 # What a package may import: its own modules, the packages of the rows above, and what is named

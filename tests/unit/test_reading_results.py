@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.main import main
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[2]
 PAGE = (TREE / "docs/reading-results.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
 

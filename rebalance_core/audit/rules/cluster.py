@@ -121,15 +121,15 @@ def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
         if row["kind"] == "NAME_SERVER_FILE":
             servers.add(row["details"]["name"])
         elif row["kind"] == "BROKER_REGISTERED":
-            name, there = row["details"]["name"], row["details"]["registered"] == "true"
-            views.setdefault(row["broker_name"], {})[name] = there
+            name, registered = row["details"]["name"], row["details"]["registered"] == "true"
+            views.setdefault(row["broker_name"], {})[name] = registered
     for broker, known in sorted(views.items()):
         by = {server: known.get(server, False) for server in sorted(servers | known.keys())}
         if len(by) > 1 and len(set(by.values())) > 1:
-            without = ", ".join(server for server, there in by.items() if not there)
+            without = ", ".join(server for server, found in by.items() if not found)
             yield Finding(
                 f"{broker} is not registered with {without}, but with the other name servers.",
-                {server: "registered" if there else "not there" for server, there in by.items()},
+                {server: "registered" if found else "not there" for server, found in by.items()},
                 broker_name=broker,
             )
 

@@ -75,7 +75,7 @@ def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
             if from_ms is not None and to_ms is not None and to_ms - from_ms <= PERSISTENT_MS:
                 host = client_id.partition("@")[0]
                 stays.setdefault(host, []).append(Stay(client_id, from_ms, to_ms))
-    return {host: sorted(own, key=lambda stay: stay.from_ms) for host, own in stays.items()}
+    return {host: sorted(of_host, key=lambda stay: stay.from_ms) for host, of_host in stays.items()}
 
 
 def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]:

@@ -56,9 +56,9 @@ def find_inconsistent_subscription(case: GroupCase) -> Iterator[Finding]:
 
 
 def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
-    there = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    members = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
     who: dict[str, set[str]] = {}
-    for row in there:
+    for row in members:
         topics = row["subscriptions"]
         said = "not known" if topics is None else listed(topics) or "nothing"
         who.setdefault(said, set()).add(row["client_id"])
@@ -134,10 +134,10 @@ def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
 
 def _differing(case: GroupCase) -> dict[str, list[Row]]:
     """Return the last statements of clients that are still members, on topics where they differ."""
-    there = {row["client_id"] for row in case.members}
+    alive = {row["client_id"] for row in case.members}
     last: dict[tuple[str, str], Row] = {}
     for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):
-        if not is_retry_topic(fact["topic"]) and (not there or fact["client_id"] in there):
+        if not is_retry_topic(fact["topic"]) and (not alive or fact["client_id"] in alive):
             last[fact["topic"], fact["client_id"]] = fact
     facts_of: dict[str, list[Row]] = {}
     for (topic, _), fact in last.items():

@@ -135,7 +135,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
     config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
     stored_ms = _stored_ms(case)
     of_topic: dict[str, list[MessageQueue]] = {}
-    beyond: dict[str, list[MessageQueue]] = {}
+    outside: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):
         row = config.get(queue[:2])
         if row is None or is_retry_topic(queue[0]):
@@ -144,11 +144,11 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
             if stored_ms.get(queue, 0) > row["event_ms"]:
                 of_topic.setdefault(queue[0], []).append(queue)
         elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
-            beyond.setdefault(queue[0], []).append(queue)
+            outside.setdefault(queue[0], []).append(queue)
     for topic, queues in of_topic.items():
         yield _of_queues(topic, queues, "the topic was deleted there")
     shrunk = _logged_scale_in(case)
-    for topic, queues in beyond.items():
+    for topic, queues in outside.items():
         logged = topic in shrunk
         why = "the topic has fewer queues there" + (" since a logged scale-in" if logged else "")
         yield _of_queues(topic, queues, why, INFO if logged else WARNING)

@@ -107,7 +107,7 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
         for one in ids
         if any(one not in ids for ids in lists.values())
     }
-    there = {
+    present = {
         row["client_id"]
         for row in case.rows("memberships")
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or row["to_ms"] > at_ms)
@@ -116,7 +116,7 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     for row in case.rows("cluster_events"):
         one = row["client_id"]
         left = row["event_type"] == CONSUMER_LEAVE and row["event_ms"] <= at_ms - COMMAND_MS
-        if left and one in partly - there:
+        if left and one in partly - present:
             gone[one] = max(row["event_ms"], gone.get(one, 0))
     signs = {
         row["client_id"]: row["observed_ms"]
@@ -125,7 +125,7 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     for fact in case.facts("CONNECTION_CLOSED"):
         one, closed_ms = fact["client_id"], fact["last_ms"]
         again = one in lists.get(fact["broker_name"], {one}) or signs.get(one, 0) > closed_ms
-        if one in partly & there and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
+        if one in partly & present and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
             gone[one] = closed_ms
     return gone
 
@@ -142,16 +142,16 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
 
     A gRPC client sends them to its proxy, and no list of members divides queues for it.
     """
-    own = [
+    client_rows = [
         row
         for row in case.rows("memberships")
         if row["client_id"] == client_id
         and row["from_ms"] <= at_ms
         and (row["to_ms"] is None or row["to_ms"] > at_ms)
     ]
-    if any(map(is_proxied, own)):
+    if any(map(is_proxied, client_rows)):
         return False
-    topics = {topic for row in own for topic in known_topics(row)}
+    topics = {topic for row in client_rows for topic in known_topics(row)}
     topics.add(retry_topic(case.consumer_group))
     return any(
         row["broker_name"] == broker and row["event_ms"] <= at_ms

@@ -59,8 +59,8 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
     java = [row for row in _dividing(case) if is_java(row.get("language"))]
     for span in orphans.mixed_spans(java, value):
         if span.last_ms is None and orphans.has_settled(case, span.epoch):
-            there = orphans.there_in(java, None)
-            lines = {parse_version(str(row["version"])).is_v4 for row in there}
+            members = orphans.there_in(java, None)
+            lines = {parse_version(str(row["version"])).is_v4 for row in members}
             severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity, java)
 
@@ -160,14 +160,14 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
 
 
 def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
-    there = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
+    joined_ms = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
     proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
     listed_ms: dict[str, int] = {}
     for row in sorted(dumps.listed_members(case), key=lambda row: row["observed_ms"]):
         listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
-    if there:
-        since = {one: listed_ms.get(one, ms) for one, ms in there.items()}
+    if joined_ms:
+        since = {one: listed_ms.get(one, ms) for one, ms in joined_ms.items()}
     who = _by_language(since, of_client)
     if len(who) > 1:
         severity, what, remedy, evidence = _judged(case, of_client)
@@ -263,23 +263,23 @@ def _group_of(case: GroupCase, of_client: Mapping[str, str], at_ms: int | None) 
     """The members that take a share each, at the end or at this time; of an id one process."""
     stated = stated_strategies(case)
     rows = case.members if at_ms is None else case.rows("memberships")
-    there = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
+    present = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
     members: dict[str, tuple[Divider, frozenset[str] | None]] = {}
-    for row in there:
+    for row in present:
         client_id = row["client_id"]
         if row["message_model"] != BROADCASTING and client_id not in members:
             topics = None if row["subscriptions"] is None else frozenset(row["subscriptions"])
             language, version = of_client.get(client_id), str(row["version"])
             members[client_id] = (Divider(client_id, stated(row), language, version), topics)
     prediction = Prediction(case)
-    topics_read = {topic for row in there for topic in known_topics(row)}
+    topics_read = {topic for row in present for topic in known_topics(row)}
     queues = sort_queues(
         queue
         for topic in topics_read
         if not is_retry_topic(topic)
         for queue in prediction.queues(topic, case.run.end_ms if at_ms is None else at_ms)
     )
-    return MixedGroup(dict(members.values()), [row["client_id"] for row in there], queues)
+    return MixedGroup(dict(members.values()), [row["client_id"] for row in present], queues)
 
 
 def _remedy(group: MixedGroup) -> str | None:

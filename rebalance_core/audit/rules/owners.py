@@ -183,7 +183,7 @@ def _twice(case: GroupCase) -> list[Row]:
         for row in rows:
             if row["holders"] > 1 and is_persistent(case, span_of(row)):
                 doubled.append(row)
-        for span in spans_where(rows, lambda row: row["client_id"], lambda there: len(there) > 1):
+        for span in spans_where(rows, lambda row: row["client_id"], lambda counts: len(counts) > 1):
             if is_persistent(case, span):
                 doubled += [
                     {**row, "to_ms": span.last_ms}
@@ -363,10 +363,10 @@ def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
     if is_broadcasting(case):
         return ""
     words = []
-    there = there_in(case.rows("ownership"), epoch)
+    held = there_in(case.rows("ownership"), epoch)
     for what, rows in (
-        ("read twice", [r for r in there if r["client_id"] == client_id and r["holders"] > 1]),
-        ("read by nobody", [r for r in there if r["client_id"] is None]),
+        ("read twice", [r for r in held if r["client_id"] == client_id and r["holders"] > 1]),
+        ("read by nobody", [r for r in held if r["client_id"] is None]),
     ):
         for topic, of_topic in by_topic(rows).items():
             names = queue_names((r["broker_name"], r["queue_id"]) for r in of_topic)

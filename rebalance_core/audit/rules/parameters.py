@@ -73,9 +73,9 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
                 readers.setdefault(queue, []).append(client_id)
     twice = {queue: ids for queue, ids in readers.items() if len(ids) > 1}
     for topic in sorted({queue[0] for queue in twice}):
-        own = {queue: ids for queue, ids in twice.items() if queue[0] == topic}
-        names = queue_names((broker, number) for _, broker, number in own)
-        ids = sorted(set[str]().union(*own.values()))
+        shared = {queue: ids for queue, ids in twice.items() if queue[0] == topic}
+        names = queue_names((broker, number) for _, broker, number in shared)
+        ids = sorted(set[str]().union(*shared.values()))
         youngest = max(
             (row for row in case.members if row["client_id"] in ids),
             key=lambda row: int(row["from_epoch"]),
@@ -83,7 +83,7 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
         if not has_settled(case, youngest["from_epoch"]):
             continue
         yield Finding(
-            f"{plural(len(own), 'queue')} of {topic} ({names}) in the lists of several members: "
+            f"{plural(len(shared), 'queue')} of {topic} ({names}) in the lists of several members: "
             f"{listed(ids, 4)} all read them.",
             {"queues": names, "clients": listed(ids)},
             topic=topic,
@@ -99,15 +99,15 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
         known = dumps.configs(case, topic)
         if not known and not any(row["topic"] == topic for row in case.rows("topics")):
             continue
-        there = dumps.readable_queues(case, topic)
-        wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in there}
+        readable = dumps.readable_queues(case, topic)
+        wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in readable}
         moments = [row["event_ms"] for row in case.rows("topics") if row["topic"] == topic]
         if not wrong:
             continue
         ids = sorted(
             c for c, queues in lists.items() if any((topic, *one) in queues for one in wrong)
         )
-        has = queue_names(there) or "none that can be read"
+        has = queue_names(readable) or "none that can be read"
         yield Finding(
             f"{listed(ids, 3)} list {plural(len(wrong), 'queue')} of {topic} that cannot be read: "
             f"{queue_names(wrong)} (there are {has}, as of {utc(max(moments))}).",

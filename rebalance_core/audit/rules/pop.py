@@ -293,16 +293,16 @@ def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
             key = _dump(row), row["topic"]
             waiting[key] = waiting.get(key, 0) + number(row, "wait_ack_count", 0)
     for row in case.facts("CONSUME_RATE"):
-        own = settings.get(_dump(row))
-        if own is None or number(own, "threads") < 1 or number(own, "invisible_ms") < 1:
+        limits = settings.get(_dump(row))
+        if limits is None or number(limits, "threads") < 1 or number(limits, "invisible_ms") < 1:
             continue
         one = ListenerTime(
             row["client_id"],
             row["first_ms"],
             waiting.get((_dump(row), row["topic"]), 0),
             float(row["details"]["consume_rt_ms"]),
-            number(own, "threads"),
-            number(own, "invisible_ms"),
+            number(limits, "threads"),
+            number(limits, "invisible_ms"),
         )
         worst = found.get(row["topic"])
         if one.needed_ms > one.invisible_ms and (worst is None or one.needed_ms > worst.needed_ms):

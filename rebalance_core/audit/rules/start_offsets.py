@@ -69,8 +69,8 @@ def asked_from(case: GroupCase, client_id: str) -> str:
         for row in case.rows("cluster_events")
         if row["client_id"] == client_id and row.get("consume_from_where")
     ]
-    own = max(joins, key=lambda row: row["event_ms"], default=case.settings)
-    return own.get("consume_from_where") or "CONSUME_FROM_LAST_OFFSET"
+    stated = max(joins, key=lambda row: row["event_ms"], default=case.settings)
+    return stated.get("consume_from_where") or "CONSUME_FROM_LAST_OFFSET"
 
 
 def begin(row: Row) -> int:

@@ -44,7 +44,7 @@ def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
         row["epoch"]: row["from_ms"] for row in case.epochs if TOPIC_DELETED in row["causes"]
     }
     still = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-             if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
+               if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
     for row in case.rows("ownership"):
         if row["topic"] == topic and row["to_epoch"] in moments:
             broker, at_ms = row["broker_name"], moments[row["to_epoch"]]
@@ -54,11 +54,11 @@ def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
-    there = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-             if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
+    present = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
+               if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
     first = min(deleted.values())
-    kept = sorted(there.keys() - deleted.keys())
-    again = sorted(there.keys() & deleted.keys())
+    kept = sorted(present.keys() - deleted.keys())
+    again = sorted(present.keys() & deleted.keys())
     who = (
         f"subscribed by {listed(sorted({row['client_id'] for row in case.members}), 3)}"
         if case.members
@@ -117,8 +117,8 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
 def _unread(offsets: Offsets, row: Row) -> bool:
     """True if messages stand in queues beyond those that are read."""
     numbers = range(_read(row), _write(row))
-    beyond = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
-    return bool(offsets.stored(beyond))
+    unread = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
+    return bool(offsets.stored(unread))
 
 
 def find_more(case: GroupCase) -> Iterator[Finding]:

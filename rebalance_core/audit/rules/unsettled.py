@@ -78,7 +78,7 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
     of_client = dumps.languages(case)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
     shut = bool(dumps.unreadable_topics(case))
-    unproven = [one for one, its in profiles.items() if shut and "no_queue" in its.read]
+    unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
     let_go = sorted(dumps.letting_go(case) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
         yield "Members keep what they held; who joins gets nothing."
@@ -214,11 +214,11 @@ def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
 
 def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    there = orphans.there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
-    kept = {dumps.queue_of(row) for row in there if row["client_id"] == last["client_id"]}
+    shares = orphans.there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
+    kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]
-        for row in there
+        for row in shares
         if dumps.queue_of(row) in kept and row["client_id"] not in (None, last["client_id"])
     }
     topics = sorted({topic for topic, _, _ in kept})

@@ -461,7 +461,7 @@ class OutputRun:
     ) -> RunRecord:
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
-        asked |= {kind: its for kind in KINDS if (its := self._config.get(kind))}
+        asked |= {kind: pieces for kind in KINDS if (pieces := self._config.get(kind))}
         origin = outcome.origin
         start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(

@@ -54,9 +54,9 @@ class SegmentHoldings:
         self, topic: int, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
     ) -> None:
         """The elements hold another share of a topic from now on."""
-        its = self._elements
-        held = its.held[topic]
-        self._log.append(Moves(topic, its.ids[who], held[who], share, drop_us, add_us))
+        elements = self._elements
+        held = elements.held[topic]
+        self._log.append(Moves(topic, elements.ids[who], held[who], share, drop_us, add_us))
         held[who] = share
 
 
@@ -112,8 +112,8 @@ class Answers:
 
     def sampled(self, topic: int, who: Ints, known: Ints) -> Ints:
         """Draw which broker each pass asks for the members."""
-        its = self._elements
-        draws = draws_of(its.words[who], Timer.SAMPLE + topic, its.number[who])
+        elements = self._elements
+        draws = draws_of(elements.words[who], Timer.SAMPLE + topic, elements.number[who])
         broker = np.zeros(len(who), np.int64)
         for version in set(known.tolist()):
             rows = np.flatnonzero(known == version)
@@ -131,14 +131,14 @@ class Answers:
 
     def blocked(self, who: Ints, at_us: Times) -> Times:
         """How long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
-        its = self._elements
+        elements = self._elements
         found = np.zeros(len(who), np.int64)
-        seed = its.seed[who]
-        for broker, since, until in its.futures.silences:
+        seed = elements.seed[who]
+        for broker, since, until in elements.futures.silences:
             silent = (since[seed] <= at_us) & (at_us < until[seed])
             if silent.any():
                 found += silent & self._routes.reads(broker, who, at_us)
-        found = np.where(its.beats_at_once[who], np.minimum(found, 1), found)
+        found = np.where(elements.beats_at_once[who], np.minimum(found, 1), found)
         return found * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
@@ -168,10 +168,10 @@ class Answers:
 
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where any broker that the element may ask would answer alike at a time."""
-        its = self._elements
+        elements = self._elements
         calm = np.ones(len(who), bool)
-        seed = its.seed[who]
-        asks = ~its.broadcasting[who] & ~its.asks_nobody[who]
+        seed = elements.seed[who]
+        asks = ~elements.broadcasting[who] & ~elements.asks_nobody[who]
         answers: dict[int, NDArray[np.uint64]] = {}
 
         def answer_of(broker: int) -> NDArray[np.uint64]:

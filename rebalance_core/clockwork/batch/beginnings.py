@@ -107,27 +107,27 @@ class Beginnings:
 
     def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:
         """Keep where the futures stand after some segments."""
-        its = standing.futures
-        parts = (its, standing.locks, standing.mixed)
+        futures = standing.futures
+        parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
         kept = _Kept(
-            its.script, its.options, tuple(played), standing.come, standing.sets,
+            futures.script, futures.options, tuple(played), standing.come, standing.sets,
             tuple(standing.moves), codes, tuple({} if p is None else p.state() for p in parts),
         )  # fmt: skip
-        self._kept.setdefault(its.seeds.tobytes(), []).append(kept)
+        self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
         """Put the futures of another script where they stand; how many segments that saves."""
-        its = standing.futures
-        for kept in reversed(self._kept.get(its.seeds.tobytes(), [])):
+        standing_futures = standing.futures
+        for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
             played = len(kept.segments)
             if kept.segments != tuple(segments[:played]):
                 continue
-            lives = _lives_alike(kept, standing, _known_us(its, kept.segments[-1]))
+            lives = _lives_alike(kept, standing, _known_us(standing_futures, kept.segments[-1]))
             if lives is None:
                 continue
             futures, locks, mixed = kept.states
-            its.resume(futures, lives)
+            standing_futures.resume(futures, lives)
             if standing.locks is not None:
                 standing.locks.resume(locks, lives)
             if standing.mixed is not None:
@@ -146,10 +146,10 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
 
 def _lives_alike(kept: _Kept, standing: Standing, until_us: int) -> int | None:
     """How many lives two scripts share if they are alike until a time; None: they are not."""
-    ours, theirs = standing.futures.script, kept.script
-    if kept.options != standing.futures.options or ours.begin_us != theirs.begin_us:
+    script, earlier = standing.futures.script, kept.script
+    if kept.options != standing.futures.options or script.begin_us != earlier.begin_us:
         return None
-    if _without_lives(ours) != _without_lives(theirs):
+    if _without_lives(script) != _without_lives(earlier):
         return None
     sets = None if standing.mixed is None else standing.mixed.subscriptions.sets
     if (kept.codes is None) != (sets is None) or (
@@ -157,13 +157,13 @@ def _lives_alike(kept: _Kept, standing: Standing, until_us: int) -> int | None:
     ):
         return None
     changes = kept.segments[-1].changes.stop
-    if ours.changes[:changes] != theirs.changes[:changes]:
+    if script.changes[:changes] != earlier.changes[:changes]:
         return None
     known = [np.flatnonzero(come < until_us) for come in (standing.come, kept.come)]
     lives = max(int(each.max(initial=-1)) for each in known) + 1
-    if ours.initial[:lives] != theirs.initial[:lives]:
+    if script.initial[:lives] != earlier.initial[:lives]:
         return None
-    pairs = [[_until(x, until_us) for x in its.lives[:lives]] for its in (ours, theirs)]
+    pairs = [[_until(x, until_us) for x in one.lives[:lives]] for one in (script, earlier)]
     return lives if len(pairs[0]) == lives and pairs[0] == pairs[1] else None
 
 

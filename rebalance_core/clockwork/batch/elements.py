@@ -152,13 +152,13 @@ class Elements:
         Upstream of it all: ``loop.play``, which does the same at the begin of a change.
         """
         at, past = self.rest[who], self._rests_past[who]
-        there = (self._comes[who] < at) & (self.ended[who] >= at)
-        there &= (self.last_end[who] <= at) & (woken >= at)
-        there &= self.next_later(who) >= at
+        present = (self._comes[who] < at) & (self.ended[who] >= at)
+        present &= (self.last_end[who] <= at) & (woken >= at)
+        present &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
         share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
         words = self.words[who]
-        moved = there & (draws_of(words, Timer.OUT_OF_STEP, change) < share)
+        moved = present & (draws_of(words, Timer.OUT_OF_STEP, change) < share)
         since = all_below(draws_of(words, Timer.PASS_PHASE, change + 2), self.wait[who])
         self.last_end[who] = np.where(moved, at - since, self.last_end[who])
         self._rests_past[who] = past + 1

@@ -68,31 +68,31 @@ _STATE = {
 """Of `Futures`: which axis counts lives."""
 
 
-def state_of(its: object, names: Iterable[str]) -> dict[str, Any]:
+def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
     """Copies of arrays by name."""
-    return {name: getattr(its, name).copy() for name in names}
+    return {name: getattr(source, name).copy() for name in names}
 
 
-def take_over(its: object, state: dict[str, Any], axes: Mapping[str, int], lives: int) -> None:
+def take_over(target: object, state: dict[str, Any], axes: Mapping[str, int], lives: int) -> None:
     """Set the first lives of arrays to what another object's were.
 
     Args:
-        its: whose arrays.
+        target: whose arrays.
         state: the others, of `state_of`.
         axes: by name, which axis counts lives: the first or the second. The first of two may be
             longer than it begins with.
         lives: how many.
     """
     for name, axis in axes.items():
-        own, given = getattr(its, name), state[name]
+        array, given = getattr(target, name), state[name]
         if axis == 0:
-            own[:lives] = given[:lives]
+            array[:lives] = given[:lives]
             continue
-        if len(own) < len(given):
-            nothing = BEFORE_ALL if own.dtype == np.int64 else 0
-            own = np.full((len(given), *own.shape[1:]), nothing, own.dtype)
-            setattr(its, name, own)
-        own[: len(given), :lives] = given[:, :lives]
+        if len(array) < len(given):
+            nothing = BEFORE_ALL if array.dtype == np.int64 else 0
+            array = np.full((len(given), *array.shape[1:]), nothing, array.dtype)
+            setattr(target, name, array)
+        array[: len(given), :lives] = given[:, :lives]
 
 
 @dataclass(eq=False)
@@ -177,23 +177,23 @@ class Futures:
     @cached_property
     def traits(self) -> tuple[Trait, ...]:
         """By life."""
-        its = self.script.settings
+        settings = self.script.settings
         found = []
         for life in self.script.lives:
             member = life.states[0][1]
             version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
-                its.consumer_type, member.message_model, its.ordered, version
+                settings.consumer_type, member.message_model, settings.ordered, version
             )
             found.append(
                 Trait(
                     member=member,
                     version=version,
                     broadcasting=member.message_model == BROADCASTING,
-                    asks_nobody=member.asks_broker(its)
+                    asks_nobody=member.asks_broker(settings)
                     and parse_strategy(member.strategy, version=member.rules_version).name
                     not in BROKER_STRATEGIES,
-                    heartbeats=its.consumer_type == PUSH,
+                    heartbeats=settings.consumer_type == PUSH,
                     takes_locks=takes_locks,
                     leaves_in_time=takes_locks and life.ending is not None and life.ending.graceful,
                     beats_at_once=self.options.concurrent_heartbeat

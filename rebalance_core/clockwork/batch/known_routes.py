@@ -168,8 +168,8 @@ class KnownRoutes:
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
         versions = self._versions[topic]
-        there = [futures.script.lives[life] for life in lives]
-        from_start_us = max((1 + e.joined.event_us for e in there if e.observed), default=0)
+        at_start = [futures.script.lives[life] for life in lives]
+        from_start_us = max((1 + e.joined.event_us for e in at_start if e.observed), default=0)
         period = futures.ticks.periods.poll[lives]
         late_us = futures.options.late_ms * MS_US + int(period.max(initial=0))
         first, last = _span(versions, segment, late_us, from_start_us)
@@ -179,8 +179,8 @@ class KnownRoutes:
         first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
         from_start = [self._from_start(version) for version in versions[first:last]]
         ticks = [
-            np.where((at <= created) | there, -1, np.maximum(-((first_poll - at) // period), 0))
-            for at, there in zip(visible, from_start, strict=True)
+            np.where((at <= created) | at_start, -1, np.maximum(-((first_poll - at) // period), 0))
+            for at, at_start in zip(visible, from_start, strict=True)
         ]
         answered = [self._answered(tick) for tick in ticks]
         found: list[Learned] = []

@@ -89,10 +89,10 @@ class Stays:
             column = at[row : row + 1]
             unlocked = self._unlocks_all[lives[row], at[row] % self._seeds]
             if drop_us[row] < unlocked:  # it is not unlockAll's any more
-                its = (self._life[:, at[row]] == lives[row]) & (
+                matching = (self._life[:, at[row]] == lives[row]) & (
                     self._release[:, at[row]] == unlocked
                 )
-                self._release[its, at[row]] = ticks.NEVER
+                self._release[matching, at[row]] = ticks.NEVER
             slot = self._free_slot(column, now_us[row : row + 1])[0]
             self._life[slot, at[row]], self._until[slot, at[row]] = lives[row], ticks.BEFORE_ALL
             self._release[slot, at[row]] = release[row]
@@ -234,16 +234,16 @@ class OrderLocks:
         )  # all until then has been made up for
         self._followed_us = ticks.BEFORE_ALL  # nobody renews from then on
 
-    def hold_at_first(self, life: int, queues: Ints, there: NDArray[np.bool_]) -> None:
+    def hold_at_first(self, life: int, queues: Ints, present: NDArray[np.bool_]) -> None:
         """A life holds queues from before the log, in the futures where it is there."""
         for queue in queues.tolist():
-            at = queue * self._seeds + np.flatnonzero(there)
+            at = queue * self._seeds + np.flatnonzero(present)
             self._stays.begin(at, np.full(len(at), life), self._seen[at])
 
     def state(self) -> dict[str, Any]:
         """Copy what is handed from one segment to the next."""
-        own = state_of(self, ("_owner", "_renewed", "_seen"))
-        return own | self._stays.state() | {"_followed_us": self._followed_us}
+        arrays = state_of(self, ("_owner", "_renewed", "_seen"))
+        return arrays | self._stays.state() | {"_followed_us": self._followed_us}
 
     def resume(self, state: dict[str, Any], lives: int) -> None:
         """Take over who has which locks in another script that begins with the same lives."""
@@ -299,15 +299,15 @@ class OrderLocks:
         """Make up for what happens to locks until a time, that time included."""
         rows = np.flatnonzero(self._seen[at] < to_us)
         while len(rows):
-            its, seen_us = at[rows], self._seen[at[rows]]
-            pause_us = np.minimum(self._stays.next_event(its, seen_us), to_us[rows])
-            pause_us = np.minimum(self._givers.next_loss(its, seen_us), pause_us)
-            self._renew(its, seen_us, pause_us)
-            freed = self._givers.next_loss(its, pause_us - 1) == pause_us
-            lives, unlocked = self._stays.unlocks(its, pause_us)
-            freed |= (unlocked & (self._owner[its] == self._client[lives])).any(axis=0)
-            self._owner[its[freed]] = _NOBODY
-            self._seen[its] = pause_us
+            stepped, seen_us = at[rows], self._seen[at[rows]]
+            pause_us = np.minimum(self._stays.next_event(stepped, seen_us), to_us[rows])
+            pause_us = np.minimum(self._givers.next_loss(stepped, seen_us), pause_us)
+            self._renew(stepped, seen_us, pause_us)
+            freed = self._givers.next_loss(stepped, pause_us - 1) == pause_us
+            lives, unlocked = self._stays.unlocks(stepped, pause_us)
+            freed |= (unlocked & (self._owner[stepped] == self._client[lives])).any(axis=0)
+            self._owner[stepped[freed]] = _NOBODY
+            self._seen[stepped] = pause_us
             rows = rows[pause_us < to_us[rows]]
 
     def _renew(self, at: Ints, since_us: Times, until_us: Times) -> None:

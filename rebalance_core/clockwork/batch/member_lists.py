@@ -38,7 +38,7 @@ class MemberList:
         fed: (lives, S) the registration is that of a pass, or known from an earlier segment.
         joins: (lives, S) the registration is part of a join.
         joining: (lives, S) until when a life is about to register as it joins.
-        told: (lives,) the others are told when a life goes.
+        notified: (lives,) the others are told when a life goes.
         known: (lives, S) of a fresh one: since when each life knows it; else None.
         moving: lives that come or go in the segment in some future.
         settled: sum of the hashes of all others in it.
@@ -53,7 +53,7 @@ class MemberList:
     fed: NDArray[np.bool_]
     joins: NDArray[np.bool_]
     joining: Times
-    told: NDArray[np.bool_]
+    notified: NDArray[np.bool_]
     known: Times | None
     moving: NDArray[np.int64]
     settled: np.uint64
@@ -103,14 +103,14 @@ class MemberLists:
         for first in range(0, len(place.moving), step):
             lives = place.moving[first : first + step]
             at = lives[:, None], lives_seeds
-            there = (place.since[at] <= at_us) & (at_us < place.until[at])
-            total += np.where(there, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
+            listed = (place.since[at] <= at_us) & (at_us < place.until[at])
+            total += np.where(listed, self.hashes[lives][:, None], np.uint64(0)).sum(axis=0)
         return total
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
         """The lives in a list at a time in one future, as clients sort them."""
-        there = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
-        found: NDArray[np.int64] = self._in_order[there[self._order]]
+        listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
+        found: NDArray[np.int64] = self._in_order[listed[self._order]]
         return found
 
     def keep(self) -> None:
@@ -158,7 +158,7 @@ class MemberLists:
             fed=fed,
             joins=joins,
             joining=joining,
-            told=np.array([ending is not None and ending.told for ending in endings]),
+            notified=np.array([ending is not None and ending.notified for ending in endings]),
             known=known,
             moving=np.flatnonzero(moving),
             settled=settled,
@@ -175,9 +175,9 @@ class MemberLists:
         if self._segment.is_first:
             created = futures.ticks.created[lives].ravel()
             reads = self._routes.reads(life.broker, np.arange(self._size), created)
-            there = reads.reshape(at.shape) & (up <= self._segment.begin_us)
-            there &= ended > self._segment.begin_us
-            at[observed] = np.where(there[observed], np.maximum(up, ticks.BEFORE_ALL), ticks.NEVER)
+            listed = reads.reshape(at.shape) & (up <= self._segment.begin_us)
+            listed &= ended > self._segment.begin_us
+            at[observed] = np.where(listed[observed], np.maximum(up, ticks.BEFORE_ALL), ticks.NEVER)
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
             number, np.full((len(futures.script.lives), len(futures.seeds)), ticks.NEVER)
@@ -280,8 +280,8 @@ class WakeUps:
             rows.setdefault(life, []).append(at_us)
         never = np.full(self._seeds, ticks.NEVER, np.int64)
         for number in range(max(map(len, rows.values()), default=0)):
-            its = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
-            yield np.stack([row[0] if row else never for row in its])
+            rows_at = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            yield np.stack([row[0] if row else never for row in rows_at])
 
     def operations(self, place: MemberList) -> Times:
         """(K, S) when a list changes in the segment, told or not."""
@@ -310,7 +310,7 @@ class WakeUps:
             notified = self.futures.script.settings.notified
             if notified and (place.is_fresh or self._in_time(place.since[life]).any()):
                 yield _Notices(life, False, delays)
-            if place.told[life] and self._in_time(place.until[life]).any():
+            if place.notified[life] and self._in_time(place.until[life]).any():
                 yield _Notices(life, True, self._delays(place, life, Operation.GOES))
 
     def _delays(self, place: MemberList, life: int, operation: Operation) -> Times:
@@ -336,8 +336,8 @@ class WakeUps:
         at = since
         if notices.goes:
             at = np.where((since < until) & (until < place.down), until, ticks.NEVER)
-        told = self.futures.ticks.tells(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & told, at, ticks.NEVER)
+        notified = self.futures.ticks.tells(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & notified, at, ticks.NEVER)
 
     def followed(self, sent: list[Times]) -> list[Times]:
         """For each operation: (S,) from when on a newer one keeps its notices back."""

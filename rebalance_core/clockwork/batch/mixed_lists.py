@@ -86,10 +86,10 @@ class SubscribedRoutes(KnownRoutes):
         """(brokers, n) the same, with sets of topics that are given by their numbers."""
         found = np.zeros((len(brokers), len(elements)), bool)
         for topic, has_broker in enumerate(self._has_broker):
-            its = has_broker[brokers]
-            if its.any():
+            has_topic = has_broker[brokers]
+            if has_topic.any():
                 subscribed = self._mixed.subscriptions.has[codes, topic]
-                found |= subscribed & its[:, self.at(topic, elements, at_us)]
+                found |= subscribed & has_topic[:, self.at(topic, elements, at_us)]
         return found
 
     def keep(self) -> None:
@@ -111,26 +111,26 @@ class SubscribedRoutes(KnownRoutes):
         for number, version in enumerate(self._versions[topic]):
             at = np.full(created.shape, NEVER, np.int64)
             if not version.gone:
-                there = (visible[number] <= created) & (created < after[number])
-                there |= self._from_start(version)
-                there &= self.subscriptions.state_has(0, topic)
+                current = (visible[number] <= created) & (created < after[number])
+                current |= self._from_start(version)
+                current &= self.subscriptions.state_has(0, topic)
                 at = self._polled(topic, visible[number], after[number])
-                at = np.where(there, BEFORE_ALL, at)
+                at = np.where(current, BEFORE_ALL, at)
             never = np.full(created.size, NEVER, np.int64)
             found.append(Learned(number, visible[number].ravel(), at.ravel(), never))
         return found
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
         """(lives, S) when the first poll that is answered with a version has brought it."""
-        its = self.subscriptions
+        subscriptions = self.subscriptions
         first = self._futures.ticks.timers_start[self._lives] + FIRST_POLL_US
         period = self._futures.ticks.periods.poll[self._lives]
         found = np.full(first.shape, NEVER, np.int64)
-        for state, since in enumerate(its.since):
-            subscribed = its.state_has(state, topic)
+        for state, since in enumerate(subscriptions.since):
+            subscribed = subscriptions.state_has(state, topic)
             if not subscribed.any():
                 continue
-            ends = its.since[state + 1] if state + 1 < len(its.since) else NEVER
+            ends = subscriptions.since[state + 1] if state + 1 < len(subscriptions.since) else NEVER
             number = np.maximum(-((first - np.maximum(visible, since)) // period), 0)
             tick = first + number * period
             asks = subscribed & (tick < np.minimum(until, ends)) & (since < NEVER)
@@ -196,44 +196,45 @@ class TopicTables:
         )
         for place, since, fed in zip(lists, self._since, self._fed, strict=True):
             place.since, place.fed = (x.reshape(place.since.shape) for x in (since, fed))
-        self._up, self._down, self._told = (
-            np.stack([getattr(place, name) for place in lists]) for name in ("up", "down", "told")
+        self._up, self._down, self._end_notified = (
+            np.stack([getattr(place, name) for place in lists])
+            for name in ("up", "down", "notified")
         )
 
     def hear(self, seen: Seen) -> NDArray[np.bool_]:
         """Let brokers see one event in each of some futures; True where one told somebody."""
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
-        its, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
-        who = life * len(its.futures.seeds) + seed
+        elements, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
+        who = life * len(elements.futures.seeds) + seed
         codes = self._routes.subscriptions.codes_at(who, at)
         states = seen.kind == Kind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], life[states]]
         # who changes its topics and goes in one instant does so in this order
-        beats = _IS_HEARTBEAT[seen.kind] & (at < its.ended[who] + states)
+        beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
         # from here on (lists, futures)
         since, until = self._since[:, who], self._until[:, who]
-        there = (self._up[:, seed] <= at) & (at < self._down[:, seed])
-        hears = there & (self._joining[:, who] <= at)
+        connected = (self._up[:, seed] <= at) & (at < self._down[:, seed])
+        hears = connected & (self._joining[:, who] <= at)
         reads = beats & hears & self._routes.read_with(self._brokers, who, at, codes)
         listed = (since <= at) & (at < until)
         new = reads & ~listed
         asks = seen.kind == Kind.ASKS
         if asks.any():
-            new |= self._asked(asks, seen) & hears & (at < its.ended[who]) & ~listed
+            new |= self._asked(asks, seen) & hears & (at < elements.ended[who]) & ~listed
         joins = (seen.kind == Kind.JOINS) & (since == at) & self._joins[:, who]
         if new.any():
             number, row = np.nonzero(new)
             self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
         goes = (seen.kind == Kind.GOES) & (until == at) & (since < until)
-        goes &= there & self._told[:, life]
+        goes &= connected & self._end_notified[:, life]
         before = self._mixed.heard[self._numbers[:, None], seed]
         number, row = np.nonzero(reads | new | joins)
         self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
         differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
         tells = ((differs | new | joins) & self._notified | goes) & self._tells[life]
-        if its.futures.script.notices:
-            tells &= [its.futures.ticks.tells(broker, seed, at) for broker in self._brokers]
+        if elements.futures.script.notices:
+            tells &= [elements.futures.ticks.tells(broker, seed, at) for broker in self._brokers]
         number, row = np.nonzero(tells)
         if len(row):
             self._tell(number, seen.rows(row), new[number, row])
@@ -253,20 +254,22 @@ class TopicTables:
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
         ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
         ticks = ticks + np.where(numbered, seen.number, 0)
-        its, words, shape = self._elements, self._words[:, seed], self._words.shape
+        elements, words, shape = self._elements, self._words[:, seed], self._words.shape
         since, until = (
             times.reshape(-1, *shape)[number, :, seed].T for times in (self._since, self._until)
         )
         listed = (since <= at) & (at < until) & self._notices_count
         woken = at + draws.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
-        woken = its.futures.woken((its.lives[:, None], seed), woken)
+        woken = elements.futures.woken((elements.lives[:, None], seed), woken)
         if self._lost:
             listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
         woken = np.where(listed, woken, NEVER)
-        used = its.used.reshape(shape)[:, seed]
-        soonest = (its.last_end + its.min_interval).reshape(shape)[:, seed]
+        used = elements.used.reshape(shape)[:, seed]
+        soonest = (elements.last_end + elements.min_interval).reshape(shape)[:, seed]
         # no clock comes to rest before that pass, and no newer notice keeps these back
-        sure = (its.last_end + its.min_interval < its.rest) & (its.asks_us == NEVER)
+        sure = (elements.last_end + elements.min_interval < elements.rest) & (
+            elements.asks_us == NEVER
+        )
         as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
         # of one instant, what the timers and passes send comes after notices
         from_us = at + (seen.kind >= Kind.TICKS)

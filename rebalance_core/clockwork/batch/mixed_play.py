@@ -77,17 +77,17 @@ class _MixedPlay:
 
     def run(self) -> None:
         """In order of time, as far as it matters."""
-        its = self._elements
-        nothing = np.zeros(len(its.ids), np.int64)
+        state = self._elements
+        nothing = np.zeros(len(state.ids), np.int64)
         while True:
             begin = self._next_begin(nothing)
-            soonest = its.next_act(begin)
-            unheard_us = np.where(its.asks_us < NEVER, 0, self._unheard_us)
+            soonest = state.next_act(begin)
+            unheard_us = np.where(state.asks_us < NEVER, 0, self._unheard_us)
             heard_us = self._hear(self._first(soonest + unheard_us))
-            begin = self._next_begin(heard_us[its.seed])
-            asks = self._asking(its.next_act(begin), heard_us)
-            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == NEVER)
-            who = np.flatnonzero(due & (begin + self._sees_us < heard_us[its.seed]))
+            begin = self._next_begin(heard_us[state.seed])
+            asks = self._asking(state.next_act(begin), heard_us)
+            due = (begin < state.limit) & (begin < state.rest) & (state.asks_us == NEVER)
+            who = np.flatnonzero(due & (begin + self._sees_us < heard_us[state.seed]))
             if len(who):
                 self._run(who, begin[who])
             if len(asks):
@@ -103,13 +103,13 @@ class _MixedPlay:
 
     def _asking(self, soonest: Times, heard_us: Times) -> Ints:
         """Who asks for order locks before anybody else of the future does or gives up any."""
-        its = self._elements
-        asks = (soonest == its.asks_us) & (soonest < NEVER)
+        state = self._elements
+        asks = (soonest == state.asks_us) & (soonest < NEVER)
         # a pass gives up no lock before
         acts = np.where(asks, soonest, soonest + DROP_AFTER.shortest)
-        asks &= (soonest == self._first(acts)[its.seed]) & (soonest <= heard_us[its.seed])
+        asks &= (soonest == self._first(acts)[state.seed]) & (soonest <= heard_us[state.seed])
         who = np.flatnonzero(asks)
-        one_each = np.unique(its.seed[who], return_index=True)[1]
+        one_each = np.unique(state.seed[who], return_index=True)[1]
         return np.asarray(who[one_each], np.int64)
 
     def _ask(self, who: Ints) -> None:
@@ -137,38 +137,38 @@ class _MixedPlay:
             seeds = np.flatnonzero(at < until_us)
             if not len(seeds):
                 return np.minimum(at, until_us)
-            told = self._tables.hear(self._agenda.take(seeds))
+            sent = self._tables.hear(self._agenda.take(seeds))
             soonest = at[seeds] + NOTICE.shortest + SOONEST_US
-            until_us[seeds] = np.where(told, np.minimum(until_us[seeds], soonest), until_us[seeds])
+            until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 
     def _next_begin(self, known_until: Times) -> Times:
         """When the next pass of each begins; clocks come to rest as long as all is known."""
-        its = self._elements
-        everyone = np.arange(len(its.ids))
-        woken = self._wakes.first_after(its.used)
-        woken = np.where(self._started > its.used, np.minimum(woken, self._started), woken)
-        begin = its.next_begin(everyone, woken)
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        woken = self._wakes.first_after(state.used)
+        woken = np.where(self._started > state.used, np.minimum(woken, self._started), woken)
+        begin = state.next_begin(everyone, woken)
         while True:
-            rests = (its.rest <= begin) & (its.rest <= known_until) & (its.rest < its.limit)
-            rests &= its.asks_us == NEVER
+            rests = (state.rest <= begin) & (state.rest <= known_until) & (state.rest < state.limit)
+            rests &= state.asks_us == NEVER
             rows = np.flatnonzero(rests)
             if not len(rows):
                 return begin
-            its.put_out_of_step(rows, woken[rows])
-            begin[rows] = its.next_begin(rows, woken[rows])
+            state.put_out_of_step(rows, woken[rows])
+            begin[rows] = state.next_begin(rows, woken[rows])
 
     def _run(self, who: Ints, begin: Times) -> None:
-        its = self._elements
-        number = its.number[who]
+        state = self._elements
+        number = state.number[who]
         outcome = self._passes.run(who, begin)
-        its.follow(who, begin, outcome.end_us, outcome.balanced)
+        state.follow(who, begin, outcome.end_us, outcome.balanced)
         self._beat(who, number, outcome)
         if self._fresh:
             self._open_channels(who, begin, outcome)
 
     def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
         """From 5.2 on a broker that a pass asked hears of the client."""
-        its = self._elements
+        state = self._elements
         for number, place in enumerate(self._lists.lists):
             asked = np.zeros(len(who), bool)
             for sampled in outcome.sampled:
@@ -176,13 +176,13 @@ class _MixedPlay:
             asked &= self._channel_active[who]
             since = place.since.reshape(-1)[who]
             rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
-            at = its.life[who[rows]], its.seed[who[rows]]
+            at = state.life[who[rows]], state.seed[who[rows]]
             self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
 
     def _own_wake_ups(self) -> Times:
         """(elements,) ``start()`` of a push consumer ends with a wake-up of its own."""
-        its, futures = self._elements, self._futures
+        state, futures = self._elements, self._futures
         if futures.script.settings.consumer_type != PUSH:
-            return np.full(len(its.ids), NEVER, np.int64)
-        joined = futures.ticks.joined[its.lives].reshape(-1)
-        return np.where(its.observed, NEVER, joined)
+            return np.full(len(state.ids), NEVER, np.int64)
+        joined = futures.ticks.joined[state.lives].reshape(-1)
+        return np.where(state.observed, NEVER, joined)

@@ -120,9 +120,10 @@ class MixedElements(Elements):
     ) -> None:
         super().__init__(futures, segment, lives)
         self._subscriptions = subscriptions
-        there = futures.script.topics
+        known_topics = futures.script.topics
         lacking = [
-            [topic for topic in topics if topic not in there] for topics in subscriptions.sets
+            [topic for topic in topics if topic not in known_topics]
+            for topics in subscriptions.sets
         ]
         self._lacks = np.array([bool(topics) for topics in lacking])
         self._lacks_more = np.array([not all(map(is_retry_topic, topics)) for topics in lacking])
@@ -289,13 +290,13 @@ class Wakes:
 
     def keep(self) -> None:
         """Hand over to the next segment."""
-        its, more = self._mixed, len(self._us) - len(self._mixed.wakes_us)
+        mixed, more = self._mixed, len(self._us) - len(self._mixed.wakes_us)
         if more:
-            shape = more, *its.wakes_us.shape[1:]
-            its.wakes_us = np.concatenate([its.wakes_us, np.full(shape, BEFORE_ALL, np.int64)])
-            its.wakes_by = np.concatenate([its.wakes_by, np.zeros(shape, np.int16)])
-        its.wakes_us[:, self._lives] = self._us
-        its.wakes_by[:, self._lives] = self._by
+            shape = more, *mixed.wakes_us.shape[1:]
+            mixed.wakes_us = np.concatenate([mixed.wakes_us, np.full(shape, BEFORE_ALL, np.int64)])
+            mixed.wakes_by = np.concatenate([mixed.wakes_by, np.zeros(shape, np.int16)])
+        mixed.wakes_us[:, self._lives] = self._us
+        mixed.wakes_by[:, self._lives] = self._by
 
 
 # What brokers see next in every future: joins, endings and heartbeats, as the loop orders them.
@@ -430,7 +431,7 @@ class Agenda:
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
         """(S, K + 1) keys of what no pass can change, sorted; the last is `NEVER`."""
-        segment, its = self._segment, self._mixed.subscriptions
+        segment, subscriptions = self._segment, self._mixed.subscriptions
         goes_us = joins_us = segment.begin_us
         if segment.after_gap:
             # a pull consumer registers by its timer, which may tick some time before its join
@@ -439,13 +440,15 @@ class Agenda:
         rows: list[Ints] = []
         for place in lists:
             joins = np.where(place.joins & ~observed[:, None], place.since, NEVER)
-            told = place.told[:, None] & (place.until < place.down)
-            goes = np.where(told, place.until, NEVER)
+            ends_seen = place.notified[:, None] & (place.until < place.down)
+            goes = np.where(ends_seen, place.until, NEVER)
             rows += [self._row(Kind.JOINS, 0, joins, joins_us)]
             rows += [self._row(Kind.GOES, 0, goes, goes_us)]
         for state in range(1, self._states):
-            grows = np.array([its.grows(life, state) for life in self._lives.tolist()])[:, None]
-            since = np.where(grows, its.since[state][self._lives], NEVER)
+            grows = np.array([subscriptions.grows(life, state) for life in self._lives.tolist()])[
+                :, None
+            ]
+            since = np.where(grows, subscriptions.since[state][self._lives], NEVER)
             rows += [self._row(Kind.SUBSCRIBES, state, since, segment.begin_us)]
         number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
         tick = self._first_tick + number * self._period

@@ -80,11 +80,11 @@ class OrderlyPasses:
         drop_us: Times,
     ) -> NDArray[np.bool_]:
         """The first step of passes that take order locks: what is not assigned is given up."""
-        its = self._elements
+        state = self._elements
         at = np.ix_(self._topics, mine)
-        held, shared = its.held[at], np.array([share[acts] for share in shares])
+        held, shared = state.held[at], np.array([share[acts] for share in shares])
         wanted = np.where([changed[acts] for changed in changes], shared, held)
-        its.asked[at] = wanted
+        state.asked[at] = wanted
         kept = self._sets.combined(frozenset.intersection, held, wanted)
         drops = kept != held
         for topic, remains, rows in zip(self._topics, kept, drops, strict=True):
@@ -94,8 +94,8 @@ class OrderlyPasses:
         gone = self._sets.combined(frozenset.difference, held[drops], kept[drops])
         places, queues = self._sets.pairs(gone)
         rows = np.nonzero(drops)[1][places]
-        lives = its.lives[its.life[mine[rows]]]
-        self._locks.give_up(lives, queues, its.seed[mine[rows]], drop_us[rows])
+        lives = state.lives[state.life[mine[rows]]]
+        self._locks.give_up(lives, queues, state.seed[mine[rows]], drop_us[rows])
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, acts: Ints, knowns: list[Ints]) -> None:
@@ -109,21 +109,21 @@ class OrderlyPasses:
 
     def wait_for_locks(self, who: Ints, outcome: PassOutcome) -> None:
         """Put down what passes that are to ask for locks have come to."""
-        its = self._elements
-        asks = np.flatnonzero(its.asks_us[who] < NEVER)
+        state = self._elements
+        asks = np.flatnonzero(state.asks_us[who] < NEVER)
         mine = who[asks]
-        its.ends_us[mine] = outcome.end_us[asks]
-        its.balances[mine] = outcome.balanced[asks]
-        its.beats[mine] = outcome.notifies[asks]
+        state.ends_us[mine] = outcome.end_us[asks]
+        state.balances[mine] = outcome.balanced[asks]
+        state.beats[mine] = outcome.notifies[asks]
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
         """Return the members whom nobody else of ``who`` precedes at the lock of any queue."""
-        its = self._elements
-        who = who[np.argsort(its.asks_us[who], kind="stable")]
+        state = self._elements
+        who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
         rank = places % len(who)
-        at = queues * len(its.futures.seeds) + its.seed[who[rank]]
+        at = queues * len(state.futures.seeds) + state.seed[who[rank]]
         self._first[at] = len(who)
         np.minimum.at(self._first, at, rank)
         precedes = np.ones(len(who), bool)
@@ -136,14 +136,14 @@ class OrderlyPasses:
         Also returns until when whoever was refused locks, is refused all of them again, unless
         somebody gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
         """
-        its = self._elements
-        at, wanted = its.asks_us[who], self._wanted(who)
+        state = self._elements
+        at, wanted = state.asks_us[who], self._wanted(who)
         places, queues = self._sets.pairs(wanted.reshape(-1))
         rows = places % len(who)
-        lives, seeds = its.lives[its.life[who]][rows], its.seed[who][rows]
+        lives, seeds = state.lives[state.life[who]][rows], state.seed[who][rows]
         asked = np.ones(len(queues), bool)
         for number, broker in enumerate(self._masters):
-            asked &= ~its.masterless[number, who][rows] | (self._broker[queues] != broker)
+            asked &= ~state.masterless[number, who][rows] | (self._broker[queues] != broker)
         granted = self._locks.ask(lives, queues, seeds, at[rows], asked)
         got = self._sets.granted(wanted.reshape(-1), places, queues, granted).reshape(wanted.shape)
         refused, added = (got != wanted).any(axis=0), (got != NO_QUEUE).any(axis=0)
@@ -151,19 +151,21 @@ class OrderlyPasses:
         lost = rows[~granted]
         until = self._locks.refused_until(queues[~granted], seeds[~granted], at[lost])
         np.minimum.at(refused_until, lost, np.where(asked[~granted], until, NEVER))
-        now = self._sets.combined(frozenset.union, its.held[np.ix_(self._topics, who)], got)
+        now = self._sets.combined(frozenset.union, state.held[np.ix_(self._topics, who)], got)
         for topic, holds, gets in zip(self._topics, now, got != NO_QUEUE, strict=True):
             if gets.any():
                 self._holdings.move(topic, who[gets], holds[gets], at[gets], at[gets])
-        its.asks_us[who] = NEVER
-        notifies = (added & its.heartbeats[who]) | its.beats[who]
-        end = np.where(added, its.ends_us[who], np.maximum(its.used[who] + its.length[who], at))
+        state.asks_us[who] = NEVER
+        notifies = (added & state.heartbeats[who]) | state.beats[who]
+        end = np.where(
+            added, state.ends_us[who], np.maximum(state.used[who] + state.length[who], at)
+        )
         end += np.where(notifies, self._answers.blocked(who, at), 0)
-        later = refused & ~its.is_v4[who]
-        its.wake_later(who[later], end[later] + LATER_US)
+        later = refused & ~state.is_v4[who]
+        state.wake_later(who[later], end[later] + LATER_US)
         outcome = PassOutcome(
             end_us=end,
-            balanced=its.balances[who] & ~refused,
+            balanced=state.balances[who] & ~refused,
             notifies=notifies,
             sampled=[],
             fetched=np.zeros(len(who), bool),
@@ -176,16 +178,16 @@ class OrderlyPasses:
 
         Nothing wakes them but what passes in vain put down for themselves.
         """
-        its = self._elements
-        used, last_end, later = its.used[who], its.last_end[who], its.later_us[:, who]
+        state = self._elements
+        used, last_end, later = state.used[who], state.last_end[who], state.later_us[:, who]
         begun, columns = np.zeros(len(who), np.int64), np.arange(len(who))
-        wait, least = its.wait[who], its.min_interval[who]
+        wait, least = state.wait[who], state.min_interval[who]
         ahead = np.arange(min(_AT_ONCE, 1 + _DRAWS // len(who)))[:, None]
-        retries, wakes_later = np.ones(len(who), bool), ~its.is_v4[who]
+        retries, wakes_later = np.ones(len(who), bool), ~state.is_v4[who]
         while retries.any():
-            number = its.number[who] + int(begun.max()) + ahead
-            drop, add = delays_of(its, who, number)
-            for length in np.maximum(drop + add, its.length[who]):
+            number = state.number[who] + int(begun.max()) + ahead
+            drop, add = delays_of(state, who, number)
+            for length in np.maximum(drop + add, state.length[who]):
                 soonest = np.where(later > used, later, NEVER).min(axis=0, initial=NEVER)
                 begin = np.minimum(last_end + wait, np.maximum(soonest, last_end + least))
                 end = begin + length
@@ -198,8 +200,8 @@ class OrderlyPasses:
                 if len(later):  # the pass has used up the earliest
                     slot = later.argmin(axis=0), columns
                     later[slot] = np.where(retries & wakes_later, end + LATER_US, later[slot])
-        its.used[who], its.last_end[who], its.later_us[:, who] = used, last_end, later
-        its.number[who] += begun
+        state.used[who], state.last_end[who], state.later_us[:, who] = used, last_end, later
+        state.number[who] += begun
 
     def _wanted(self, who: Ints) -> NDArray[np.int32]:
         """(topics, who) the sets of queues whose locks they ask for."""
@@ -251,12 +253,12 @@ class Passes:
 
     def run(self, who: Ints, begin: Times) -> PassOutcome:
         """One pass each of the elements ``who``, no element twice."""
-        its = self._elements
+        state = self._elements
         count = len(who)
         outcome = PassOutcome(
-            end_us=begin + its.length[who],
+            end_us=begin + state.length[who],
             balanced=np.ones(count, bool),
-            notifies=its.always_notifies(who, begin),
+            notifies=state.always_notifies(who, begin),
             sampled=[],
             fetched=np.zeros(count, bool),
             timed_out_us=np.zeros(count, np.int64),
@@ -271,7 +273,7 @@ class Passes:
                 fetches.append((topic, *self._fetch(topic, who, begin, known, outcome)))
         outcome.end_us += outcome.timed_out_us
         self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
-        outcome.notifies &= its.heartbeats[who]
+        outcome.notifies &= state.heartbeats[who]
         if self._orderly is not None:
             self._orderly.wait_for_locks(who, outcome)
         blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
@@ -285,35 +287,35 @@ class Passes:
         outcome: PassOutcome,
     ) -> None:  # fmt: skip
         """Give up and take what was decided."""
-        its = self._elements
+        state = self._elements
         changes = [
-            (share >= 0) & (share != its.held[topic][who])
+            (share >= 0) & (share != state.held[topic][who])
             for topic, share in zip(self._topics, shares, strict=True)
         ]
         acts = np.flatnonzero(np.any(changes, axis=0)) if changes else np.empty(0, np.int64)
         if not len(acts):
             return
-        told = outcome.notifies[acts]  # of topics without a route, whatever else is done
+        notified = outcome.notifies[acts]  # of topics without a route, whatever else is done
         for changed, known in zip(changes, knowns, strict=True):
             # what is subscribed no more goes without messageQueueChanged
             outcome.notifies |= changed & (known != UNSUBSCRIBED)
-        mine, number = who[acts], its.number[who[acts]]
+        mine, number = who[acts], state.number[who[acts]]
         takes = np.zeros(len(acts), bool)
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
             rows = changed[acts]
-            more = self._sets.combined(added, its.held[topic][mine[rows]], share[acts[rows]])
+            more = self._sets.combined(added, state.held[topic][mine[rows]], share[acts[rows]])
             takes[rows] |= more != NO_QUEUE
-        drop, add = delays_of(its, mine, number)
+        drop, add = delays_of(state, mine, number)
         drop_us = begin[acts] + drop
         last_us = drop_us + np.where(takes, add, 0)
-        tail = PASS_TAIL.many(draws_of(its.words[mine], Timer.PASS_TAIL, number))
+        tail = PASS_TAIL.many(draws_of(state.words[mine], Timer.PASS_TAIL, number))
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
-        locks = its.takes_locks[mine]
+        locks = state.takes_locks[mine]
         if self._orderly is not None and locks.any():
             dropped = self._orderly.drop(mine[locks], acts[locks], shares, changes, drop_us[locks])
             self._orderly.note_masters(mine[locks], acts[locks], knowns)
-            outcome.notifies[acts[locks]] = dropped | told[locks]
-            its.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
+            outcome.notifies[acts[locks]] = dropped | notified[locks]
+            state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
         for topic, share, changed in zip(self._topics, shares, changes, strict=True):
             rows = changed[acts] & ~locks
             if rows.any():
@@ -324,11 +326,11 @@ class Passes:
     def _share(
         self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
-        its = self._elements
+        state = self._elements
         share = np.where(known == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
         place = np.full(len(who), -1, np.int64)
-        aware = (known >= 0) & ~its.asks_nobody[who]
-        everything = its.broadcasting[who]
+        aware = (known >= 0) & ~state.asks_nobody[who]
+        everything = state.broadcasting[who]
         if everything.any():
             rows = np.flatnonzero(everything & aware)
             share[rows] = self._shares[topic].everything(known[rows])
@@ -337,12 +339,12 @@ class Passes:
             mine = who[rows]
             broker = self._answers.sampled(topic, mine, known[rows])
             seen_us = begin[rows] + SAMPLE_AFTER_US
-            place[rows] = self._answers.places(broker, its.seed[mine], seen_us)
-            lost = self._answers.silent(broker, its.seed[mine], seen_us)
+            place[rows] = self._answers.places(broker, state.seed[mine], seen_us)
+            lost = self._answers.silent(broker, state.seed[mine], seen_us)
             outcome.timed_out_us[rows] += np.where(lost, REQUEST_TIMEOUT_US, 0)
             hashes = self._answers.hashes(mine, place[rows], begin[rows] + SAMPLE_AFTER_US)
             share[rows] = self._shares[topic].of(
-                its.lives[its.life[mine]],
+                state.lives[state.life[mine]],
                 known[rows],
                 hashes,
                 lambda at: self._answers.members(mine[at], place[rows[at]], begin[rows[at]]),
@@ -358,10 +360,10 @@ class Passes:
         self, topic: int, who: Ints, begin: Times, known: Ints, outcome: PassOutcome
     ) -> tuple[Ints, Ints]:
         """A pass that knows no route asks for it on its way to the member list."""
-        its = self._elements
+        state = self._elements
         unknown = known == UNKNOWN
-        outcome.notifies |= unknown & ~its.is_v4[who]
-        asks = unknown & ~its.broadcasting[who] & ~its.empty_is_unknown[who]
+        outcome.notifies |= unknown & ~state.is_v4[who]
+        asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]
         rows = np.flatnonzero(asks)
         versions = self._routes.visible(topic, who[rows], begin[rows])
         outcome.fetched[rows] |= versions != UNKNOWN
@@ -387,16 +389,16 @@ class Passes:
         return self._answers.calm(who, at_us)
 
 
-def delays_of(its: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
+def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
     """From the begin of passes until queues are given up, and from there until others are taken.
 
     Args:
-        its: the elements.
+        state: the elements.
         who: (n,) which of them.
         number: of their passes, (n,) or (K, n).
     """
-    words, new = its.words[who], ~its.observed[who]
-    slow = new & (number < SLOW_PASSES) | its.shared[who]
+    words, new = state.words[who], ~state.observed[who]
+    slow = new & (number < SLOW_PASSES) | state.shared[who]
     draws = draws_of(words, Timer.DROP_AFTER, number)
     drop = np.where(slow, COLD_DROP_AFTER.many(draws), DROP_AFTER.many(draws))
     draws, cold = draws_of(words, Timer.ADD_AFTER, number), new & (number < COLD_PASSES)

@@ -210,16 +210,16 @@ def reason_of(script: Script) -> str:
 
 def _ticks_as_usual(life: Life) -> bool:
     """Its polls and heartbeats are those that `MOST_LOST` counts on."""
-    usual, its = DEFAULT_INTERVALS, life.intervals
-    return (its.poll_name_server_interval_ms, its.heartbeat_broker_interval_ms) == (
+    usual, intervals = DEFAULT_INTERVALS, life.intervals
+    return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
         usual.poll_name_server_interval_ms, usual.heartbeat_broker_interval_ms
     )  # fmt: skip
 
 
 def takes_locks(script: Script) -> bool:
     """The group's members take order locks."""
-    its = script.settings
-    return its.ordered and its.consumer_type == PUSH
+    settings = script.settings
+    return settings.ordered and settings.consumer_type == PUSH
 
 
 def _has_a_broker_divide(member: Member, settings: GroupSettings) -> bool:
@@ -334,13 +334,13 @@ def _play_slice(
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
     """Who was there before the log holds what the first epoch says."""
     script = futures.script
-    there = futures.ticks.ended > script.begin_us
+    present = futures.ticks.ended > script.begin_us
     for life, queues in enumerate(script.initial):
         if locks is not None:
-            locks.hold_at_first(life, np.array(sorted(queues), np.int64), there[life])
+            locks.hold_at_first(life, np.array(sorted(queues), np.int64), present[life])
         for topic in range(len(script.topics)):
-            its = [queue for queue in queues if script.topic_of_queue[queue] == topic]
-            futures.held[topic, life] = np.where(there[life], sets.number(its), 0)
+            of_topic = [queue for queue in queues if script.topic_of_queue[queue] == topic]
+            futures.held[topic, life] = np.where(present[life], sets.number(of_topic), 0)
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -80,11 +80,11 @@ class _SegmentPlay:
 
     def run(self, steady: Steady | None) -> None:
         """Every element runs its next pass in every round."""
-        its = self._elements
-        who = np.arange(len(its.ids))
+        state = self._elements
+        who = np.arange(len(state.ids))
         while True:
             begin = self._next_begin(who, np.full(len(who), ticks.NEVER))
-            due = begin < its.limit[who]
+            due = begin < state.limit[who]
             who, begin = who[due], begin[due]
             if not len(who):
                 return
@@ -93,24 +93,24 @@ class _SegmentPlay:
                 self._run(who[acts], begin[acts])
             idle = who[~acts]
             if len(idle):
-                end = begin[~acts] + its.length[idle]
-                its.follow(idle, begin[~acts], end, np.ones(len(idle), bool))
-                its.alike_us[idle] = ticks.NEVER
+                end = begin[~acts] + state.length[idle]
+                state.follow(idle, begin[~acts], end, np.ones(len(idle), bool))
+                state.alike_us[idle] = ticks.NEVER
                 self._skip_idle(idle)
 
     def run_in_order(self) -> None:
         """Passes that may register somebody, and what begins after them, in order of time."""
-        its = self._elements
-        everyone = np.arange(len(its.ids))
+        state = self._elements
+        everyone = np.arange(len(state.ids))
         while True:
             begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
-            soonest = np.minimum(begin, its.rest)
-            if not (soonest < its.limit).any():
+            soonest = np.minimum(begin, state.rest)
+            if not (soonest < state.limit).any():
                 return
-            first = self._first_registration(np.where(soonest < its.limit, soonest, ticks.NEVER))
-            begin = self._next_begin(everyone, first[its.seed])
-            due = (begin < its.limit) & (begin < its.rest)
-            who = np.flatnonzero(due & (begin <= first[its.seed]))
+            first = self._first_registration(np.where(soonest < state.limit, soonest, ticks.NEVER))
+            begin = self._next_begin(everyone, first[state.seed])
+            due = (begin < state.limit) & (begin < state.rest)
+            who = np.flatnonzero(due & (begin <= first[state.seed]))
             outcome = self._run(who, begin[who])
             self._register(who, begin[who], outcome)
 
@@ -121,53 +121,55 @@ class _SegmentPlay:
         before saw gives up nothing at all. So the locks that are asked for earlier than that are
         settled, in every future, and go at once, the first at each lock.
         """
-        its = self._elements
-        everyone = np.arange(len(its.ids))
+        state = self._elements
+        everyone = np.arange(len(state.ids))
         while True:
             begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
-            soonest = its.next_act(begin)
+            soonest = state.next_act(begin)
             if not (soonest < ticks.NEVER).any():
                 return
             first = self._first_registration(soonest)
-            begin = self._next_begin(everyone, first[its.seed])
-            due = (begin < its.limit) & (begin < its.rest) & (its.asks_us == ticks.NEVER)
-            who = np.flatnonzero(due & (begin <= first[its.seed]))
+            begin = self._next_begin(everyone, first[state.seed])
+            due = (begin < state.limit) & (begin < state.rest) & (state.asks_us == ticks.NEVER)
+            who = np.flatnonzero(due & (begin <= first[state.seed]))
             if len(who):
                 self._register(who, begin[who], self._run(who, begin[who]))
-                begin[who] = self._next_begin(who, first[its.seed[who]])
+                begin[who] = self._next_begin(who, first[state.seed[who]])
             settled_us = np.minimum(self._of_futures(self._acts_anew(begin)), first)
             open_us = np.where(
                 settled_us < ticks.NEVER, settled_us + DROP_AFTER.shortest, ticks.NEVER
             )
-            asks_us = np.where(its.asks_us < ticks.NEVER, its.next_act(begin), ticks.NEVER)
-            asks = np.flatnonzero(asks_us < open_us[its.seed])
+            asks_us = np.where(state.asks_us < ticks.NEVER, state.next_act(begin), ticks.NEVER)
+            asks = np.flatnonzero(asks_us < open_us[state.seed])
             if len(asks):
                 self._ask(self._passes.first_to_ask(asks), settled_us)
 
     def _ask(self, who: Ints, settled_us: Times) -> None:
-        its = self._elements
+        state = self._elements
         outcome, refused_until = self._passes.ask_for_locks(who)
-        its.settle(who, outcome.end_us, outcome.balanced)
-        self._register(who, its.used[who], outcome)
-        until = np.minimum(refused_until, settled_us[its.seed[who]])
-        until = np.minimum(until, its.alike_us[who])
-        until = np.minimum(until, self._wake_ups.first_after(who, its.used[who]))
-        until = np.minimum(until, np.minimum(its.limit[who], its.rest[who]))
-        rows = np.flatnonzero((its.last_end[who] < until) & ~its.beats[who])
+        state.settle(who, outcome.end_us, outcome.balanced)
+        self._register(who, state.used[who], outcome)
+        until = np.minimum(refused_until, settled_us[state.seed[who]])
+        until = np.minimum(until, state.alike_us[who])
+        until = np.minimum(until, self._wake_ups.first_after(who, state.used[who]))
+        until = np.minimum(until, np.minimum(state.limit[who], state.rest[who]))
+        rows = np.flatnonzero((state.last_end[who] < until) & ~state.beats[who])
         if len(rows):
             self._passes.retry_in_vain(who[rows], until[rows])
 
     def _acts_anew(self, begin: Times) -> Times:
         """(elements,) no pass begins before that does what the one before did not."""
-        its = self._elements
-        everyone = np.arange(len(its.ids))
-        end = np.maximum(its.used + its.length, its.asks_us)  # at the earliest
-        woken = np.minimum(self._wake_ups.first_after(everyone, its.used), its.next_later(everyone))
-        again = np.maximum(end + its.min_interval, np.minimum(woken, end + LATER_US))
-        again = np.where(its.rest > end, np.minimum(again, its.rest), again)
-        again = np.where(its.asks_us < ticks.NEVER, again, np.minimum(begin, its.rest))
-        again = np.where(again < its.limit, again, ticks.NEVER)
-        return np.maximum(again, its.alike_us)
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
+        woken = np.minimum(
+            self._wake_ups.first_after(everyone, state.used), state.next_later(everyone)
+        )
+        again = np.maximum(end + state.min_interval, np.minimum(woken, end + LATER_US))
+        again = np.where(state.rest > end, np.minimum(again, state.rest), again)
+        again = np.where(state.asks_us < ticks.NEVER, again, np.minimum(begin, state.rest))
+        again = np.where(again < state.limit, again, ticks.NEVER)
+        return np.maximum(again, state.alike_us)
 
     def _of_futures(self, times: Times) -> Times:
         """(S,) the first of each future."""
@@ -182,17 +184,17 @@ class _SegmentPlay:
 
     def _next_begin(self, who: Ints, known_until: Times) -> Times:
         """When the next pass of each begins; clocks come to rest as long as all is known."""
-        its = self._elements
-        woken = self._wake_ups.first_after(who, its.used[who])
-        begin = its.next_begin(who, woken)
+        state = self._elements
+        woken = self._wake_ups.first_after(who, state.used[who])
+        begin = state.next_begin(who, woken)
         while True:
-            rests = (its.rest[who] <= begin) & (its.rest[who] <= known_until)
-            rests &= (its.rest[who] < its.limit[who]) & (its.asks_us[who] == ticks.NEVER)
+            rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
+            rests &= (state.rest[who] < state.limit[who]) & (state.asks_us[who] == ticks.NEVER)
             rows = np.flatnonzero(rests)
             if not len(rows):
                 return begin
-            its.put_out_of_step(who[rows], woken[rows])
-            begin[rows] = its.next_begin(who[rows], woken[rows])
+            state.put_out_of_step(who[rows], woken[rows])
+            begin[rows] = state.next_begin(who[rows], woken[rows])
 
     def _run(self, who: Ints, begin: Times) -> PassOutcome:
         outcome = self._passes.run(who, begin)
@@ -206,27 +208,27 @@ class _SegmentPlay:
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
         """Put down until when passes see what these saw, whichever broker they ask."""
-        its = self._elements
-        seed = its.seed[who]
+        state = self._elements
+        seed = state.seed[who]
         until = self._changes.first_after(seed, seen_us)
         for place in self.fresh:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
-        until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, its.used[who]))
+        until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
         # nobody else asks; and what a pass fetches, its next one sees
-        asked_us = its.used[who] if self._orderly else its.last_end[who] + its.wait[who]
+        asked_us = state.used[who] if self._orderly else state.last_end[who] + state.wait[who]
         rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
         rows = rows[self._passes.calm(who[rows], seen_us[rows])]
-        its.alike_us[who] = ticks.BEFORE_ALL
-        its.alike_us[who[rows]] = until[rows]
+        state.alike_us[who] = ticks.BEFORE_ALL
+        state.alike_us[who[rows]] = until[rows]
 
     def _skip_idle(self, who: Ints) -> None:
         """Skip passes that see what the one before saw, and so change nothing."""
-        its = self._elements
-        until = np.minimum(its.alike_us[who], self._wake_ups.first_after(who, its.used[who]))
-        until = np.minimum(until, its.next_later(who))
-        until = np.minimum(np.minimum(until, self._segment.end_us), its.rest[who])
-        rows = np.flatnonzero(its.last_end[who] + its.wait[who] < until)
-        its.skip_before(who[rows], until[rows])
+        state = self._elements
+        until = np.minimum(state.alike_us[who], self._wake_ups.first_after(who, state.used[who]))
+        until = np.minimum(until, state.next_later(who))
+        until = np.minimum(np.minimum(until, self._segment.end_us), state.rest[who])
+        rows = np.flatnonzero(state.last_end[who] + state.wait[who] < until)
+        state.skip_before(who[rows], until[rows])
 
     def _list_changes(self) -> Times:
         """(S, K) when a broker, or the list of one that is not fresh, changes."""
@@ -281,10 +283,10 @@ class _SegmentPlay:
 
     def _registers(self, place: MemberList, who: Ints, at: Times) -> NDArray[np.bool_]:
         """Registrations that come earlier than they would; which of them do."""
-        its = self._elements
-        seed = its.seed[who]
+        state = self._elements
+        seed = state.seed[who]
         since = place.since.reshape(-1)
-        earlier = (at < since[who]) & (at < its.ended[who]) & ~place.joins.reshape(-1)[who]
+        earlier = (at < since[who]) & (at < state.ended[who]) & ~place.joins.reshape(-1)[who]
         earlier &= (place.up[seed] <= at) & (at < place.down[seed])
         earlier &= place.joining.reshape(-1)[who] <= at
         since[who[earlier]] = at[earlier]
@@ -293,10 +295,10 @@ class _SegmentPlay:
     def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
-        its = self._elements
-        started = self._futures.ticks.beats_start[its.lives].reshape(-1)[who]
-        period = self._futures.ticks.periods.beat[its.lives, 0][its.life[who]]
-        known = np.maximum(end, place.up[its.seed[who]])
+        state = self._elements
+        started = self._futures.ticks.beats_start[state.lives].reshape(-1)[who]
+        period = self._futures.ticks.periods.beat[state.lives, 0][state.life[who]]
+        known = np.maximum(end, place.up[state.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
         first = started + ticks.FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // period), 0) * period

@@ -233,7 +233,10 @@ class Shares:
         if self._one_each:
             return [int(life) for life in lives[:1]]
         names = [self._ids[life] for life in lives.tolist()]
-        found = (next((its[m][0] for m in names if m in its), None) for its in self._alike.values())
+        found = (
+            next((strategies[m][0] for m in names if m in strategies), None)
+            for strategies in self._alike.values()
+        )
         return [life for life in found if life is not None]
 
     def _places(

@@ -84,8 +84,8 @@ class Steady:
 
     def _answers_of(self, place: MemberList) -> _Answers:
         since, until = place.since[place.moving].T, place.until[place.moving].T
-        there = since < until
-        at = np.concatenate([np.where(there, since, NEVER), np.where(there, until, NEVER)], axis=1)
+        valid = since < until
+        at = np.concatenate([np.where(valid, since, NEVER), np.where(valid, until, NEVER)], axis=1)
         hashes = self._lists.hashes[place.moving]
         deltas = np.broadcast_to(np.concatenate([hashes, -hashes]), at.shape)
         order = np.argsort(at, axis=1, kind="stable")

@@ -51,9 +51,9 @@ def schedule_brokers(world: World) -> None:
             _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
     for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
         broker = world.brokers[stretch.broker]
-        _put(world, since_us, broker, partial(_master, broker, there=False))
+        _put(world, since_us, broker, partial(_master, broker, present=False))
         if stretch.until is not None:
-            _put(world, until_us, broker, partial(_master, broker, there=True))
+            _put(world, until_us, broker, partial(_master, broker, present=True))
 
 
 def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
@@ -72,9 +72,9 @@ def _down(broker: LoopBroker, *, silent: bool) -> None:
     broker.forget_group()
 
 
-def _master(broker: LoopBroker, *, there: bool) -> None:
+def _master(broker: LoopBroker, *, present: bool) -> None:
     """Only a master gives order locks, and they are in its memory alone."""
-    broker.lockless = not there
+    broker.lockless = not present
     broker.locks.clear()
 
 
@@ -122,9 +122,8 @@ def _schedule_lists(world: World, life: Life) -> None:
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if life.ending is not None and at_us < NEVER:
-            end = partial(
-                membership.unregister, world, life, world.brokers[broker], told=life.ending.told
-            )
+            end = partial(membership.unregister, world, life, world.brokers[broker],
+                          notify=life.ending.notified)  # fmt: skip
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
@@ -135,8 +134,8 @@ def join_instances(worlds: Sequence[World]) -> None:
         wakes = MateWakes(world.future.ticks)
         for script in world.script.together[1:]:
             if mate := by_group.get(script.consumer_group):
-                for life, own, comes_to in wakes.links(script):
-                    mate.together.setdefault(life, []).append((world, own, comes_to))
+                for life, group_life, comes_to in wakes.links(script):
+                    mate.together.setdefault(life, []).append((world, group_life, comes_to))
 
 
 def come(world: World, life: Life) -> Client:
@@ -153,9 +152,9 @@ def come(world: World, life: Life) -> Client:
         ),
         parse_strategy(member.strategy, version=member.rules_version),
     )
-    its = member.profile
-    process.lets_go, process.by_bytes = its.no_queue == DROP, its.order == BYTES
-    process.ends_pass = its.ends_pass
+    profile = member.profile
+    process.lets_go, process.by_bytes = profile.no_queue == DROP, profile.order == BYTES
+    process.ends_pass = profile.ends_pass
     client = Client(
         life,
         member,
@@ -193,15 +192,15 @@ def schedule_timers(world: World, client: Client) -> None:
 
 def place_observed(world: World) -> None:
     """Who was there before the log: listed everywhere, holding what the first epoch says."""
-    there = [life for life in world.script.lives if life.observed]
-    for life in there:
+    observed = [life for life in world.script.lives if life.observed]
+    for life in observed:
         if not life.ghost and world.future.ended[life.index] > world.now_us:
             client = come(world, life)
             membership.register_silently(world, client)
             client.held = set(world.script.initial[life.index])
             held = (world.script.queues[queue] for queue in client.held)
             client.process.table = {queue: ProcessQueue(0) for queue in held}
-    for life in there:
+    for life in observed:
         if life.ghost and life.only_broker is not None:
             world.brokers[life.only_broker].entries[life.index] = None
 
@@ -270,7 +269,7 @@ def _see(world: World, life: Life, sighting: Sighting) -> None:
     if not sighting.listed:
         if client is not None:
             client.reachable.discard(broker.number)
-        membership.unregister(world, life, broker, told=sighting.told)
+        membership.unregister(world, life, broker, notify=sighting.notified)
     elif client is not None:
         client.reachable.add(broker.number)
         if membership.hears(broker, client) and not broker.lists(client.index):

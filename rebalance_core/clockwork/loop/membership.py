@@ -187,14 +187,14 @@ def subscribe(
         _tell(world, broker, client.life, client.member, operation, number)
 
 
-def unregister(world: World, life: Life, broker: LoopBroker, *, told: bool) -> None:
+def unregister(world: World, life: Life, broker: LoopBroker, *, notify: bool) -> None:
     """A broker's list loses a process and its connections; scans tell nobody."""
     listed = [entry for entry, client in broker.entries.items() if life.index in (entry, client)]
     if not listed:
         return
     for entry in listed:
         del broker.entries[entry]
-    if told:
+    if notify:
         _tell(world, broker, life, life.states[-1][1], Operation.GOES)
 
 

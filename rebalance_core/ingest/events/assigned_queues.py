@@ -75,7 +75,7 @@ def may_assign(
         pieces: its evidence.
         versions: client id -> the version whose rules it has.
     """
-    active, told = set[str](), set[str]()
+    active, dividing = set[str](), set[str]()
     for piece in pieces:
         v = piece.values
         if piece.kind == "consumer_connected" and v["consume_type"] == ACTIVELY:
@@ -83,13 +83,13 @@ def may_assign(
         elif piece.kind == "client" and v["consumer_type"] == LITE_PULL:
             active.add(str(v.get("client_file")))
         elif piece.kind in (*DIVIDES, "heartbeat"):
-            told.add(v["client_id"])
+            dividing.add(v["client_id"])
     least = parse_version(ASSIGNS_FROM)
     names = sorted({
         row["client_id"]
         for row in events
         if row["event_type"] == CONSUMER_JOIN and row.get("subscriptions")
-        and row["client_id"] in active - told
+        and row["client_id"] in active - dividing
         and row["client_id"] in versions and parse_version(versions[row["client_id"]]) >= least
     })  # fmt: skip
     if names:

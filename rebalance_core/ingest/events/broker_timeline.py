@@ -192,12 +192,12 @@ def _back_unheard(
         folder = context.folders.get(piece.place)
         if folder and folder.slave and context.is_v4(name):
             continue
-        own = [row for row in rows if row["broker_name"] == name]
-        before = [row for row in own if row["event_ms"] <= at_ms + HEARD_MS]
+        named = [row for row in rows if row["broker_name"] == name]
+        before = [row for row in named if row["event_ms"] <= at_ms + HEARD_MS]
         last = max(before, key=lambda row: row["event_ms"], default=None)
         if last is None or last["event_type"] != events.BROKER_DOWN or last["event_ms"] > at_ms:
             continue
-        end_ms = min((row["event_ms"] for row in own if row["event_ms"] > at_ms), default=None)
+        end_ms = min((row["event_ms"] for row in named if row["event_ms"] > at_ms), default=None)
         listed = (
             context.time_of(one)
             for one in ordered

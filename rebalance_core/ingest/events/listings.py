@@ -39,15 +39,15 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
         if piece.kind != "member":
             found.append(piece)
             continue
-        own = sorted(slaves.get(piece.place, ()))
+        slave_places = sorted(slaves.get(piece.place, ()))
         channel = piece.values["client_addr"]
-        logged = [place for place in own if (place, channel) in announced]
+        logged = [place for place in slave_places if (place, channel) in announced]
         if logged and (piece.place, channel) not in announced:
             found.append(replace(piece, place=logged[0]))
         elif not context.is_masterless(piece.place, context.time_of(piece)):
             found.append(piece)
-        elif len(own) == 1:
-            found.append(replace(piece, place=own[0]))
+        elif len(slave_places) == 1:
+            found.append(replace(piece, place=slave_places[0]))
     return found
 
 
@@ -74,7 +74,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     used = [piece for piece in pieces if piece.kind in _USED]
     pieces = sorted(used, key=lambda p: (context.time_of(p), p.source))
     found: list[Evidence] = []
-    own, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
+    subscriptions, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
     started = start_times(pieces)
     asked = {p.values.get("client_file") for p in pieces if p.kind == "client_subscription"}
     announced = {
@@ -109,7 +109,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         first_ms.setdefault(v["client_id"], seen_ms)
         since = max(start_ms, context.start_ms, *restarts)
         since = max(since, _came(first.get(v["client_id"]), since, seen_ms, context))
-        values = listed_values(piece, own)
+        values = listed_values(piece, subscriptions)
         if ended:
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
             values |= {"ended": True, "topics": beat[1] if beat else values["topics"]}
@@ -150,10 +150,12 @@ def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> It
             yield piece  # who was there before the logs begin may have gone before
 
 
-def listed_values(piece: Evidence, own: Mapping[str, list[str]]) -> dict[str, Any]:
+def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> dict[str, Any]:
     """The values of a ``consumer_listed`` piece, from one on a ``member``."""
     v = piece.values
-    topics = own.get(v["client_id"]) or sorted({pair[0] for pair in v["subscriptions"] or ()})
+    topics = subscriptions.get(v["client_id"]) or sorted(
+        {pair[0] for pair in v["subscriptions"] or ()}
+    )
     # push consumers always subscribe something: a dump without it was cut
     said = topics or v.get("consume_type") == "CONSUME_ACTIVELY"
     return {
@@ -224,7 +226,7 @@ def listed_tables(
     for place, until_ms in context.logged.items():
         end_ms = until_ms + SECOND_MS - 1
         yield Evidence(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
-    own = own_subscriptions(pieces, context)
+    subscriptions = own_subscriptions(pieces, context)
     dumps: dict[tuple[str, int, str], list[Evidence]] = {}
     for piece in of_logged_brokers(pieces, context):
         at_ms = context.time_of(piece)
@@ -233,7 +235,9 @@ def listed_tables(
     for (place, at_ms, _), members in dumps.items():
         listed: dict[str, list[dict[str, object]]] = {}
         for piece in members:
-            listed.setdefault(piece.values["client_id"], []).append(listed_values(piece, own))
+            listed.setdefault(piece.values["client_id"], []).append(
+                listed_values(piece, subscriptions)
+            )
         source, values = members[0].source, {"members": listed}
         yield Evidence(GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, values)
     yield from _own_topics(group, pieces, context)
@@ -287,15 +291,15 @@ def dated_by_dumps(
     left: dict[str | None, list[tuple[int, str]]] = {}
     for piece in pieces:
         if piece.kind == "left_broker":
-            told = (context.time_of(piece), piece.source)
-            left.setdefault(names.client_of(piece), []).append(told)
+            loss = (context.time_of(piece), piece.source)
+            left.setdefault(names.client_of(piece), []).append(loss)
     by_dumps = []
     for row in after_logs:
-        own = joins.get(row["client_id"], [])
+        join_times = joins.get(row["client_id"], [])
         lines = [
             line
             for line in left.get(row["client_id"], ())
-            if len(own) == 1 and own[0] < line[0] <= row["event_ms"]
+            if len(join_times) == 1 and join_times[0] < line[0] <= row["event_ms"]
         ]
         if row["event_type"] == CONSUMER_LOST and lines:
             row["event_type"] = CONSUMER_LEAVE
@@ -325,11 +329,11 @@ def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> li
     ends = {place: ms for place, ms in sorted(context.logged.items()) if ms < rows[-1]["event_ms"]}
     first_ms = min(ends.values(), default=rows[0]["event_ms"])
     shown = {_name(row): row["source"] for row in rows[:SHOWN]}
-    told = ", ".join(f"{place} at {utc(ms)}" for place, ms in ends.items())
+    ends_at = ", ".join(f"{place} at {utc(ms)}" for place, ms in ends.items())
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"What members did after broker.log had ended ({told}) is known from dumps alone. "
+            f"What members did after broker.log had ended ({ends_at}) is known from dumps alone. "
             f"Events that are dated by the dump that shows them, or by when the client says it "
             f"started: {len(rows)}. They may have happened at any time since the log's end: "
             "windows and bounds of starts do not cover that.",

@@ -261,8 +261,8 @@ class MemberTimeline:
             self._first_data(member, topics, piece, at_ms)
         elif again or at_ms > self._changed_ms.get(member, 0) + SAME_MOMENT_MS:
             second_ms = self.context.time_of(piece)
-            own = {t: ms for t, ms in table.versions.items() if ms < second_ms + SECOND_MS}
-            self._changed(member, topics, at_ms, piece.source, own)
+            versions = {t: ms for t, ms in table.versions.items() if ms < second_ms + SECOND_MS}
+            self._changed(member, topics, at_ms, piece.source, versions)
 
     def _settle_tables(self, now_ms: int) -> None:
         """Members that kept silent agree with the last heartbeat that the broker logged.
@@ -274,10 +274,12 @@ class MemberTimeline:
             if not table.settled and until_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
                 table.settled = True
                 topics = self._topics_at(broker)
-                own = self.subscription_versions.of_silent(broker, table, topics, self.events)
+                member_topics = self.subscription_versions.of_silent(
+                    broker, table, topics, self.events
+                )
                 known = len(self.events)
                 for member in topics:
-                    subscribed = own.get(member, {})
+                    subscribed = member_topics.get(member, {})
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
                 self.by_silence += self.events[known:]
 
@@ -342,8 +344,8 @@ class MemberTimeline:
             when = own_ms if own_ms >= since_ms else at_ms
             self._event(SUBSCRIBE, when, source, member)["topic"] = topic
         for topic in sorted(before - topics):
-            own = self.unsubscriptions.before(
+            unsubscribed = self.unsubscriptions.before(
                 member.client_id, topic, since_ms, at_ms, unseen=bool(self._ended)
             )
-            when, where = own or (at_ms, source)
+            when, where = unsubscribed or (at_ms, source)
             self._event(UNSUBSCRIBE, when, where, member)["topic"] = topic

@@ -32,10 +32,10 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     are master by turns each counts in its turn. What a broker's log says was surely so at the end
     of the second that it names.
     """
-    own = _answering(piece, context)
-    if own is None:
+    answered = _answering(piece, context)
+    if answered is None:
         return None
-    piece, values = own, own.values
+    piece, values = answered, answered.values
     observed_ms = context.time_of(piece)
     if piece.kind == "committed":
         broker, offset = values["broker"], values["offset"]
@@ -433,10 +433,10 @@ class TopicTimeline:
         those that it makes for itself at its very first start.
         """
         context = self.context
-        own = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
+        system = is_system_topic(self.topic) or self.topic in (*context.brokers, context.cluster)
         reply = self.topic == context.cluster + REPLY_MARK
         started = context.starts.get(broker) and broker not in context.in_rocksdb
-        return bool(started) and context.log_had_ended(broker, at_ms) and not (own or reply)
+        return bool(started) and context.log_had_ended(broker, at_ms) and not (system or reply)
 
     def _config(self, broker: str, values: Any, at_ms: int) -> Config:
         perm = self.context.effective_perm(broker, values["perm"], at_ms)

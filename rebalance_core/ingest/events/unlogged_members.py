@@ -288,8 +288,8 @@ def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[R
     for row in events:
         if at_ms - RESETTLE_MS <= row["event_ms"] <= at_ms:
             subscribed = row["event_type"] == SUBSCRIBE and row["topic"] == topic
-            own = ConnectedMember(row["client_id"], row["channel_id"]) == table.reporter
-            if not (subscribed and own and row["event_ms"] < table.versions[topic]):
+            of_reporter = ConnectedMember(row["client_id"], row["channel_id"]) == table.reporter
+            if not (subscribed and of_reporter and row["event_ms"] < table.versions[topic]):
                 return True
     return False
 
@@ -445,8 +445,8 @@ def _join(
     observed = when is None or when <= context.start_ms
     topics = piece.values.get("topics")
     # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
-    own = piece.kind == "client" or tells_start(client_id)
-    where = piece.values.get("consume_from_where") if own else None
+    states_start = piece.kind == "client" or tells_start(client_id)
+    where = piece.values.get("consume_from_where") if states_start else None
     if piece.kind == "member":
         topics = [pair[0] for pair in piece.values["subscriptions"] or ()]
     row = event(

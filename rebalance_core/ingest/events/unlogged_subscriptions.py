@@ -98,11 +98,11 @@ def unlogged_subscriptions(
     """
     events = sorted(events, key=event_order)
     stays = _stays(events)
-    own, held = _statements(pieces, context), _held(group, events, pieces, context)
+    statements, held = _statements(pieces, context), _held(group, events, pieces, context)
     connections = [piece for piece in pieces if piece.kind == "group_connection"]
     before = {id(row) for stay in stays for row in stay.changes}
     silent = {id(row) for row in by_silence}
-    told: dict[str, str] = {}
+    sources: dict[str, str] = {}
     unknown: dict[str, str] = {}
     known: dict[Topics, list[int]] = {}
     for number, stay in enumerate(stays):
@@ -110,7 +110,7 @@ def unlogged_subscriptions(
             known.setdefault(stay.topics, []).append(number)
     for number in [number for number, stay in enumerate(stays) if stay.topics is None]:
         stay = stays[number]
-        stated = [one for one in own.get(stay.client_id, ()) if stay.covers(one[0])]
+        stated = [one for one in statements.get(stay.client_id, ()) if stay.covers(one[0])]
         seen = {one[1] for one in held.get(stay.client_id, ()) if stay.covers(one[0])}
         others = ((one, (stays[n] for n in numbers)) for one, numbers in known.items())
         topics = (
@@ -120,17 +120,17 @@ def unlogged_subscriptions(
             stay.join["subscriptions"] = sorted(topics[0])
             insort(known.setdefault(topics[0], []), number)
             _change(group, stay, stated)
-            told[stay.client_id] = topics[1]
+            sources[stay.client_id] = topics[1]
         elif context.given.get(group, {}).get("subscriptions") is None:
             unknown[stay.client_id] = stay.join["source"]
     for stay in stays:
         shown = held.get(stay.client_id, [])
-        _withdraw(stay, silent, own.get(stay.client_id, []), shown, told, context)
-        _subscribe_held(group, stay, stays, shown, told)
+        _withdraw(stay, silent, statements.get(stay.client_id, []), shown, sources, context)
+        _subscribe_held(group, stay, stays, shown, sources)
     changes = {id(row): row for stay in stays for row in stay.changes}
     kept = [row for row in events if id(row) not in before or id(row) in changes]
     added = [row for number, row in changes.items() if number not in before]
-    return kept + added, [*_told(group, told), *_unknown(group, unknown)]
+    return kept + added, [*_told(group, sources), *_unknown(group, unknown)]
 
 
 def _stays(events: Iterable[Row]) -> list[_Stay]:
@@ -245,21 +245,21 @@ def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> N
 
 
 def _withdraw(
-    stay: _Stay, silent: set[int], own: list[tuple[int, Topics, str]],
-    held: list[tuple[int, str, str]], told: dict[str, str], context: ClusterContext,
+    stay: _Stay, silent: set[int], statements: list[tuple[int, Topics, str]],
+    held: list[tuple[int, str, str]], sources: dict[str, str], context: ClusterContext,
 ) -> None:  # fmt: skip
-    """Take back the changes by silence that the member itself contradicts; say so in ``told``.
+    """Take back the changes by silence that the member itself contradicts; say so in ``sources``.
 
     Only while a log goes on: later, what contradicts a change may come of another, unseen one.
     """
-    own = [one for one in own if not context.all_logs_had_ended(one[0])]
+    statements = [one for one in statements if not context.all_logs_had_ended(one[0])]
     held = [one for one in held if not context.all_logs_had_ended(one[0])]
     for row in [row for row in stay.changes if id(row) in silent]:
         if not any(row is one for one in stay.changes):
             continue
         of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
         at = of_topic.index(row)
-        source = _contradiction(row, stay, own, held)
+        source = _contradiction(row, stay, statements, held)
         if source is None:  # one that the member's own next line takes back was none either
             source = next(
                 (r["source"] for r in of_topic[at + 1 : at + 2]
@@ -268,14 +268,14 @@ def _withdraw(
         if source is not None:
             for one in of_topic[at : at + 2]:  # the next one would change nothing
                 stay.changes.remove(one)
-            told[stay.client_id] = source
+            sources[stay.client_id] = source
 
 
 def _subscribe_held(
     group: str, stay: _Stay, stays: list[_Stay], held: list[tuple[int, str, str]],
-    told: dict[str, str],
+    sources: dict[str, str],
 ) -> None:  # fmt: skip
-    """Add the subscriptions of topics of which the member holds queues; say so in ``told``.
+    """Add the subscriptions of topics of which the member holds queues; say so in ``sources``.
 
     Who subscribes nothing reads the queues that its application names.
     """
@@ -283,11 +283,11 @@ def _subscribe_held(
         if stay.topics and stay.covers(at_ms) and topic not in stay.ever:
             when = _since(stay, stays, topic, at_ms)
             stay.changes.append(_event(group, SUBSCRIBE, when, source, stay, topic))
-            told[stay.client_id] = source
+            sources[stay.client_id] = source
 
 
 def _contradiction(
-    change: Row, stay: _Stay, own: Iterable[tuple[int, Topics, str]],
+    change: Row, stay: _Stay, statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
 ) -> str | None:  # fmt: skip
     """Where the member shows later that its subscription did not change so; None: nowhere."""
@@ -295,7 +295,7 @@ def _contradiction(
     changed_ms = change["event_ms"]
     after = [r["event_ms"] for r in stay.changes if r["topic"] == topic and r is not change]
     until_ms = min([ms for ms in after if ms >= changed_ms] + [stay.until_ms])
-    shown = [(at_ms, topic in topics, source) for at_ms, topics, source in own]
+    shown = [(at_ms, topic in topics, source) for at_ms, topics, source in statements]
     shown += [(at_ms, True, source) for at_ms, name, source in held if name == topic]
     return next(
         (source for at_ms, subscribed, source in shown

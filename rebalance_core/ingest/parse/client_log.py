@@ -203,8 +203,8 @@ def _broker_allocated(message: str) -> Fields:
 
 def _committed(message: str) -> Fields:
     """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
-    own = message[message.find("Group: ") :]
-    pieces = java_text.between(own, "Group: ", " ClientId: ", _UPDATE, "")
+    statement = message[message.find("Group: ") :]
+    pieces = java_text.between(statement, "Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
         return None
     queues = java_text.message_queues(pieces[2])

@@ -135,8 +135,8 @@ def _running(data: Any, source: str) -> Results:
     if "properties" not in data:
         return
     properties = {str(key): str(value) for key, value in info.mapping("properties").items()}
-    told = {"queues_told": False}  # as of any answer that a person copied
-    yield Fact("client", None, client_values(properties) | told, source)
+    queues_told = {"queues_told": False}  # as of any answer that a person copied
+    yield Fact("client", None, client_values(properties) | queues_told, source)
     for one in info.items("subscriptionSet"):
         topic = Entry(one, "subscription")
         values = {

@@ -399,11 +399,13 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
     if text.count(PROPERTIES) > 1:
         return None
     facts = (piece for piece in results if isinstance(piece, Fact) and piece.kind == "client")
-    own: dict[str, str] = next((fact.values["properties"] for fact in facts), {})
-    if own.get("clientIP") and own.get("instanceName"):
-        stream = "STREAM" if own.get("enableStreamRequestType") == "true" else ""
-        unit = own.get("unitName", "").removesuffix("null")
-        return "@".join(filter(None, (own["clientIP"], own["instanceName"], unit, stream)))
+    properties: dict[str, str] = next((fact.values["properties"] for fact in facts), {})
+    if properties.get("clientIP") and properties.get("instanceName"):
+        stream = "STREAM" if properties.get("enableStreamRequestType") == "true" else ""
+        unit = properties.get("unitName", "").removesuffix("null")
+        return "@".join(
+            filter(None, (properties["clientIP"], properties["instanceName"], unit, stream))
+        )
     asked = set(_COMMAND_LINE.findall(text.partition(PROPERTIES)[0]))
     return asked.pop() if len(asked) == 1 else None
 

@@ -315,8 +315,8 @@ class Unwrapper:
     def _inner(self, piece: Piece, source: str) -> Iterator[tuple[str, str, str]]:
         for number, line in enumerate(piece.text.split("\n")):
             bare = line.removesuffix("\r")
-            own = bare if number else self._own(piece._replace(text=bare))
-            yield own, bare, source
+            unwrapped = bare if number else self._own(piece._replace(text=bare))
+            yield unwrapped, bare, source
 
     def _own(self, piece: Piece) -> str:
         """The line with RocketMQ's head, if it has one to put in its place."""

@@ -268,11 +268,11 @@ def _readable(
     begin = np.searchsorted(routes.topic_broker, row)
     end = np.searchsorted(routes.topic_broker, row, side="right")
     at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
-    there = at >= begin
-    there &= np.append(routes.after, 0)[np.where(there, at, -1)] > 0
-    there &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
+    readable = at >= begin
+    readable &= np.append(routes.after, 0)[np.where(readable, at, -1)] > 0
+    readable &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
     found = np.zeros(len(event), np.bool_)
-    found[asker[there]] = True
+    found[asker[readable]] = True
     return found
 
 
@@ -395,7 +395,7 @@ def _left_for_languages(
         """By run: the member's profile is so."""
         return np.array([rule(profile) for profile in profiles], np.bool_)[runs.state]
 
-    known = [its.share_known(text) for its, text in zip(profiles, strategies, strict=True)]
+    known = [one.share_known(text) for one, text in zip(profiles, strategies, strict=True)]
     grids = [grid, *([] if popped is None else [popped.grid])]
     frozen = [np.repeat(g.topics.group, np.diff(g.topic_first))[g.frozen] for g in grids]
     apart = ~np.array(known, np.bool_)[runs.state]
@@ -414,12 +414,12 @@ def _left_for_languages(
 def _beyond_bmp(coded: CodedGroups) -> Ints:
     """Groups with a name that does not sort by its bytes as it does in Java."""
     names, events = coded.names, coded.events
-    beyond = [
+    unsortable = [
         np.append(pc.match_substring_regex(texts, BEYOND_BMP).to_numpy(zero_copy_only=False), False)
         for texts in (names.clients, names.brokers, names.topics)
     ]
     codes = (events.client, events.broker, events.topic)  # -1: none, at the end
-    of = [found[code] for found, code in zip(beyond, codes, strict=True)]
+    of = [found[code] for found, code in zip(unsortable, codes, strict=True)]
     return np.unique(events.group[np.logical_or.reduce(of)])
 
 
@@ -517,5 +517,5 @@ def _seen_by_one_broker(coded: CodedGroups) -> Ints:
 def _retry_subscribed(coded: CodedGroups) -> Ints:
     """Groups with a member that subscribes the group's own retry topic at run time."""
     events = coded.events
-    own = events.topic == coded.groups.retry_topic[events.group]
-    return np.unique(events.group[own & (events.type == type_code(SUBSCRIBE))])
+    of_retry = events.topic == coded.groups.retry_topic[events.group]
+    return np.unique(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

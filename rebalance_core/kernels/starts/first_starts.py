@@ -144,8 +144,8 @@ class RoleSwitches:
         readable = (brokers.broker >= 0) & (prepared.grid.most_readable > 0)
         keys = np.unique(segments.pair(brokers.group[readable], brokers.broker[readable]))
         self._outages = outages = find_outages(prepared.coded.events)
-        its = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
-        self._broker = np.where(brokers.broker >= 0, its, segments.NONE)[queues.topic_broker]
+        found = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
+        self._broker = np.where(brokers.broker >= 0, found, segments.NONE)[queues.topic_broker]
         first, end = outages.of(*segments.halves(keys))
         # a queue that nobody can read, which only CONFIG lists, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
@@ -216,17 +216,17 @@ def _switches(keys: Ints, outages: MasterOutages) -> tuple[Ints, Ints, Ints, Int
         keys: (group, broker) with readable queues, as sorted pairs.
         outages: of all groups.
     """
-    own = segments.find(keys, segments.pair(outages.group, outages.broker))
-    mine = np.flatnonzero(own >= 0)
+    key_of = segments.find(keys, segments.pair(outages.group, outages.broker))
+    mine = np.flatnonzero(key_of >= 0)
     back = mine[outages.up_ms[mine] != segments.NEVER]
     group = segments.halves(keys)[0]
     first = np.searchsorted(group, outages.group[back])
     count = np.searchsorted(group, outages.group[back], side="right") - first
     other, of = segments.ranges(first, count), np.repeat(back, count)
-    apart = other != own[of]
+    apart = other != key_of[of]
     other, up_ms = other[apart], outages.up_ms[of[apart]]
     down_ms, own_up = outages.down_ms[mine], outages.up_ms[mine]
-    broker = np.concatenate([own[mine], other])
+    broker = np.concatenate([key_of[mine], other])
     began_ms = np.concatenate([down_ms, up_ms])
     kept_ms = np.concatenate([down_ms - SLAVE_COPY_MS, up_ms])
     own_over = np.where(own_up == segments.NEVER, segments.NEVER, own_up + MASTER_BACK_MS)
@@ -277,7 +277,7 @@ def first_starts(
     asked = _ask(prepared, offsets, adds, retry)
     starts = _client_starts(prepared, offsets, asked, adds)
     if not asks_broker:
-        another = _of_clients(prepared, adds, lambda its, _: its is not JAVA_PROFILE)
+        another = _of_clients(prepared, adds, lambda profile, _: profile is not JAVA_PROFILE)
         _put_unproven(another, offsets, asked, starts)
         return starts
     at_zero = (starts.offset == 0) & (starts.high == 0)
@@ -293,7 +293,7 @@ def first_starts(
     either = looked & ~always_zero & ~always_client
     starts.put(either & ~asked.never_zero, BROKER_ZERO, 0, 0, starts.high)
     np.copyto(starts.low, 0, where=either)
-    waiting = _of_clients(prepared, adds, lambda its, _: its.start == NEVER_WITHOUT_COMMIT)
+    waiting = _of_clients(prepared, adds, lambda profile, _: profile.start == NEVER_WITHOUT_COMMIT)
     starts.put(waiting, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
     starts.put(
         waiting & asked.seen & always_client,
@@ -304,7 +304,7 @@ def first_starts(
         FAILED,
     )
     starts.zero(waiting & asked.seen & always_zero, BROKER_ZERO)
-    unproven = _of_clients(prepared, adds, lambda its, mode: not its.start_known(mode))
+    unproven = _of_clients(prepared, adds, lambda profile, mode: not profile.start_known(mode))
     _put_unproven(unproven, offsets, asked, starts)
     return starts
 

@@ -259,8 +259,8 @@ class PullStarts:
         if len(rows):
             again = np.ones(len(adds.queue), np.bool_)
             again[np.unique(pair(adds.queue, adds.client), return_index=True)[1]] = False
-            some, own = mine.where(rows), again[adds.kind != INITIAL][rows]
-            answers, unset = local_starts(self._prepared, commits, self._offsets, some, own)
+            some, first_take = mine.where(rows), again[adds.kind != INITIAL][rows]
+            answers, unset = local_starts(self._prepared, commits, self._offsets, some, first_take)
             starts.update(rows, answers)
             alone = np.zeros(len(local), np.bool_)
             alone[rows[unset]] = True

@@ -180,9 +180,9 @@ class StoredStarts:
         least, most = least.copy(), most.copy()
         for some in np.split(np.arange(len(rows.holder)), range(MANY, len(rows.holder), MANY)):
             row = rows.holder_row[some]
-            own = commits.newest_of(rows.queue[row], rows.holder[some], rows.earliest_ms[row])
-            known = pick(commits.at_ms, own) > rows.forgotten_ms[row]
-            row, offset = row[known], commits.offset[own[known]]
+            newest = commits.newest_of(rows.queue[row], rows.holder[some], rows.earliest_ms[row])
+            known = pick(commits.at_ms, newest) > rows.forgotten_ms[row]
+            row, offset = row[known], commits.offset[newest[known]]
             np.minimum.at(least, row, offset)
             np.maximum.at(most, row, offset)
         return least, most
@@ -207,12 +207,12 @@ class StoredStarts:
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
-        own = self._since(self._newest_sent(sent_ms), alone_ms)
+        alone_sent = self._since(self._newest_sent(sent_ms), alone_ms)
         settled_ms = np.maximum(rows.taken_ms, rows.alone_ms) + OWN_COMMIT_STORED_MS
         broker = np.full(len(rows.queue), segments.NONE)
         seen = self._commits.newest_of(rows.queue, broker, rows.earliest_ms)
         seen = self._since(seen, np.maximum(rows.forgotten_ms, settled_ms - 1))
-        alone = np.where(rows.taken_ms < 0, arrived, np.maximum(own, seen))
+        alone = np.where(rows.taken_ms < 0, arrived, np.maximum(alone_sent, seen))
         alone = np.where(rows.outlived | ~rows.alone, segments.NONE, alone)
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
@@ -364,13 +364,13 @@ class SwitchedLows:
             at = order[begin:end]
             if turn:
                 before[at], asked[at] = after[at - 1], asked[at - 1]
-            its = np.maximum(before[at], 0)
-            asked[at] = np.where(asks[at], np.minimum(asked[at], its), asked[at])
+            least_known = np.maximum(before[at], 0)
+            asked[at] = np.where(asks[at], np.minimum(asked[at], least_known), asked[at])
             row, of = (
                 segments.ranges(begins[at], count[at]),
                 np.repeat(np.arange(len(at)), count[at]),
             )
-            bound = np.where(chained[row], its[of], BIGGEST)
+            bound = np.where(chained[row], least_known[of], BIGGEST)
             most = np.minimum(self.known[row], asked[at][of])
             bound = np.where(switched[row], np.minimum(bound, most), bound)
             bounded = chained[row] | switched[row]
@@ -513,10 +513,10 @@ class FirstPulls(NamedTuple):
         group = self.prepared.epochs.group[mine.epoch]
         overflow = self.prepared.coded.groups.overflow_to_max[group]
         known = (starts.offset >= 0) & (seen >= 0)
-        beyond = np.flatnonzero(known & (starts.offset > most))
-        if len(beyond):
-            furthest = self._furthest(mine.where(beyond), starts.rule[beyond], seen_ms[beyond])
-            known[beyond] = furthest >= starts.offset[beyond]
+        above = np.flatnonzero(known & (starts.offset > most))
+        if len(above):
+            furthest = self._furthest(mine.where(above), starts.rule[above], seen_ms[above])
+            known[above] = furthest >= starts.offset[above]
         return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:

@@ -52,10 +52,10 @@ def staffing(groups: Sequence[Sequence[Turn]]) -> Staffing:
 def _members(turns: Sequence[Turn]) -> list[int]:
     """How many members there are after the joins and after the stops of each moment."""
     changes = [(turn.join_ms, 1) for turn in turns] + [(turn.stop_ms, -1) for turn in turns]
-    there, counts = len(turns), [len(turns)]
+    present, counts = len(turns), [len(turns)]
     for _, moment in groupby(sorted(changes, key=lambda c: (c[0], -c[1])), key=lambda c: c):
-        there += sum(change for _, change in moment)
-        counts.append(there)
+        present += sum(change for _, change in moment)
+        counts.append(present)
     return counts
 
 
@@ -248,11 +248,11 @@ class _Search:
             seeds = self.seeds[done:futures]
             pieces += [Piece(plan, group, seeds) for group in groups if seeds]
         for piece, made in zip(pieces, self.play(pieces), strict=True):
-            own = self.figures.setdefault(piece.plan, [])
-            if piece.group < len(own):
-                own[piece.group] = chained([own[piece.group], made])
+            figures = self.figures.setdefault(piece.plan, [])
+            if piece.group < len(figures):
+                figures[piece.group] = chained([figures[piece.group], made])
             else:
-                own.append(made)
+                figures.append(made)
         for plan in plans:
             staff = staffing(self.rollouts.turns(plan))
             row = row_of(together(self.figures[plan]), staff, self.rollouts.search.prices)
@@ -308,7 +308,7 @@ class _Search:
         of_groups: list[Row] = []
         if len(self.rollouts.groups) > 1:
             for group in range(len(self.rollouts.groups)):
-                own = [
+                group_rows = [
                     {"plan": plan, "group": group}
                     | row_of(
                         self.figures[plan][group],
@@ -317,7 +317,7 @@ class _Search:
                     )
                     for plan in sorted(self.figures)
                 ]
-                of_groups += _judged(own, search)
+                of_groups += _judged(group_rows, search)
         kept = not misses(self.rows[chosen], search.budgets)
         return Searched(self.rollouts, _judged(rows, search), of_groups, chosen, kept)
 

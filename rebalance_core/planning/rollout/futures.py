@@ -48,7 +48,7 @@ def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
         state.take(event)
     if end_ms is None:
         end_ms = ordered[-1].event_ms if ordered else 0
-    there = tuple(
+    resting = tuple(
         replace(
             event, event_ms=end_ms, sequence=number, source=None, raw=None,
             detail=OBSERVED if event.event_type in _OBSERVABLE else event.detail,
@@ -57,7 +57,7 @@ def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
     )  # fmt: skip
     return replace(
         history,
-        events=there,
+        events=resting,
         queue_offsets=_ends(history.queue_offsets),
         committed_offsets=_ends(history.committed_offsets),
         mates=tuple(at_rest(mate, end_ms) for mate in history.mates),
@@ -98,8 +98,8 @@ class _State:
         yield from (e for name, e in self.masters.items() if name not in self.down)
         yield from (e for name, e in self.notices.items() if name not in self.down)
         yield from (e for (_, name), e in self.configs.items() if name not in self.down)
-        for own in self.members.values():
-            yield from own
+        for joins in self.members.values():
+            yield from joins
         yield from self.modes.values()
 
     def _take_member(self, event: Event) -> None:
@@ -188,28 +188,29 @@ class DeployedGroup:
 
     def under(self, plan: RolloutPlan, search: Search) -> tuple[GroupHistory, int]:
         """The history under a plan, and when the rollout begins, epoch ms."""
-        its = self.history
-        end_ms = max(event.event_ms for event in its.events)
+        history = self.history
+        end_ms = max(event.event_ms for event in history.events)
         scenario = plan.scenario(search.change, search.groups)
-        mates = tuple(_edited(mate, scenario, end_ms) for mate in its.mates)
-        under = replace(_edited(its, scenario, end_ms), mates=mates)
+        mates = tuple(_edited(mate, scenario, end_ms) for mate in history.mates)
+        under = replace(_edited(history, scenario, end_ms), mates=mates)
         return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
 
 
-def _edited(its: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistory:
+def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistory:
     """A group at rest after a scenario's edits; as it is where they are of other groups."""
-    own = [event for event in its.events if event.event_type in events.GROUP_EVENTS]
-    shared = tuple(e for e in its.events if e.event_type not in events.GROUP_EVENTS)
+    of_group = [event for event in group.events if event.event_type in events.GROUP_EVENTS]
+    shared = tuple(e for e in group.events if e.event_type not in events.GROUP_EVENTS)
     settings = {
-        name: getattr(its.settings, name)
+        name: getattr(group.settings, name)
         for name in ("subscriptions", "strategy", "rebalance_mode")
     }
-    named = {"cluster": its.cluster, "consumer_group": its.consumer_group}
-    rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in own]
+    named = {"cluster": group.cluster, "consumer_group": group.consumer_group}
+    rows = [{name: getattr(e, name, None) for name in EVENT_COLUMNS} | named for e in of_group]
     edited = group_edits(
-        scenario, its.consumer_group, rows, cluster=its.cluster, end_ms=end_ms, group_row=settings
-    )
-    return replace(its, events=shared + tuple(map(event_of, edited.rows)))
+        scenario, group.consumer_group, rows, cluster=group.cluster, end_ms=end_ms,
+        group_row=settings,
+    )  # fmt: skip
+    return replace(group, events=shared + tuple(map(event_of, edited.rows)))
 
 
 def deployed_group(history: GroupHistory) -> DeployedGroup:
@@ -357,8 +358,8 @@ class Rollouts:
 
     def turns(self, plan: int) -> tuple[tuple[Turn, ...], ...]:
         """When each member of each group is replaced."""
-        its = self.plans[plan]
-        return tuple(self.search.turns(its, group.members) for group in self.groups)
+        rollout = self.plans[plan]
+        return tuple(self.search.turns(rollout, group.members) for group in self.groups)
 
     def play(self, piece: Piece) -> Figures:
         """Play a piece. Cost: a hundredth of a second, and linear in futures x steps."""

@@ -199,8 +199,8 @@ class GroupLife(Timeline):
         self._seed = seed
         self._places: dict[ProcessKey, EditedMember] = {}
         self._members: list[EditedMember] = []
-        own = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
-        self._taken = {(row["client_id"], row["channel_id"]) for row in own}
+        of_consumers = [row for row in rows if row["event_type"] in events.CONSUMER_EVENTS]
+        self._taken = {(row["client_id"], row["channel_id"]) for row in of_consumers}
         self._made = 0
 
     def members(self) -> list[EditedMember]:
@@ -222,8 +222,8 @@ class GroupLife(Timeline):
 
     def topics_of(self, settings: Settings) -> tuple[str, ...] | None:
         """Return the topics that a process with these settings subscribes; None: not known."""
-        own = settings["subscriptions"]
-        topics = self.group_topics if own is None else own
+        stated = settings["subscriptions"]
+        topics = self.group_topics if stated is None else stated
         return None if topics is None else tuple(topics)
 
     def resubscribed(
@@ -457,5 +457,5 @@ class GroupLife(Timeline):
 
 def _topics_named(rows: Sequence[Row]) -> frozenset[str]:
     """Every topic that a row of the group names."""
-    own = (row["topic"] for row in rows if row["topic"] is not None)
-    return frozenset(own).union(*(row["subscriptions"] or () for row in rows))
+    topics = (row["topic"] for row in rows if row["topic"] is not None)
+    return frozenset(topics).union(*(row["subscriptions"] or () for row in rows))

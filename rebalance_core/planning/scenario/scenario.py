@@ -193,8 +193,8 @@ def edit_history(
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}
     for row in rows:
-        own = row.get("consumer_group") if row["event_type"] in events.GROUP_EVENTS else None
-        parts.setdefault((row["cluster"], own), []).append(row)
+        name = row.get("consumer_group") if row["event_type"] in events.GROUP_EVENTS else None
+        parts.setdefault((row["cluster"], name), []).append(row)
     settings = {(row["cluster"], row["consumer_group"]): row for row in consumer_groups}
     warnings = list(unmatched(scenario, names_in(rows)))
     queues = queues_in(rows)

@@ -204,8 +204,8 @@ def _topics(
 ) -> dict[Group, set[str]]:
     """Return the topics the groups ever subscribe; a request mode of no such topic does nothing."""
     found: dict[Group, set[str]] = {group: set() for group in groups}
-    own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
-    lists = [own.select([*GROUP, "topic", "subscriptions"])]
+    kept = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
+    lists = [kept.select([*GROUP, "topic", "subscriptions"])]
     if GROUPS in tables:
         lists.append(tables[GROUPS].select([*GROUP, "subscriptions"]))
     for table in lists:
@@ -221,8 +221,8 @@ def _mode_rows(
     rows: pa.Table, topics: Mapping[Group, set[str]], mode: RequestMode
 ) -> Iterator[dict[str, Any]]:
     """A REQUEST_MODE for each topic, right before the first event of its group."""
-    own = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
-    firsts = own.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
+    of_groups = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
+    firsts = of_groups.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
     for first in firsts.to_pylist():
         group = (first["cluster"], first["consumer_group"])
         sequence = FIRST_SEQUENCE + entity_of(group[1]) * ROWS_AN_INSTANT

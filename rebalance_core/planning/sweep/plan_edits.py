@@ -308,8 +308,8 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
         shared.append(
             ClusterEventChanges(units.select(EVENT_KEY).take(pa.array(lacking, pa.int64())), added)
         )
-        told = changed.filter(pc.equal(changed[TABLE], WARNING))
-        warnings.update(told["source"].to_pylist())
+        warned = changed.filter(pc.equal(changed[TABLE], WARNING))
+        warnings.update(warned["source"].to_pylist())
     # without a scenario no name is read
     clusters = facts.clusters() if scenarios_of(variants) else {}
     unmatched = tuple(unmatched_patterns(variants, clusters))
@@ -345,13 +345,13 @@ def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:
     """The rows of each cluster together, as `HistoryRows` wants them."""
     place = shared.column_names.index("consumer_group")
     nobody = pa.repeat(NO_GROUP, shared.num_rows)
-    own = shared.set_column(place, "consumer_group", nobody)
-    own = own.append_column(TABLE, pa.repeat(EVENTS, own.num_rows))
+    units = shared.set_column(place, "consumer_group", nobody)
+    units = units.append_column(TABLE, pa.repeat(EVENTS, units.num_rows))
     names = pa.table({"cluster": pa.array(list(clusters), pa.string())})
     # an edit may give rows to a cluster that has none of its own
     for column, value in (("consumer_group", NO_GROUP), (TABLE, CLUSTER)):
         names = names.append_column(column, pa.repeat(value, names.num_rows))
-    rows = pa.concat_tables([own, names], promote_options="default")
+    rows = pa.concat_tables([units, names], promote_options="default")
     return rows.sort_by("cluster").combine_chunks()
 
 

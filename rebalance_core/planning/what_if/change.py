@@ -88,8 +88,8 @@ def addresses_from(first: IPv4Address) -> Iterator[str]:
 
 def addresses_of_network(address: IPv4Address, third: int | None = None) -> list[str]:
     """The 254 hosts' addresses that differ in the last number; or with another third one."""
-    first, second, own, _ = address.packed
-    network = IPv4Address(bytes((first, second, own if third is None else third, 0)))
+    first, second, own_third, _ = address.packed
+    network = IPv4Address(bytes((first, second, own_third if third is None else third, 0)))
     hosts = addresses_from(network)
     return [next(hosts) for _ in _LAST_NUMBERS]
 
@@ -272,10 +272,10 @@ class Change:
             UsageError: One removes a number of consumers and the other names some.
         """
         removed = _both(self.remove_consumers, other.remove_consumers)
-        own = other.client_id_template != DEFAULT_TEMPLATE
+        named = other.client_id_template != DEFAULT_TEMPLATE
         return Change(
             self.add_consumers + other.add_consumers,
-            other.client_id_template if own else self.client_id_template,
+            other.client_id_template if named else self.client_id_template,
             removed,
             tuple(dict.fromkeys(self.lose_broker + other.lose_broker)),
             {

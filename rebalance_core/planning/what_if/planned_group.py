@@ -237,8 +237,8 @@ class PlannedGroup:
                 client_id, channel, topics, self.message_model, self.rebalance_mode,
                 self.languages.get(client_id),
             )  # fmt: skip
-            own = own_strategy(member.profile, text) if text else text
-            members[client_id, channel] = replace(member, strategy=own)
+            divides_by = own_strategy(member.profile, text) if text else text
+            members[client_id, channel] = replace(member, strategy=divides_by)
         return members
 
     def mixed(self) -> MixedGroup | None:

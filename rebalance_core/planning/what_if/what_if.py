@@ -162,8 +162,8 @@ class WhatIf:
         are over `MOST_QUEUES_DRAWN` queues.
         """
         template = self.change.client_id_template
-        own = {template, template_of(self.change.language)} != {DEFAULT_TEMPLATE}
-        if self.with_ids is None or not self.change.add_consumers or own:
+        named = {template, template_of(self.change.language)} != {DEFAULT_TEMPLATE}
+        if self.with_ids is None or not self.change.add_consumers or named:
             return None
         if self.after.figures.group.queues > MOST_QUEUES_DRAWN:
             return None
@@ -220,15 +220,15 @@ class WhatIf:
         """A pandas frame: a row a queue, its owners before and after, and whether they differ."""
         import pyarrow as pa  # most callers print the result
 
-        there = (self.before.owners, self.after.owners)
+        owners = (self.before.owners, self.after.owners)
         rows = [
             {
                 **queue._asdict(),
-                "before": list(there[0].get(queue, ())),
-                "after": list(there[1].get(queue, ())),
+                "before": list(owners[0].get(queue, ())),
+                "after": list(owners[1].get(queue, ())),
                 "moved": queue in self.moved,
             }
-            for queue in sorted({*there[0], *there[1]})
+            for queue in sorted({*owners[0], *owners[1]})
         ]
         return pa.Table.from_pylist(rows).to_pandas()
 
@@ -346,5 +346,5 @@ def _of_client(
 ) -> AllocationStrategy:
     """Return the group's strategy as the member's client has it; RocketMQ lacks the others."""
     text = str(strategy)
-    own = own_strategy(member.profile, text) if strategy.of_rocketmq else text
-    return allocation if own == text else parse_strategy(own)
+    divides_by = own_strategy(member.profile, text) if strategy.of_rocketmq else text
+    return allocation if divides_by == text else parse_strategy(divides_by)

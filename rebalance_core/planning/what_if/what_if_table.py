@@ -209,8 +209,8 @@ def _load(allocation: Allocation, client_id: str) -> str:
     several = f" ({processes} processes)" if processes > 1 else ""
     reach = allocation.reach.get(client_id)
     if reach:
-        own = f"{load} + " if load else ""
-        return f"{own}{reach} shared{several}"
+        whole = f"{load} + " if load else ""
+        return f"{whole}{reach} shared{several}"
     if load == 0:
         return ("not known" if client_id in allocation.unknown else "idle") + several
     return str(load) + several

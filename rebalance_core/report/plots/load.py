@@ -54,13 +54,13 @@ def bands_of_loads(rows: Iterable[tuple[int, int | None, int]]) -> list[Band]:
     for at in sorted(changes):
         for queues, one in changes[at]:
             loads[queues] += one
-        there = +loads
-        members = there.total()
-        held = sum(queues * count for queues, count in there.items())
+        present = +loads
+        members = present.total()
+        held = sum(queues * count for queues, count in present.items())
         bands.append(
             Band(
-                at, min(there, default=0), held / members if members else 0.0,
-                max(there, default=0), members, there[0],
+                at, min(present, default=0), held / members if members else 0.0,
+                max(present, default=0), members, present[0],
             )
         )  # fmt: skip
     return bands
@@ -269,8 +269,8 @@ def _of_steps(frame: Any) -> Figure:
     panels = {}
     for name in names[:MOST_STRATEGIES]:
         rows = frame[frame["strategy"] == name]
-        own = bool(rows["of_rocketmq"].iloc[0])
-        panels[strategy_lines(name, own)] = bands_of_steps(rows)
+        of_rocketmq = bool(rows["of_rocketmq"].iloc[0])
+        panels[strategy_lines(name, of_rocketmq)] = bands_of_steps(rows)
     first, last = int(frame["change_ms"].min()), int(frame["change_ms"].max())
     axis = style.clock([first, last], [None], 1.0)
     where = f"{style.short(scenario, 40)}, " if scenario else ""

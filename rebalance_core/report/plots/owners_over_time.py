@@ -278,7 +278,7 @@ def _signs(cells: Sequence[Sequence[Cell]]) -> list[Any]:
             ),
         ),
     )
-    return [sample for there, sample in signs if there]
+    return [sample for shown, sample in signs if shown]
 
 
 def _subtitle(queues: int, axis: Any) -> str:

@@ -135,11 +135,11 @@ def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:
     dot: dict[str, Any] = {"linestyle": "none", "markeredgecolor": style.INK}
     full, hollow = dot | {"markerfacecolor": style.ACCENT}, dot | {"markerfacecolor": style.PAPER}
     words = {CHOSEN: "chosen", DEFAULT_PLAN: "default of Kubernetes", FRONT: "on the front"}
-    there = {mark for plan, mark in marks.items() if plan in set(frame["plan_id"])} | {FRONT}
+    drawn = {mark for plan, mark in marks.items() if plan in set(frame["plan_id"])} | {FRONT}
     samples = [
         Line2D([], [], marker=mark, label=label, markersize=11 if mark == CHOSEN else 7, **full)
         for mark, label in words.items()
-        if mark in there
+        if mark in drawn
     ]
     samples.append(Line2D([], [], marker=OTHER, label="others", markersize=7, **full))
     if not frame["within_budget"].astype(bool).all():

@@ -135,14 +135,14 @@ def _points(axes: Axes, points: Sequence[_Point]) -> None:
         LineCollection(over, colors=style.INK, linewidths=1.1, linestyles=[DOTS], zorder=3)
     )
     top = axes.get_ylim()[1]
-    for beyond, marker in ((False, "_"), (True, "^")):
-        ends = [p for p in points if bool(p.worst_peak > top) is beyond]
+    for above, marker in ((False, "_"), (True, "^")):
+        ends = [p for p in points if bool(p.worst_peak > top) is above]
         axes.plot(
             [p.moved for p in ends], [min(p.worst_peak, top) for p in ends], linestyle="none",
             marker=marker, color=style.QUIET, markersize=7, zorder=2, clip_on=False,
         )  # fmt: skip
-    for own, marker, face in ((True, OURS, style.ACCENT), (False, OTHERS, style.PAPER)):
-        drawn = [p for p in points if p.of_rocketmq is own]
+    for of_rocketmq, marker, face in ((True, OURS, style.ACCENT), (False, OTHERS, style.PAPER)):
+        drawn = [p for p in points if p.of_rocketmq is of_rocketmq]
         axes.plot(
             [p.moved for p in drawn], [p.mean_peak for p in drawn], linestyle="none",
             marker=marker, markersize=8, markerfacecolor=face, markeredgecolor=style.INK, zorder=4,
@@ -190,9 +190,9 @@ def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
         runs.append([place, 1])
         while len(runs) > 1 and runs[-2][0] + runs[-2][1] * apart > runs[-1][0]:
             start, count = runs.pop()
-            before, there = runs[-1]
-            both = there + count
-            middle = ((before + (there - 1) * apart / 2) * there
+            before, size = runs[-1]
+            both = size + count
+            middle = ((before + (size - 1) * apart / 2) * size
                       + (start + (count - 1) * apart / 2) * count) / both  # fmt: skip
             runs[-1] = [middle - (both - 1) * apart / 2, both]
     places = [start + at * apart for start, count in runs for at in range(int(count))]

@@ -272,9 +272,9 @@ def table(given: PlotRows, needed: Sequence[str], defaults: Mapping[str, Any] | 
         frame = pd.DataFrame(columns=list(needed))
     missing = [name for name in needed if name not in frame.columns]
     if missing:
-        there = [str(name) for name in frame.columns]
-        named = ", ".join(name + did_you_mean(name, there) for name in missing)
-        raise UsageError(f"columns missing: {named}; there are: {', '.join(there)}")
+        present = [str(name) for name in frame.columns]
+        named = ", ".join(name + did_you_mean(name, present) for name in missing)
+        raise UsageError(f"columns missing: {named}; there are: {', '.join(present)}")
     for name, value in (defaults or {}).items():
         if name not in frame.columns:
             frame[name] = [value] * len(frame)

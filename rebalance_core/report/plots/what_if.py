@@ -197,20 +197,20 @@ def draw_cells(
         top = first + number
         labels.append((top + 0.5, row.label))
         for at, loads in enumerate(row.loads):
-            there = [load for load in loads if load is not None]
+            present = [load for load in loads if load is not None]
             corners = [
                 (at + x, top + y)
                 for x, y in ((0.04, 0.05), (0.96, 0.05), (0.96, 0.95), (0.04, 0.95))
             ]
-            if not there:
+            if not present:
                 axes.text(at + 0.5, top + 0.5, "·", ha="center", va="center", color=style.QUIET)
                 continue
-            if there == [0]:
+            if present == [0]:
                 idle.append(corners)
             else:
                 held.append(corners)
-                shades.append(style.shade(there[-1], most))
-            _number(axes, (at + 0.5, top + 0.52), there, row, row.idle[at], most)
+                shades.append(style.shade(present[-1], most))
+            _number(axes, (at + 0.5, top + 0.52), present, row, row.idle[at], most)
     axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
     axes.add_collection(
         PolyCollection(

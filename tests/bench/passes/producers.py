@@ -8,15 +8,15 @@ pace. `ratios` is what counts: time at ten and at a hundred times the pace over 
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.producers.model import Outage, ProducerModel, Variant, variants_of
 from rebalance_core.producers.producer_run import run_producer
 from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
+from tests.tree import TREE
 from tests.unit.producers.models import walk
 
-CONF = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/producers"
+CONF = TREE / "rebalance_core/bundled/producers"
 ABOUT = """\
 One producer over the 600 s of the bundled models, per setting and generation. The plain loop walks
 every send; unit tests hold both equal."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_checks import check_tables
@@ -14,11 +13,12 @@ from rebalance_core.planning.rollout.search import Search
 from rebalance_core.process.propagate import Groups
 from rebalance_core.process.rollouts import played_here
 from tests.bench.report import Figure, Report, Table, bench_main, tidy
+from tests.tree import TREE
 
 ABOUT = """\
 `plan --search` over 100 paces of a restart of both groups of the demo (12 members and 32 queues
 each, one orderly), beside 1,000 futures of Kubernetes' default alone."""
-STEADY = Path(__file__).resolve().parents[3] / "rebalance_core/bundled/demo/steady/tables"
+STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 PLANS = 100
 SEARCH = Search(
     "restart", "*", pause=(0, 5_000, 15_000, 30_000, 60_000), down=15_000,

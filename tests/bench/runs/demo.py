@@ -5,10 +5,11 @@ import tempfile
 from pathlib import Path
 
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
-from tests.bench.runs.jobs import ROOT, JobRun, cost_of_python, empty_application, run_job
+from tests.bench.runs.jobs import JobRun, cost_of_python, empty_application, run_job
+from tests.tree import TREE
 
-INPUT = ROOT / "rebalance_core/bundled/demo/join-leave/tables"
-COLLECTION = ROOT / "tests/recordings/data/nightly/collection"
+INPUT = TREE / "rebalance_core/bundled/demo/join-leave/tables"
+COLLECTION = TREE / "tests/recordings/data/nightly/collection"
 FOUND = 3
 """The exit code of an audit that found something, as there is in that collection."""
 HELP_SECONDS, PROCESS_SECONDS, TIMES_EMPTY = 0.3, 1.5, 2.0
@@ -22,13 +23,13 @@ def demo(rounds: int = 3) -> Report:
     helps, processes, sparks, empties = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
-            helps.append(cost_of_python([str(ROOT / "jobs/simulate.py"), "--help"]))
+            helps.append(cost_of_python([str(TREE / "jobs/simulate.py"), "--help"]))
             processes.append(_simulate(Path(folder) / "process", "process"))
             sparks.append(_simulate(Path(folder) / "spark", "spark"))
             empties.append(empty_application(INPUT))
             assert processes[-1].digests == sparks[-1].digests, "the carriers wrote other rows"
             say(f"  round {number + 1} of {rounds}: Spark {sparks[-1].cost.seconds:.1f} s")
-        audit = cost_of_python([str(ROOT / "jobs/audit.py"), "--collection", str(COLLECTION),
+        audit = cost_of_python([str(TREE / "jobs/audit.py"), "--collection", str(COLLECTION),
                                 "--output", f"{folder}/audit"])  # fmt: skip
     assert audit.code == FOUND, f"audit ended with {audit.code}: {audit.errors}"
     costs = {

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from tests.bench.process_tree import Cost, cost_of
+from tests.tree import TREE
 
-ROOT = Path(__file__).resolve().parents[3]
 EMPTY_APPLICATION = "tests.bench.runs.empty_application"
 MEMORY_LIMIT_MIB = 1024
 """What no process but the JVM should need."""
@@ -43,7 +43,7 @@ class JobRun:
 def run_job(job: str, output: Path, *arguments: str) -> JobRun:
     """Run a job into a fresh folder; it must succeed."""
     cost = cost_of_python(
-        [str(ROOT / f"jobs/{job}.py"), *arguments, "--output", str(output), "--overwrite"]
+        [str(TREE / f"jobs/{job}.py"), *arguments, "--output", str(output), "--overwrite"]
     )
     if cost.code != 0:
         raise RuntimeError(f"{job} ended with {cost.code}: {cost.errors}")
@@ -61,7 +61,7 @@ def empty_application(folder: Path) -> Cost:
 def cost_of_python(arguments: list[str]) -> Cost:
     """Run this Python with the tree's own packages."""
     with tempfile.TemporaryDirectory() as scratch:
-        environment = {"PYTHONPATH": str(ROOT)}
+        environment = {"PYTHONPATH": str(TREE)}
         command = [sys.executable, *arguments]
         return cost_of(command, environment=environment, scratch=Path(scratch))
 

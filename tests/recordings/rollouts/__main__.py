@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from tests.recordings.rollouts.chosen import all_chosen
 from tests.recordings.rollouts.compared import (
@@ -13,8 +12,9 @@ from tests.recordings.rollouts.compared import (
     rank_correlation,
 )
 from tests.recordings.rollouts.runs import FIGURES, Given
+from tests.tree import TREE
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
+PAGE = TREE / "docs" / "fidelity.md"
 BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
 CHOSEN = ("<!-- chosen, made by the same -->", "<!-- end of chosen -->")
 GROUPS = ("orders-fast", "orders-ordered")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.recordings.timings.compared import TIMED, Compared, Given, compared
 from tests.recordings.timings.page import BEGIN, END, page
+from tests.tree import TREE
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "fidelity.md"
+PAGE = TREE / "docs" / "fidelity.md"
 
 
 def main() -> None:

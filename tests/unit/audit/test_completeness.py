@@ -142,7 +142,7 @@ def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
 
 def test_online_groups_without_a_dump_are_named_where_nothing_else_is_missing() -> None:
     unknown = {"NO_DUMP": (2, ["g1", "g2"])}
-    (row,) = missing_of_groups(unknown, compared=0, told=False)
+    (row,) = missing_of_groups(unknown, compared=0, reported=False)
     assert row["severity"] == "ERROR"
 
 

@@ -1,10 +1,10 @@
 """What docs/audit-rules.md is generated from, and what other pages say of the rules."""
 
 import re
-from pathlib import Path
 
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.model.verdicts import SEVERITIES
+from tests.tree import TREE
 
 
 def test_every_rule_is_whole_and_there_once() -> None:
@@ -18,7 +18,7 @@ def test_every_rule_is_whole_and_there_once() -> None:
 
 
 def test_each_pathology_names_rules_that_there_are() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs/rocketmq.md").read_text("utf-8")
+    page = (TREE / "docs/rocketmq.md").read_text("utf-8")
     table = page.partition("## 11. Pathologies")[2].partition("## 12.")[0]
     rows = [line for line in table.splitlines() if re.match(r"\| \d+ \|", line)]
     named = [re.findall(r"`([A-Z_]+)`", row) for row in rows]

@@ -2,12 +2,12 @@
 
 import re
 import shlex
-from pathlib import Path
 
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.cli.jobs import JOBS, option_names
+from tests.tree import TREE
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs/troubleshooting.md").read_text("utf-8")
+PAGE = (TREE / "docs/troubleshooting.md").read_text("utf-8")
 NO_RULES = {"BROKER_ZERO"}
 
 

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.tree import TREE
+
 BURNT = 0.5
 BURNING = f"""
 import time
@@ -42,7 +42,7 @@ print(json.dumps(asdict(cost)))
 
 def cost_of(program: str) -> dict[str, Any]:
     told = subprocess.run(
-        [sys.executable, "-c", MEASURE, program], cwd=ROOT, capture_output=True, check=True
+        [sys.executable, "-c", MEASURE, program], cwd=TREE, capture_output=True, check=True
     )
     cost: dict[str, Any] = json.loads(told.stdout)
     return cost

@@ -1,4 +1,4 @@
-"""What `tests/spark/test_quarantine.py` demands of Spark's checks, of those without a JVM."""
+"""Checks of rows, and the page about bad ones."""
 
 import json
 import time
@@ -20,6 +20,9 @@ from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.model.group_settings import INTERVALS
 from tests.row_cases import COMMITS, CONFIG, DEFAULTS, EVENTS, NOW_MS, rows_by_table
+from tests.tree import TREE
+
+# What `tests/spark/test_quarantine.py` demands of Spark's checks, of those without a JVM.
 
 
 def test_every_bad_row_is_rejected_with_its_reason_and_every_good_one_used(tmp_path: Path) -> None:
@@ -211,3 +214,13 @@ def test_a_name_above_the_limit_is_refused_whatever_its_length() -> None:
     assert [[issue["code"] for issue in row["issues"]] for row in rejected] == [["TOO_LONG"]] * 3
     assert max(len(row["issues"][0]["message"]) for row in rejected) < 300
     assert checked.counts["cluster_events"] == RowCounts(4, 3)
+
+
+# The page about bad rows names every issue code.
+
+SEMANTICS = TREE / "docs/semantics.md"
+
+
+@pytest.mark.parametrize("code", ISSUE_CODES)
+def test_semantics_explains_every_issue_code(code: str) -> None:
+    assert f"| `{code}` | " in SEMANTICS.read_text()

@@ -1,7 +1,9 @@
-"""Lines that go through pyarrow's parsers have the rows of the readers that read one by one."""
+"""Lines of text as rows."""
 
 import csv
+import io
 import json
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pytest
@@ -15,12 +17,17 @@ from rebalance_core.checks.text_rows import (
     csv_rows,
     json_block,
     json_rows,
+    lines_of_file,
     names_of_line,
+    number_lines,
 )
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import columns
+from rebalance_core.model.errors import InputRefused
 from tests.line_cases import CSV_LINES
+
+# Lines that go through pyarrow's parsers have the rows of the readers that read one by one.
 
 EVENTS = INPUT_TABLES["cluster_events"]
 NAMES = ("cluster", "event_ms", "sequence", "event_type", "perm", "subscriptions", "topic", "x")
@@ -191,3 +198,36 @@ def test_csv_rows_are_those_read_one_by_one(lines: list[str], width: int) -> Non
         assert (len(cells) == width) == (row["_read_issues"] == [])
         if len(cells) == width:
             assert [row[name] or "" for name in names] == cells
+
+
+def _batch(rows: Iterable[tuple[str, str]]) -> pa.RecordBatch:
+    splits, texts = zip(*rows, strict=True)
+    return pa.RecordBatch.from_pydict(
+        {"split": list(splits), "_raw": list(texts), "_utf8": [True] * len(texts)}
+    )
+
+
+def test_numbering_goes_on_over_batches_and_restarts_per_split() -> None:
+    batches = [
+        _batch([("file:/a%20b@0", "1"), ("file:/a%20b@0", "2")]),
+        _batch([("file:/a%20b@0", "3"), ("file:/a%20b@9", "4"), ("file:/c@0", "5")]),
+        _batch([("file:/c@0", "6")]),
+    ]
+    sources = [s for batch in number_lines(batches) for s in batch["_source"].to_pylist()]
+    assert sources == ["a b:1", "a b:2", "a b:3", "a b@9", "c:1", "c:2"]
+
+
+def test_another_header_is_refused() -> None:
+    with pytest.raises(InputRefused, match=r"a b\.csv: .*need the same header"):
+        list(number_lines([_batch([("file:/a%20b.csv@0", "x,y")])], "cluster"))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 1000])
+def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    monkeypatch.setattr(text_rows, "BLOCK_BYTES", block_bytes)
+    data = b"\xef\xbb\xbfa\r\nb\rc\n\n\xff\xc3\xa9\r\r\nlast"
+    read = list(lines_of_file("f", io.BytesIO(data)))
+    assert [text for batch in read for text in batch["_raw"].to_pylist()] == [
+        "a", "b", "c", "", "\ufffdé", "", "last",
+    ]  # fmt: skip
+    assert [u for batch in read for u in batch["_utf8"].to_pylist()].count(False) == 1

@@ -12,8 +12,8 @@ import pytest
 
 from rebalance_core.cli.demo import COLLECTION, RECORDING
 from rebalance_core.cli.main import main
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 TUTORIAL = (TREE / "docs/tutorial.md").read_text("utf-8")
 RECORDED = TREE / "tests/recordings/data/nightly/collection"
 

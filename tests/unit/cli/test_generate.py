@@ -12,8 +12,8 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import INPUT_TABLES
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 FLEET = ["--groups", "12", "--days", "1", "--seed", "16"]
 
 

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytest
 
 import rebalance_core
 from rebalance_core.model.errors import InputRefused, RebalanceError, UsageError
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 CALLS = (
     "simulate",

@@ -1,6 +1,5 @@
 import argparse
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +7,8 @@ import pytest
 from rebalance_core.cli.jobs import JOBS, option_names, parse_options
 from rebalance_core.cli.main import main
 from rebalance_core.model.errors import UsageError
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
 MINIMAL = ("simulate", "--input", "in", "--output", "out")
 

@@ -16,8 +16,8 @@ from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.terminal import RowReport
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.errors import UsageError
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 GROW = str(TREE / "rebalance_core/bundled/scenarios/add-consumers.toml")
 BREAK = str(TREE / "rebalance_core/bundled/scenarios/lose-broker.toml")
 DATA = str(TREE / "tests/recordings/data/join-leave/tables")

@@ -12,8 +12,8 @@ from rebalance_core.cli.main import main
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.planning.scenario.file import read_scenarios
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 STEADY = str(TREE / "rebalance_core/bundled/demo/steady/tables")
 ASKED = """
 change = "restart"

@@ -9,9 +9,9 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
+from tests.tree import TREE
 from tests.unit.producers.recorded import write_input
 
-TREE = Path(__file__).resolve().parents[3]
 MODEL = """
 name = "small"
 description = "two brokers, one slow for a while"

@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.propagate import MOST_ADVICE, advice_on
 from rebalance_core.contracts import ALL_TABLES
-from tests.unit.process.propagation.inputs import unknown_member, write_tables
+from tests.unit.process.propagation_inputs import unknown_member, write_tables
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.main import main
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from rebalance_core.cli.settings import SETTING_KEYS, resolve_settings
 from rebalance_core.model.errors import UsageError
+from tests.tree import TREE
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "conf" / "rebalance.toml"
+EXAMPLE = TREE / "conf" / "rebalance.toml"
 
 
 def write(folder: Path, name: str, text: str) -> str:

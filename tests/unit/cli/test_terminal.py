@@ -1,4 +1,4 @@
-"""What a terminal gets: names made visible, errors as JSON, and no name that is not UTF-8."""
+"""What is printed: counts, widths, letters that stdout lacks."""
 
 import json
 import os
@@ -12,11 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.checks.row_limits import Complaint, RowCounts
 from rebalance_core.cli import terminal
 from rebalance_core.cli.main import main
-from rebalance_core.cli.terminal import joined, say
+from rebalance_core.cli.terminal import RowReport, joined, numbers, rejected_rows, say, table
+from rebalance_core.engine.options import RowForecast
+from rebalance_core.model.errors import InputRefused
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
+# What a terminal gets: names made visible, errors as JSON, and no name that is not UTF-8.
+
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
 ESCAPES = TREE / "tests/cases/data/terminal-escapes.jsonl"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -186,3 +191,91 @@ def test_progress_goes_on_while_nothing_is_done(
             time.sleep(0.02)
     assert "0 of 2 groups (0%), at c/slow for 0 s" in told
     assert not [each for each in threading.enumerate() if each.name == "progress"]
+
+
+COUNTS = {"cluster_events": RowCounts(2, 2)}
+COMPLAINTS = (Complaint("cluster_events", "A", 2, "f:1", "why"),)
+
+
+def test_a_refusal_is_told_with_its_exit_code_and_the_rows() -> None:
+    report = RowReport(RowForecast(COUNTS, COMPLAINTS, InputRefused("2 of 2\n  A 2, first f:1")))
+    assert report.exit_code == 4
+    assert report.lines() == [
+        "", "bad rows", "  A 2, first f:1: why", "", "A run would end with exit code 4: 2 of 2",
+    ]  # fmt: skip
+    assert report.facts()["rows"] == {"cluster_events": {"rows": 2, "bad": 2}}
+
+
+def test_rows_that_let_the_run_go_on_end_with_0() -> None:
+    report = RowReport(RowForecast(COUNTS, (), None))
+    assert (report.exit_code, report.lines(), report.facts()["refused"]) == (0, [], None)
+
+
+def test_without_rows_a_refusal_still_has_its_number() -> None:
+    forecast = RowForecast(COUNTS, COMPLAINTS, InputRefused("2 of 2\n  secret")).without_rows()
+    hidden = RowReport(forecast)
+    assert (hidden.exit_code, hidden.facts()["complaints"]) == (4, [])
+    assert "secret" not in str((hidden.facts(), hidden.lines()))
+
+
+def test_columns_of_text_stand_left_and_numbers_right() -> None:
+    rows = [["a", "1,000", "x"], ["bcd", "7", "yz"]]
+    assert list(table(("of", "count", "why"), rows, text=(0, -1))) == [
+        "  of   count  why",
+        "  a    1,000  x",
+        "  bcd      7  yz",
+    ]
+
+
+def test_numbers_stand_below_each_other_with_their_notes() -> None:
+    assert numbers({"groups": 1200, "epochs": 7}, {"epochs": "now"}) == [
+        "  groups               1,200",
+        "  epochs                   7  now",
+    ]
+    assert (numbers({}), rejected_rows({})) == ([], [])
+
+
+# What stdout cannot take: letters that its encoding lacks, and anything on a full disk.
+
+GROUP = "bestellungen-größe-😀"
+EVENT = {"cluster": "c", "event_ms": 1795231709901, "sequence": 1, "event_type": "CONSUMER_JOIN",
+         "consumer_group": GROUP, "client_id": "a", "subscriptions": ["T"]}  # fmt: skip
+MAIN = "import sys; from rebalance_core.cli.main import main; sys.exit(main())"
+
+
+def simulate(folder: Path, encoding: str, *more: str) -> str:
+    (folder / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    words = ["simulate", "--input", str(folder), "--output", str(folder / encoding), *more]
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, *words],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode(encoding)
+
+
+def test_a_text(tmp_path: Path) -> None:
+    assert "bestellungen-gr\\xf6\\xdfe-\\U0001f600 " in simulate(tmp_path, "ascii")
+    assert "bestellungen-größe-\\U0001f600 " in simulate(tmp_path, "latin-1")
+    assert GROUP in simulate(tmp_path, "utf-8")
+
+
+def test_json_stays_json(tmp_path: Path) -> None:
+    for encoding in ("ascii", "utf-8"):
+        facts = json.loads(simulate(tmp_path, encoding, "--json"))
+        assert facts["worst_groups"][0]["consumer_group"] == GROUP
+
+
+def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
+    (tmp_path / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    said = b"rebalance: the job is done, but cannot print: No space left on device\n"
+    assert (done.returncode, done.stderr.endswith(said)) == (2, True), done.stderr
+    assert (tmp_path / "out" / "_run.json").exists()

@@ -16,8 +16,8 @@ from rebalance_core.cli.main import main
 from rebalance_core.cli.run import on_spark
 from rebalance_core.cli.run.output_folder import LOCK_NAME
 from rebalance_core.contracts import CONTRACT_VERSION
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 TABLES = str(TREE / "tests/recordings/data/join-leave/tables")
 NIGHTLY = str(TREE / "tests/recordings/data/nightly/collection")
 SIMULATE = ("simulate", "--input", TABLES)

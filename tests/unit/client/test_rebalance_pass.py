@@ -29,8 +29,6 @@ from tests.unit.replay.one_process import (
     view,
 )
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("version", ALL)
 def test_a_first_pass_takes_the_share_and_starts_by_the_mode(version: str) -> None:

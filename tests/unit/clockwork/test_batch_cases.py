@@ -24,8 +24,6 @@ from tests.unit.clockwork.futures import (
 )
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 OBSERVED_X = (topic(0, 4, detail=OBSERVED), joins(0, "x", detail=OBSERVED))
 
 

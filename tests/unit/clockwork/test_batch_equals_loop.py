@@ -24,8 +24,6 @@ from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import rows_of
 from tests.unit.kernels.random_groups import groups
 
-pytestmark = pytest.mark.unit
-
 T0_MS = 1_700_000_000_000
 FUTURES = 4
 EXAMPLES, MANY_EXAMPLES = 40, 10_000

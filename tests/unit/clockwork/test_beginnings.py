@@ -21,8 +21,6 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import rows_of
 
-pytestmark = pytest.mark.unit
-
 T0_MS = 1_700_000_000_123
 SEEDS = np.arange(6)
 OPTIONS = ClockOptions(phases=RANDOM_PHASES, exact_times=True)

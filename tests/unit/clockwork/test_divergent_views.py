@@ -12,8 +12,6 @@ from rebalance_core.protocol.members import MASTER_BACK_MS
 from tests.unit.clockwork.futures import EXACT, Future, futures, happens, joins, ms, two_brokers
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 V4: dict[str, Any] = {"client_version": "4.9.7", "broker_version": "4.9.7"}
 V5: dict[str, Any] = {"client_version": "5.3.3"}
 THREE = [*two_brokers(), joins(5_100, "x"), joins(17_300, "y"), joins(31_700, "z")]

@@ -4,7 +4,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.play import REGULAR, STOPPED
@@ -14,8 +13,6 @@ from rebalance_core.clockwork.script import Known, Script, Stop
 from rebalance_core.clockwork.ticks import Ticks
 from tests.unit.clockwork.futures import EXACT, START_MS, joins, ms, story, two_brokers
 from tests.unit.replay.histories import event, topic
-
-pytestmark = pytest.mark.unit
 
 SEEDS = range(20)
 THREE = [*two_brokers(), joins(5_100, "x"), joins(17_300, "y"), joins(31_700, "z")]

@@ -23,8 +23,6 @@ from tests.unit.clockwork.test_batch_equals_loop import OPTIONS, Tally, awake, c
 from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import event, history, topic
 
-pytestmark = pytest.mark.unit
-
 EXAMPLES = 40
 LANGUAGES = (None, "GO", "CPP", "NODE", "RUST", "JAVA")
 COMES_MS = 200_000

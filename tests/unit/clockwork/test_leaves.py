@@ -14,8 +14,6 @@ from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from tests.unit.clockwork.futures import EXACT, futures, happens, joins, rows_of, story, two_brokers
 
-pytestmark = pytest.mark.unit
-
 STOPPED_MS = 100_000
 MEMBERS = 6
 RECREATED = [

@@ -11,8 +11,6 @@ from rebalance_core.clockwork.ownership_log import stretches_of
 from tests.unit.clockwork.futures import futures, joins, ms, story, two_brokers
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 SECOND = 1_000_000
 
 

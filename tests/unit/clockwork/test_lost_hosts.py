@@ -9,8 +9,6 @@ from rebalance_core.clockwork.options import ClockOptions
 from tests.unit.clockwork.futures import EXACT, Future, futures, joins, ms, two_brokers
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 DOWN = 400_300
 MEMBERS = [joins(5_100, "x"), joins(17_300, "y"), joins(31_700, "z")]
 THREE = [*two_brokers(), *MEMBERS]

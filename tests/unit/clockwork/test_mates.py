@@ -30,8 +30,6 @@ from tests.unit.clockwork.test_batch_equals_loop import (
 from tests.unit.kernels.random_groups import groups
 from tests.unit.replay.histories import event, history, topic
 
-pytestmark = pytest.mark.unit
-
 V5: dict[str, Any] = {"subscriptions": ("T",), "client_version": "5.3.3", "broker_version": "5.3.3"}
 
 

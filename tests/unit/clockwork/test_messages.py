@@ -7,8 +7,6 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.clockwork.hand_made import T0, Group, committed, two_members, written
 
-pytestmark = pytest.mark.unit
-
 SEEDS = 400
 
 

@@ -20,8 +20,6 @@ from rebalance_core.model.group_settings import PULL, GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import rows_of
 
-pytestmark = pytest.mark.unit
-
 T0_MS = 1_700_000_000_123
 FUTURES = 12
 OPTIONS = ClockOptions()

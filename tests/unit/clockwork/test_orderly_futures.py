@@ -17,8 +17,6 @@ from rebalance_core.model.events import Event
 from tests.unit.clockwork.futures import happens, joins, rows_of, story
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 VERSIONS = (
     ("4.9.7",), ("5.0.0",), ("5.1.4",), ("5.3.3",), ("5.5.0",), ("4.9.7", "5.1.4"),
     ("5.1.4", "5.3.3"), ("4.9.7", "5.0.0", "5.3.3"),

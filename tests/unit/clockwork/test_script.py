@@ -71,7 +71,7 @@ def test_a_stay_ends_and_another_begins() -> None:
     first, second = made.lives
     assert first.entity != second.entity
     assert first.ending is not None
-    assert (first.ending.graceful, first.ending.told) == (False, False)
+    assert (first.ending.graceful, first.ending.notified) == (False, False)
     assert second.ending is None
     assert [event.client_id for event in made.unknown_members] == ["c9"]
 
@@ -150,7 +150,9 @@ def test_what_one_broker_alone_saw() -> None:
     real, ghost, partial = made.lives
     assert (ghost.ghost, ghost.first_brokers) == (True, (1,))
     assert (partial.ghost, partial.first_brokers) == (False, (0,))
-    assert [(seen.broker, seen.listed, seen.told) for seen in real.sightings] == [(0, False, True)]
+    assert [(seen.broker, seen.listed, seen.notified) for seen in real.sightings] == [
+        (0, False, True)
+    ]
     assert real.ending is None
     assert T0 + 2_345 in [change.change_ms for change in made.changes]
 

@@ -10,8 +10,6 @@ from rebalance_core.clockwork.script import Script
 from tests.unit.clockwork.futures import EXACT, happens, joins, rows_of, story
 from tests.unit.replay.histories import event, topic
 
-pytestmark = pytest.mark.unit
-
 SEEDS = range(6)
 
 

@@ -10,8 +10,6 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.clockwork.hand_made import T0, Group, two_members, written
 
-pytestmark = pytest.mark.unit
-
 
 def rows(*parts: Any) -> list[dict[str, Any]]:
     made = propagation_totals(parts)

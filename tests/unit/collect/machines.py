@@ -5,7 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-TREE = Path(__file__).resolve().parents[3]
+from tests.tree import TREE
+
 SCRIPT = TREE / "rebalance_core/bundled/collect/collect.sh"
 
 SOURCES = """\

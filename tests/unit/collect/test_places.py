@@ -10,7 +10,8 @@ import pytest
 
 from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.cli.main import main
-from tests.unit.collect.machines import TREE, collect, executable, machines
+from tests.tree import TREE
+from tests.unit.collect.machines import collect, executable, machines
 
 PAGE = (TREE / "docs/collect-kubernetes.md").read_text("utf-8")
 NIGHTLY = TREE / "tests/recordings/data/nightly/collection"

@@ -14,8 +14,6 @@ from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, leave, topic
 
-pytestmark = pytest.mark.unit
-
 
 def rows_of(table: str, *, clients: str, names_coded: bool) -> list[pa.RecordBatch]:
     """Rows of a group whose queues change hands, and for a while have no owner."""

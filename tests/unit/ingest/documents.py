@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from tests.tree import TREE
 
-DATA = Path(__file__).resolve().parents[2] / "recordings" / "data"
+DATA = TREE / "tests" / "recordings" / "data"
 
 Parse = Callable[[str, str], list[Fact | Unread]]
 

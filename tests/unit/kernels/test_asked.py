@@ -29,7 +29,7 @@ from tests.unit.kernels.fleets import build, reasons_of
 from tests.unit.kernels.random_groups import TRAITS, fleets, groups
 from tests.unit.kernels.test_equality import WAYS, Tally, Way, compare
 
-pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("own_pieces")]
+pytestmark = pytest.mark.usefixtures("own_pieces")
 
 
 def some_to_nobody(

@@ -29,8 +29,6 @@ from tests.unit.kernels.fleets import (
 from tests.unit.kernels.random_groups import GROUPS, TRAITS, fleets
 from tests.unit.replay.test_random_histories import histories
 
-pytestmark = pytest.mark.unit
-
 EXAMPLES, EXAMPLES_OF_ALL_SHAPES = 200, 60
 EXAMPLES_OF_A_TRAIT, EXAMPLES_OF_ALL_TRAITS = 20, 80
 MANY_EXAMPLES = 10_000

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +22,9 @@ from rebalance_core.strategies import allocate_group, make_strategy, parse_strat
 from tests.conformance.allocation import COLUMNS
 from tests.conformance.start_offset import COLUMNS as START_COLUMNS
 from tests.conformance.start_offset import TOPICS
+from tests.tree import TREE
 
-VECTORS = Path(__file__).parents[2] / "vectors"
+VECTORS = TREE / "tests" / "vectors"
 ROWS = 2_000
 STRATEGIES = (
     "AVG", "AVG", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM",

@@ -1,17 +1,22 @@
-"""Every kernel divides a group's queues as its plain strategy does, epoch after epoch."""
+"""Every kernel divides a group's queues as its plain strategy does, by cells and by place."""
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.ownership.owners import average_index
+from rebalance_core.kernels import cells
+from rebalance_core.kernels.ownership import layout
+from rebalance_core.kernels.ownership.layout import DEALS
+from rebalance_core.kernels.ownership.owners import OwnersByPlace, average_index
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.events import Event
-from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import allocate_group, parse_strategy
 from rebalance_core.strategies.averagely import average_slice
@@ -19,7 +24,7 @@ from tests.unit.kernels.fleets import build, kernel_rows, reasons_of
 from tests.unit.kernels.hypothesis_settings import RANDOM
 from tests.unit.replay.histories import history, join, leave, topic
 
-pytestmark = pytest.mark.unit
+# Every kernel divides a group's queues as its plain strategy does, epoch after epoch.
 
 CLIENTS = (*(f"c{number}" for number in range(12)), "\uff5e", "😀")
 BROKERS = ("a", "r1@b", "r1@c", "r2@d", "r3@", "@e", "\uff5e", "😀")
@@ -43,7 +48,7 @@ Owners = dict[MessageQueue, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Divided:
+class OwnersDivided:
     """One group: who is there in each epoch, and queues that are always there."""
 
     strategy: str
@@ -73,8 +78,8 @@ class Divided:
 
 
 MEMBERS = st.frozensets(st.sampled_from(CLIENTS), min_size=1, max_size=len(CLIENTS))
-GROUPS = st.builds(
-    Divided,
+OWNERS_GROUPS = st.builds(
+    OwnersDivided,
     st.sampled_from(STRATEGIES),
     st.lists(st.integers(0, 9), min_size=1, max_size=len(BROKERS))
     .filter(any)
@@ -84,7 +89,7 @@ GROUPS = st.builds(
 )  # fmt: skip
 
 
-def owners(groups: Sequence[Divided], cells_per_block: int) -> dict[str, list[Owners]]:
+def owners(groups: Sequence[OwnersDivided], cells_per_block: int) -> dict[str, list[Owners]]:
     """By group and epoch: the owners that the kernels say."""
     prepared = build(
         [group.history(f"g{number}") for number, group in enumerate(groups)], retry=False
@@ -104,9 +109,9 @@ def owners(groups: Sequence[Divided], cells_per_block: int) -> dict[str, list[Ow
 
 
 @settings(RANDOM, max_examples=40)
-@given(st.lists(GROUPS, min_size=1, max_size=4), st.sampled_from((30, 1 << 17)))
+@given(st.lists(OWNERS_GROUPS, min_size=1, max_size=4), st.sampled_from((30, 1 << 17)))
 def test_owners_are_those_of_the_plain_strategy(
-    groups: list[Divided], cells_per_block: int
+    groups: list[OwnersDivided], cells_per_block: int
 ) -> None:
     found = owners(groups, cells_per_block)
     for number, group in enumerate(groups):
@@ -116,7 +121,7 @@ def test_owners_are_those_of_the_plain_strategy(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_owners_of_a_group_that_grows_shrinks_and_changes_altogether(strategy: str) -> None:
     sets = ("c0 c1 c2", "c0 c1 c2 c3 c11 😀", "c1 c11", "c4 c5 c6 c7 c8 c9 c10 \uff5e", "c4 c0")
-    group = Divided(
+    group = OwnersDivided(
         strategy, (5, 3, 0, 4, 1, 2, 7, 1), tuple(frozenset(s.split()) for s in sets)
     )  # fmt: skip
     assert owners([group], 40)["g0"] == group.expected()
@@ -128,3 +133,100 @@ def test_average_index_inverts_the_slices_of_avg() -> None:
         slices = [index for index, share in enumerate(shares) for _ in share]
         every = np.full(queues, queues), np.full(queues, members)
         assert average_index(np.arange(queues), *every).tolist() == slices
+
+
+# Owners by place of the sorted list are those of the plain strategy, and those of the cells.
+
+BY_PLACE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
+BY_NUMBERS = OWNERS_GROUPS.flatmap(
+    lambda group: st.sampled_from(BY_PLACE_STRATEGIES).map(
+        lambda name: replace(group, strategy=name)
+    )
+)
+Listed = dict[tuple[str, int], list[str]]
+"""By group and epoch: the owner at each place of its only topic."""
+
+
+def built(groups: Sequence[OwnersDivided]) -> PreparedGroups:
+    return build([group.history(f"g{n}") for n, group in enumerate(groups)], retry=False)
+
+
+def listed(prepared: PreparedGroups, kind: int) -> Listed:
+    """What the answers of one strategy say."""
+    answers = OwnersByPlace(
+        DEALS[kind],
+        prepared.coded.groups.kind == kind,
+        prepared.epochs,
+        prepared.grid,
+        prepared.roster,
+    )
+    names, roster = prepared.coded.names, prepared.roster
+    sizes = np.diff(prepared.grid.topic_first)
+    of = np.repeat(prepared.grid.topics.group, sizes)
+    epoch = np.arange(len(of)) - np.repeat(prepared.grid.topic_first[:-1], sizes)
+    found: Listed = {}
+    for cell, answer in zip(answers.topic_cell.tolist(), answers.answer.tolist(), strict=True):
+        index = answers.index[answers.first[answer] : answers.first[answer + 1]]
+        entries = roster.first[prepared.epochs.of_group[of[cell]] + epoch[cell]] + index
+        owners = names.clients.take(pa.array(roster.client(entries))).to_pylist()
+        found[names.groups[of[cell]].as_py(), int(epoch[cell])] = owners
+    return found
+
+
+def expected(groups: Sequence[OwnersDivided], strategy: str) -> Listed:
+    made: Listed = {}
+    for number, group in enumerate(groups):
+        if group.strategy != strategy:
+            continue
+        for epoch, members in enumerate(group.members):
+            owners = allocate_group(parse_strategy(strategy), group.readable(), members)
+            made[f"g{number}", epoch] = [owners[queue][0] for queue in sort_queues(owners)]
+    return made
+
+
+@settings(RANDOM, max_examples=60)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5))
+def test_every_place_has_the_owner_that_the_plain_strategy_gives(
+    groups: list[OwnersDivided],
+) -> None:
+    prepared = built(groups)
+    for kind, strategy in enumerate(BY_PLACE_STRATEGIES):
+        assert listed(prepared, kind) == expected(groups, strategy)
+
+
+@settings(RANDOM, max_examples=30)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5))
+def test_cells_are_the_same_looked_up_by_place_and_computed(groups: list[OwnersDivided]) -> None:
+    looked_up = kernel_rows(built(groups), ("ownership",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "MOST_LISTED", -1)
+        assert kernel_rows(built(groups), ("ownership",)) == looked_up
+
+
+@settings(RANDOM, max_examples=30)
+@given(st.lists(BY_NUMBERS, min_size=1, max_size=5), st.sampled_from((1, 9, 1_000)))
+def test_cells_are_the_same_looked_up_one_by_one_and_by_stretch(
+    groups: list[OwnersDivided], cells_per_block: int
+) -> None:
+    prepared = built(groups)
+    found = kernel_rows(prepared, ("ownership",), cells_per_block=cells_per_block)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "MANY_QUEUES", 0)
+        again = kernel_rows(prepared, ("ownership",), cells_per_block=cells_per_block)
+    assert again == found
+
+
+def test_topics_of_any_group_with_equal_numbers_have_one_answer() -> None:
+    clients = tuple(f"c{number}" for number in range(5))
+    pairs = [((5, 3), 2), ((4, 4), 2), ((8,), 3), ((8,), 2)]
+    groups = [OwnersDivided("AVG", queues, (frozenset(clients[:n]),)) for queues, n in pairs]
+    prepared = built(groups)
+    everyone = np.ones(len(groups), np.bool_)
+    answers = OwnersByPlace(DEALS[0], everyone, prepared.epochs, prepared.grid, prepared.roster)
+    assert answers.answer.tolist() == [0, 0, 1, 0]
+    assert answers.index.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 2, 2]
+
+
+def test_nothing_to_divide_has_no_answer() -> None:
+    nobody = built([OwnersDivided("AVG", (0,), (frozenset({"c0"}),))])
+    assert listed(nobody, 0) == {}

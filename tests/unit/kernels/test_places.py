@@ -1,7 +1,6 @@
 """How the queues of one topic are numbered over its brokers, in every epoch."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,8 +9,6 @@ from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.segments import Ints, pointers
 from rebalance_core.kernels.topics import GroupTopics
 from tests.unit.kernels.hypothesis_settings import RANDOM
-
-pytestmark = pytest.mark.unit
 
 NOTHING = np.zeros(0, np.int64)
 Topic = list[tuple[int, list[int]]]

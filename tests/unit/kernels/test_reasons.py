@@ -13,8 +13,6 @@ from rebalance_core.strategies import parse_strategy
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
 from tests.unit.replay.histories import RETRY, commit, event, history, join, leave, seen, topic
 
-pytestmark = pytest.mark.unit
-
 BOTH = (topic(0, 4), join(0, "x"), join(9_000, "y"))
 LATER = (*BOTH, leave(99_000, "x"))
 FIRST, LAST = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_LAST_OFFSET"

@@ -10,8 +10,6 @@ from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOf
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
 from tests.unit.replay.histories import commit, event, history, join, leave, seen, topic
 
-pytestmark = pytest.mark.unit
-
 
 def group(
     *events: Event,

@@ -6,8 +6,6 @@ import pytest
 
 from rebalance_core.model import errors
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("error", "exit_code"),

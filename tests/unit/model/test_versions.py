@@ -5,8 +5,6 @@ import pytest
 from rebalance_core.model.clients import Version, is_known_line, parse_version
 from rebalance_core.model.errors import UsageError
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -7,10 +7,9 @@ import pytest
 from tests.mutants import __main__ as driver
 from tests.mutants import equivalents, report, runner
 from tests.mutants import results as kept
-from tests.mutants.packages import PACKAGES, TREE
+from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import Site, sites_of
-
-pytestmark = pytest.mark.unit
+from tests.tree import TREE
 
 SOURCE = "def f(a):\n    return a + 1\n"
 FILE = "rebalance_core/model/f.py"

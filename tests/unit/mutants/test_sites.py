@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.packages import PACKAGES, TREE
+from tests.mutants.packages import PACKAGES
 from tests.mutants.sites import mutate, sites_of
-
-pytestmark = pytest.mark.unit
+from tests.tree import TREE
 
 
 def mutants(source: str) -> list[str]:

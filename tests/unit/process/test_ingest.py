@@ -1,11 +1,15 @@
-"""An ingest in one process: what is read back is what was put together."""
+"""What an ingest and a generated fleet write is what is read back, of earlier versions too."""
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.table_writer import read_written
@@ -13,8 +17,13 @@ from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.process import ingest as module
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.process.simulate import simulate
+from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
+
+# An ingest in one process: what is read back is what was put together.
 
 COLLECTION = DATA / "nightly" / "collection"
 
@@ -53,3 +62,42 @@ def test_a_table_that_is_there_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "findings").mkdir()
     with pytest.raises(OutputExists, match="findings"):
         ingest_and_write(open_collection(COLLECTION), tmp_path)
+
+
+# Synthetic fleets as they are written: every row is read, none is bad.
+
+PLAN = FleetPlan(40, 1, 11, groups_per_cluster=20)
+
+
+def test_a_simulation_reads_every_row_and_rejects_none(tmp_path: Path) -> None:
+    generate_and_write(PLAN, tmp_path)
+    ledger = simulate(read_input_tables(str(tmp_path)))
+    assert ledger.rejected.num_rows == 0
+    epochs = ledger.epochs.to_pylist()
+    assert len({(row["cluster"], row["consumer_group"]) for row in epochs}) == PLAN.groups
+    statuses = Counter(row["status"] for row in epochs)
+    assert statuses["SETTLED"] > 0.9 * statuses.total()
+    known = Counter(ledger.pull_starts["status"].to_pylist())
+    assert known["OK"] > 0.9 * known.total()
+
+
+# Tables of earlier versions, and of Spark, which says NOT NULL.
+
+
+def test_columns_that_were_not_known_are_null_and_others_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "group_verdicts"
+    folder.mkdir()
+    cluster = pa.field("cluster", pa.string(), nullable=False)
+    for number in range(2):
+        columns = pa.table([["c"], [number]], pa.schema([cluster, pa.field("new", pa.int64())]))
+        pq.write_table(columns, folder / f"part-{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    rows = read_written(tmp_path, "group_verdicts")
+    table = ALL_TABLES["group_verdicts"]
+    assert rows.schema.equals(table.arrow_schema())
+    assert rows.to_pylist() == [dict.fromkeys(table.column_names) | {"cluster": "c"}] * 2
+
+
+def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_written(tmp_path, "findings")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli.main import main
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[3]
 PAGE = (TREE / "docs/on-call.md").read_text("utf-8")
 
 

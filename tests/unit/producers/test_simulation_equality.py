@@ -12,8 +12,6 @@ from rebalance_core.producers.tally import Tally
 from rebalance_core.producers.thread import SendingThread
 from tests.unit.producers.models import model, random_model, variant, walk
 
-pytestmark = pytest.mark.unit
-
 VERSIONS = ("4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.3", "5.1.4", "5.3.3")
 
 

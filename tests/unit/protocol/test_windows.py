@@ -6,8 +6,6 @@ from rebalance_core.model.events import BATCHED, EVENT_TYPES, OFF, ON, Event
 from rebalance_core.model.group_settings import Intervals
 from rebalance_core.protocol.members import ORDER_LOCK_MS, ROUTE_MS, notices_of, window_ms
 
-pytestmark = pytest.mark.unit
-
 SECONDS = {
     "CONSUMER_JOIN": 3, "CONSUMER_LEAVE": 3, "CONSUMER_LOST": 3, "CONSUMER_SUSPEND": 0,
     "CONSUMER_RESUME": 23, "UNSUBSCRIBE": 23, "SUBSCRIBE": 53, "BROKER_UP": 53, "BROKER_DOWN": 53,

@@ -18,8 +18,6 @@ from tests.unit.replay.one_process import (
     view,
 )
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("version", [V4, V51, "5.3.1", "5.3.2"])
 def test_broadcasting_takes_everything_and_locked_until_5_3_1(version: str) -> None:

@@ -13,8 +13,6 @@ import pytest
 from tests.unit.replay.commit_truth import Cluster, outside
 from tests.unit.replay.histories import ledger
 
-pytestmark = pytest.mark.unit
-
 HISTORIES, MANY_HISTORIES = 150, 10_000
 
 

@@ -1,10 +1,6 @@
 """group_metrics of small groups, figure by figure."""
 
-import pytest
-
 from tests.unit.replay.histories import Row, Tables, event, join, leave, replay, topic
-
-pytestmark = pytest.mark.unit
 
 
 def metric(tables: Tables, epoch: int, name: str | None = None) -> Row:

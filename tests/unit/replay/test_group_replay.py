@@ -24,8 +24,6 @@ from tests.unit.replay.histories import (
     windows,
 )  # fmt: skip
 
-pytestmark = pytest.mark.unit
-
 
 def column(tables: Tables, name: str) -> list[object]:
     """One column of epochs."""

@@ -17,8 +17,6 @@ from tests.unit.replay.histories import (
     windows,
 )  # fmt: skip
 
-pytestmark = pytest.mark.unit
-
 DOWN_MS, JOINED_MS, UP_MS = 200_000, 300_000, 400_000
 MODES = (None, *MASTER_MODES)
 LOCKLESS = (None, "REFUSED", "SLAVE_READ")

@@ -15,8 +15,6 @@ from tests.unit.replay.one_process import (
     view,
 )
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize("version", ALL)
 def test_an_orderly_queue_needs_its_lock(version: str) -> None:

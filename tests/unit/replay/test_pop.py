@@ -23,8 +23,6 @@ from tests.unit.replay.histories import (
     windows,
 )
 
-pytestmark = pytest.mark.unit
-
 POP, PULL = "POP(share_queue_num=0)", "PULL"
 TWO = (topic(0, 2), join(0, "x"), join(0, "y"))
 HALVES = {"a0": "x", "a1": "y"}

@@ -16,8 +16,6 @@ from tests.unit.replay.histories import (
     topic,
 )
 
-pytestmark = pytest.mark.unit
-
 WXYZ = [join(0, name) for name in "wxyz"]
 
 

@@ -19,8 +19,6 @@ from tests.unit.replay.histories import (
     topic,
 )  # fmt: skip
 
-pytestmark = pytest.mark.unit
-
 JOINED_MS = 100_000
 FIRST, TIMESTAMP = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
 # A young queue (min 0, head in memory) is BROKER_ZERO whatever the mode, so tests of the client's

@@ -3,7 +3,6 @@
 import random
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,8 +23,6 @@ from tests.unit.replay.histories import (
     seen,
     topic,
 )  # fmt: skip
-
-pytestmark = pytest.mark.unit
 
 CLIENTS, CHANNELS, TOPICS, BROKERS = ("x", "y", "z"), (None, "2"), ("T", "U"), ("a", "b")
 STRATEGIES = (

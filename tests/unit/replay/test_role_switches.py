@@ -21,8 +21,6 @@ from tests.unit.replay.histories import (
 )
 from tests.unit.replay.role_switch_truth import ReplicatedCluster
 
-pytestmark = pytest.mark.unit
-
 HISTORIES = 100
 DOWN_MS, UP_MS, LEFT_MS = 400_000, 500_000, 600_000
 OLD = [seen("a0", 100, 10, 90), seen("a0", 1_000_000, 10, 95)]

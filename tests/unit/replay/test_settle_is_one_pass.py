@@ -25,8 +25,6 @@ from rebalance_core.strategies.config import Config
 from tests.unit.replay.histories import strategy_for
 from tests.unit.replay.test_random_histories import histories
 
-pytestmark = pytest.mark.unit
-
 Route = tuple[MessageQueue, ...] | None
 RANDOM = settings(
     max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)

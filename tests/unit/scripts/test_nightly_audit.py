@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "nightly_audit.sh"
+from tests.tree import TREE
+
+SCRIPT = TREE / "scripts" / "nightly_audit.sh"
 STAND_IN = """#!/bin/bash
 echo "$@" >> "$CALLS"
 while [[ $# -gt 0 ]]; do [[ $1 == --output ]] && out=$2; shift; done

@@ -9,8 +9,6 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.go import GoMachineRoom, go_strategy
 
-pytestmark = pytest.mark.unit
-
 QUEUES = [MessageQueue("T", f"broker-{b}", q) for b in "ab" for q in range(8)]
 IN_ROOMS = [MessageQueue("T", f"room{r}@broker", q) for r in (1, 2) for q in range(4)]
 

@@ -6,8 +6,6 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import parse_strategy
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues, short
 
-pytestmark = pytest.mark.unit
-
 X, Y = "172.17.0.1@1", "172.17.0.1@2"
 
 

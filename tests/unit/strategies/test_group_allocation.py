@@ -9,8 +9,6 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queue
 from rebalance_core.strategies import AllocationStrategy, allocate_group, make_strategy
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues
 
-pytestmark = pytest.mark.unit
-
 ALL = [
     make_strategy("AVG"),
     make_strategy("AVG_BY_CIRCLE"),

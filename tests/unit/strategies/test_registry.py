@@ -8,8 +8,6 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import StrategyRefusedError, make_strategy, name_of_class
 from rebalance_core.strategies.config import Config
 
-pytestmark = pytest.mark.unit
-
 
 @pytest.mark.parametrize(
     ("name", "params", "message"),

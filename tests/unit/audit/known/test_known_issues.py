@@ -1,7 +1,6 @@
 """The list of known issues: every entry fits a finding, and only such a one."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +18,10 @@ from rebalance_core.audit.known_issues import (
     with_known,
 )
 from rebalance_core.model.errors import UsageError
+from tests.tree import TREE
 from tests.unit.audit.cases import case_of, join, listed_at, topic
 from tests.unit.audit.comparison.group_rows import fact
 
-TREE = Path(__file__).resolve().parents[4]
 RULE_IDS = {rule.rule_id for rule in ALL_RULES}
 EACH = pytest.mark.parametrize("issue", known_issues(), ids=lambda issue: str(issue.id))
 IN_RANGE, WRONG = "5.3.3", "0.0.1"

@@ -21,8 +21,7 @@ from rebalance_core.engine.table_writer import read_written
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.storage.place import LocalPlace
 from tests.recordings.tables import DATA
-
-TREE = Path(__file__).resolve().parents[4]
+from tests.tree import TREE
 
 HOLD = """
 import sys, time

@@ -1,14 +1,19 @@
+"""Output folders, and --overwrite that never removes what the run reads."""
+
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LOCK_NAME, folder_here
+from rebalance_core.cli.run.output_folder import LOCK_NAME, folder_here, refuse_own_input
 from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.storage.place import Place, S3Access
 
 DEAD = {
     "host": "elsewhere",
@@ -120,3 +125,47 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="cannot be written"), new_run(tmp_path / "file" / "x"):
         pass
+
+
+# --overwrite never removes what the run itself reads.
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("job", ["simulate", "plan", "propagate", "audit"])
+def test_the_tables_of_an_earlier_job_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], job: str, more: tuple[str, ...]
+) -> None:
+    tables = tmp_path / "tables"
+    assert main("generate", ["--groups", "1", "--output", str(tables)]) == 0
+    before = names(tables)
+    words = [job, "--input", str(tables), "--output", f"{tables}/", "--overwrite", *more]
+    assert main(None, words) == 5
+    assert "which --overwrite would remove" in capsys.readouterr().err
+    assert names(tables) == before
+
+
+def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
+    folder = folder_here(str(tmp_path / "night"))
+    (tmp_path / "link").symlink_to(tmp_path / "night")
+    for given in ("night", "night/ingested", "link/ingested", "other/../night"):
+        with pytest.raises(OutputExists, match=r"--previous .* name another"):
+            refuse_own_input(folder, options(previous=str(tmp_path / given)))
+    for given in ("night2", "ingested", "."):
+        refuse_own_input(folder, options(previous=str(tmp_path / given)))
+    refuse_own_input(folder, options(previous="s3://night/ingested"))
+    refuse_own_input(folder, options(input=str(tmp_path / "night"), overwrite=False))
+
+
+def test_in_a_store() -> None:
+    folder = Place("s3://b/night", "b/night", S3Access("b"))
+    with pytest.raises(OutputExists, match="--input s3a://b/night/ingested is in --output"):
+        refuse_own_input(folder, options(input="s3a://b/night/ingested"))
+    refuse_own_input(folder, options(input="s3://b/night2"))
+
+
+def options(**values: object) -> SimpleNamespace:
+    return SimpleNamespace(**({"overwrite": True} | values))

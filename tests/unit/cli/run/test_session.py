@@ -1,15 +1,20 @@
-"""What is set before a JVM is started for a job."""
+"""Sessions, Java, and what lies beside the package in a checkout."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rebalance_core.cli.run import on_spark, session
-from rebalance_core.cli.run.jvm import connect_address
+from rebalance_core.cli.run import jvm, on_spark, session
+from rebalance_core.cli.run.jvm import FETCHED, connect_address, find_java_home, require_java_home
+from rebalance_core.cli.run.session import TREE_CONF
 from rebalance_core.cli.settings import resolve_settings
 from rebalance_core.model.errors import UsageError
+from tests.tree import TREE
+
+# What is set before a JVM is started for a job.
 
 
 def test_options_of_the_operator_come_after_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,3 +81,51 @@ def test_the_jvm_computes_rows_unless_tasks_write_the_tables(
     options: Any = SimpleNamespace(master=None, debug=False, output=output)
     assert on_spark.OnSpark(job, options, resolve_settings()).session is None
     assert asked["rows_in_jvm"] is in_jvm
+
+
+def fake_java(home: Path, version: str) -> Path:
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    launcher.chmod(0o755)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Java of this machine's own is in the way."""
+    monkeypatch.setattr(jvm, "INSTALLED", tmp_path / "jvm")
+    monkeypatch.setattr(jvm, "FETCHED", tmp_path / ".java")
+
+
+def test_the_order_of_places(tmp_path: Path) -> None:
+    fetched = fake_java(tmp_path / ".java", "25.0.2")
+    assert find_java_home({"PATH": ""}) == fetched
+    installed = fake_java(tmp_path / "jvm" / "jdk-17", "17.0.15")
+    assert find_java_home({"PATH": ""}) == installed
+    on_path = fake_java(tmp_path / "path", "21")
+    path = str(on_path / "bin")
+    assert find_java_home({"PATH": path}) == on_path
+    stated = fake_java(tmp_path / "stated", "17.0.1")
+    assert find_java_home({"PATH": path, "JAVA_HOME": str(stated)}) == stated
+
+
+@pytest.mark.parametrize("version", ["1.8.0_392", "11.0.2"])
+def test_an_old_java_is_passed_over_and_named(tmp_path: Path, version: str) -> None:
+    old = fake_java(tmp_path / "old", version)
+    with pytest.raises(UsageError, match="needs Java 17 or newer") as caught:
+        require_java_home({"PATH": "", "JAVA_HOME": str(old)})
+    assert len(str(caught.value).splitlines()) == 1
+    assert "apt-get install default-jre-headless" in str(caught.value)
+
+
+# What lies beside the package in a checkout is found, wherever in it the code that asks stands.
+
+
+def test_sessions_take_the_checkouts_configuration() -> None:
+    assert TREE_CONF == TREE / "conf"
+    assert (TREE_CONF / "spark-defaults.conf").is_file()
+
+
+def test_a_fetched_java_lies_in_the_checkout() -> None:
+    assert FETCHED == TREE / ".java"

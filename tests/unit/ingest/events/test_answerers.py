@@ -9,8 +9,6 @@ from rebalance_core.ingest.events.listings import with_answering_replica
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn
 
-pytestmark = pytest.mark.unit
-
 MASTER, SLAVE, OTHER = "a", "brokers/a-s", "brokers/a-t"
 FOLDERS = {"a": BrokerFolder("a", MASTER), "a-s": BrokerFolder("a", SLAVE, False, True),
            "b": BrokerFolder("b", "b")}  # fmt: skip

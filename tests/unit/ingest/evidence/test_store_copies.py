@@ -7,8 +7,6 @@ import pytest
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores
 
-pytestmark = pytest.mark.unit
-
 END_MS = 1_000_000
 TOPICS, OFFSETS = "topics_json", "consumer_offset_json"
 

@@ -8,8 +8,6 @@ from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.request_modes import members_dividing_themselves, rebalance_modes
 
-pytestmark = pytest.mark.unit
-
 
 def status(name: str, own: bool | None, *, ordered: bool = False, start_ms: int = 0) -> Evidence:
     values = {"client_file": name, "client_rebalance": own, "ordered": ordered,

@@ -8,8 +8,6 @@ from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.request_modes import request_mode_events
 
-pytestmark = pytest.mark.unit
-
 START, END = 1_000_000, 9_000_000
 POP = "POP(share_queue_num=1)"
 

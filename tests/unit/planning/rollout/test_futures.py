@@ -1,7 +1,6 @@
 """Groups at rest, and the futures of a plan: as the plain loop has them, from any history."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +22,11 @@ from rebalance_core.planning.rollout.futures import (
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
 from rebalance_core.process.propagate import Groups
 from rebalance_core.replay.history import GroupHistory
+from tests.tree import TREE
 from tests.unit.clockwork.futures import happens, joins, two_brokers
 from tests.unit.replay.histories import event, history, topic
 
-STEADY = Path(__file__).resolve().parents[4] / "rebalance_core/bundled/demo/steady/tables"
+STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 PLANS = (
     RolloutPlan("25%", "25%", down_ms=5_000),
     RolloutPlan(1, 0, pause_ms=2_000, down_ms=5_000, ready_ms=1_000, order="last_first"),

@@ -24,8 +24,8 @@ from rebalance_core.planning.variants import read_strategies, variants_of
 from rebalance_core.process.plan import run_plan
 from rebalance_core.replay.history import GroupHistory, QueueOffset
 from tests.plans import rows_of
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[4]
 BEGIN = 1_795_000_000_000
 MINUTE = 60_000
 

@@ -4,7 +4,6 @@ import dataclasses
 import subprocess
 import sys
 import time
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -20,8 +19,8 @@ from rebalance_core.planning import (
     what_if,
 )
 from rebalance_core.strategies import AllocationStrategy
+from tests.tree import TREE
 
-TREE = Path(__file__).resolve().parents[4]
 IDS = ["10.0.0.1@711#81", "10.0.0.2@712#92", "10.0.0.3@713#93"]
 EIGHT = {"orders": {"broker-a": 4, "broker-b": 4}}
 ALL = [MessageQueue("orders", f"broker-{b}", i) for b in "ab" for i in range(4)]

@@ -4,8 +4,6 @@ from rebalance_core.ingest.parse import config_stores, offset_stores
 from rebalance_core.ingest.parse.mqadmin_export import ROCKSDB_KINDS, parse_rocksdb_config
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 
-pytestmark = pytest.mark.unit
-
 RPC = "Use [rpc mode] call broker to export to json file \nbroker export done.\n"
 ALL = "Use [rpc mode] call all brokers in cluster to export to json file \nbroker export done.\n"
 LOCAL = "Use [local mode] load rocksdb to print or export file \n"

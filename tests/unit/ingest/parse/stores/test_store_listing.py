@@ -3,8 +3,6 @@ import pytest
 from rebalance_core.ingest.parse.config_stores import KINDS, parse_rocksdb_sign, parse_store_listing
 from tests.unit.ingest.documents import codes, facts, parse_all
 
-pytestmark = pytest.mark.unit
-
 STOCK = "lock 4\nconfig/topics.json 3937\nconfig/consumerOffset.json 700\nrocksdbstore/CURRENT 16\n"
 
 

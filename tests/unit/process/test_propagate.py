@@ -1,0 +1,153 @@
+"""Simulated time over a whole input: the same rows however the seeds are split and played."""
+
+from multiprocessing import active_children
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.row_limits import BadRowLimits
+from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
+from rebalance_core.engine import propagation
+from rebalance_core.engine.propagation import PropagationOptions
+from rebalance_core.process import propagate as service
+from rebalance_core.process.propagate import propagate
+from rebalance_core.process.simulate import simulate
+from tests.unit.process.propagation_inputs import lost_at_one_broker, unknown_member, write_tables
+
+FEW = PropagationOptions(seeds=12, handover_seeds=5)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+    folder = write_tables(tmp_path_factory.mktemp("tables") / "in", unknown_member())
+    return read_input_tables(str(folder))
+
+
+@pytest.fixture(scope="module")
+def made(inputs: InputTables) -> dict[str, pa.Table]:
+    return propagate(inputs, FEW)
+
+
+def test_every_change_has_a_row(made: dict[str, pa.Table]) -> None:
+    rows = made[PROPAGATION.name].to_pylist()
+    assert [(row["consumer_group"], row["cause"]) for row in rows] == [
+        ("letters", "BROKER_DOWN"),
+        ("letters", "CONSUMER_LEAVE"),
+        ("orders", "CONSUMER_JOIN"),
+        ("orders", "CONSUMER_LOST"),
+        ("orders", "BROKER_DOWN"),
+    ]
+    join, lost, down = rows[2:]
+    assert 500 < join["convergence_ms_p50"] <= join["convergence_ms_max"] < 5_000
+    assert 0 < lost["convergence_ms_p50"] < 5_000
+    assert 5_000 < down["convergence_ms_max"] < 60_000
+    assert join["orphan_queue_seconds"] > 0.1
+    assert lost["replayed_messages"] > 0
+
+
+def test_hand_overs_are_of_the_first_seeds(made: dict[str, pa.Table]) -> None:
+    rows = made[HANDOVERS.name].to_pylist()
+    assert {row["seed"] for row in rows} == set(range(5))
+    assert {row["consumer_group"] for row in rows} == {"orders"}  # the other one broadcasts
+    joined = [row for row in rows if row["cause"] == "CONSUMER_JOIN"]
+    assert {row["to_client_id"] for row in joined} >= {"c3"}
+
+
+def test_an_unknown_member_is_rejected(made: dict[str, pa.Table]) -> None:
+    (row,) = made[REJECTED.name].to_pylist()
+    assert row["issues"][0]["code"] == "UNKNOWN_MEMBER"
+    assert "'c9'" in row["issues"][0]["message"]
+
+
+def test_who_was_lost_at_one_broker_lives_on(tmp_path: Path) -> None:
+    read = read_input_tables(str(write_tables(tmp_path / "in", lost_at_one_broker())))
+    made = propagate(read, FEW)
+    assert not len(made[REJECTED.name])
+    assert made[PROPAGATION.name]["cause"].to_pylist().count("CONSUMER_LOST") == 2
+
+
+def test_processes_and_pieces_change_nothing(
+    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
+    monkeypatch.setattr(propagation, "SLICE_ROWS", 1)
+    small = propagate(inputs, FEW)
+    assert all(small[name].equals(made[name]) for name in made)
+
+
+def test_several_processes_give_the_same(
+    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 40)
+    spread = propagate(inputs, FEW, processes=2)
+    assert all(spread[name].equals(made[name]) for name in made)
+
+
+def test_seeds_are_numbers_of_futures(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+    later = propagate(inputs, PropagationOptions(seeds=3, first_seed=2, handover_seeds=9))
+    whole = made[HANDOVERS.name].to_pylist()
+    assert later[HANDOVERS.name].to_pylist() == [row for row in whole if 2 <= row["seed"] < 5]
+
+
+def test_one_group(inputs: InputTables) -> None:
+    made = propagate(inputs, PropagationOptions(seeds=2, group="let*"))
+    assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
+
+
+def test_what_is_assumed_of_timers_counts(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+    clock = ClockOptions(phases=RANDOM_PHASES, lost_notices=1.0)
+    unheard = propagate(inputs, PropagationOptions(seeds=12, clock=clock))[PROPAGATION.name]
+    joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
+             for row in table.to_pylist() if row["cause"] == "CONSUMER_JOIN"]  # fmt: skip
+    assert joins[0] < 2_000 < joins[1]
+
+
+def test_a_group_of_unknown_subscriptions_is_left_out_and_counted(tmp_path: Path) -> None:
+    unstated = {**unknown_member(), "event_type": "CONSUMER_JOIN"}
+    read = read_input_tables(str(write_tables(tmp_path / "in", unstated)))
+    made = propagate(read, PropagationOptions(seeds=2))
+    assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
+    _, facts = service.propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
+    assert facts["groups_of_unknown_subscriptions"] == 1
+
+
+def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
+    proxied = {**unknown_member(), "event_type": "CONSUMER_JOIN", "consumer_group": "grpc",
+               "subscriptions": ["T"], "rebalance_mode": "PROXY"}  # fmt: skip
+    read = read_input_tables(str(write_tables(tmp_path / "in", proxied)))
+    made = propagate(read, PropagationOptions(seeds=2, group="grpc"))
+    assert [len(made[name]) for name in (PROPAGATION.name, HANDOVERS.name)] == [0, 0]
+
+
+def test_a_run_that_is_given_up_leaves_no_process(
+    inputs: InputTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
+
+    def give_up(rows: pa.Table) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service, "propagation", give_up)
+    others = set(active_children())
+    with pytest.raises(KeyboardInterrupt):
+        propagate(inputs, FEW, processes=2)
+    assert set(active_children()) == others
+
+
+def test_the_windows_of_diffs_contain_what_is_simulated(inputs: InputTables) -> None:
+    """An action of a member comes no later than the ledger's ``latest_ms`` of the change."""
+    latest: dict[tuple[str, int], int] = {}
+    for row in simulate(inputs).diffs.to_pylist():
+        if row["kind"] != "INITIAL" and not row["topic"].startswith("%RETRY%"):
+            key = row["consumer_group"], row["change_ms"]
+            latest[key] = max(latest.get(key, 0), row["latest_ms"])
+    made = propagate(inputs, PropagationOptions(seeds=300, handover_seeds=0))
+    changes = made[PROPAGATION.name].to_pylist()
+    assert len(changes) == len(latest)
+    for row in changes:
+        over_ms = row["change_ms"] + row["convergence_ms_max"]
+        assert over_ms <= latest[row["consumer_group"], row["change_ms"]], row

@@ -1,0 +1,391 @@
+"""The page of an audit: its parts, text from outside, groups that share queues."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import xml.etree.ElementTree as ET
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.outcome import audit_outcome
+from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
+from rebalance_core.report.audit_report import (
+    SEVERAL,
+    TABLES_OF_GROUPS,
+    AuditReport,
+    GroupBalance,
+    GroupCounts,
+    GroupTimeline,
+    Previous,
+    Stretch,
+    audit_report,
+    group_balances,
+    group_timelines,
+)
+from rebalance_core.report.group_table import GroupRow
+from rebalance_core.report.page import headline, render_page
+from rebalance_core.report.timeline import duration, time_tag
+from rebalance_core.report.visible import columns, shortened, visible
+from tests.tree import TREE
+from tests.unit.report.audit_reports import (
+    FROM,
+    HOSTILE,
+    HOUR,
+    Reader,
+    busy_report,
+    finding,
+    hostile_report,
+    queue,
+    report,
+    svgs,
+)
+
+# The page as a whole: complete, well formed, escaped, always the same bytes.
+
+REPORTS = {"empty": report, "busy": busy_report, "hostile": hostile_report}
+
+
+@pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+def test_the_page_and_its_pictures_are_well_formed(make: Callable[[], AuditReport]) -> None:
+    page = render_page(make())
+    Reader(page)
+    drawings = svgs(page)
+    assert len(drawings) == len(re.findall(r"<svg\b", page)) - page.count('<svg width="258"')
+    for drawing in drawings:
+        ET.fromstring(drawing)
+
+
+@pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+def test_nothing_is_fetched_and_one_script_runs(make: Callable[[], AuditReport]) -> None:
+    page = render_page(make())
+    reader = Reader(page)
+    for tag, attributes in reader.tags:
+        assert tag not in {"link", "img", "iframe", "object", "image", "use", "base"}
+        assert not [name for name in attributes if name.startswith("on") or name == "src"]
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#")
+    policy = [a["content"] for _, a in reader.tags if a.get("http-equiv")]
+    scripts = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 1
+    digest = b64encode(sha256(scripts[0].encode()).digest()).decode()
+    assert policy == [
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    ]
+    assert not re.search(r"url\((?!#)|@import", page)
+
+
+def test_hostile_names_are_text_and_can_be_written() -> None:
+    page = render_page(hostile_report())
+    page.encode("utf-8")
+    text = Reader(page).text
+    for name in HOSTILE:
+        assert visible(name) in text, ascii(name)
+    assert not set(page) & {"\u202e", "\u200f", "\x00", "\x1b", "\x7f", "\x85", "\r"}
+
+
+def test_equal_reports_give_equal_bytes() -> None:
+    one, other = busy_report(), busy_report()
+    turned = replace(
+        other,
+        counts=dict(reversed(list(other.counts.items()))),
+        rules=dict(reversed(list(other.rules.items()))),
+        findings=tuple(
+            replace(f, evidence=dict(reversed(list(f.evidence.items())))) for f in other.findings
+        ),
+    )
+    assert turned == one
+    assert render_page(turned) == render_page(one)
+
+
+def test_equal_bytes_whatever_the_hash_seed() -> None:
+    code = (
+        "import hashlib; from tests.unit.report.audit_reports import busy_report, hostile_report\n"
+        "from rebalance_core.report.page import render_page\n"
+        "for n in busy_report(), hostile_report():\n"
+        "    print(hashlib.sha256(render_page(n).encode()).hexdigest())"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=TREE,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_every_finding_is_on_the_page_or_counted() -> None:
+    found = tuple(
+        finding(f"R{at % 3}", ("ERROR", "WARNING", "INFO")[at % 3], summary=f"finding no. {at};")
+        for at in range(90)
+    )
+    shown = report(findings=found, more={"R1": 12, "R9": 5}, counts={"ERROR": 30})
+    text = Reader(render_page(shown)).text
+    for at in range(90):
+        assert text.count(f"finding no. {at};") == 1
+    assert "20 more findings of this rule" in text  # folded, but there
+    assert "12 more findings of this rule are not on this page" in text
+    assert "42 findings" in text
+    assert "5 more findings of this rule are not on this page" in text
+
+
+def test_what_follows_from_a_finding_stands_below_it() -> None:
+    cause = finding("TWINS", summary="two processes", fingerprint="t", consumer_group="g")
+    found = (
+        finding("LOST", summary="a queue is lost", fingerprint="l", caused_by="t"),
+        cause,
+        finding("LOST", summary="its cause is not here", fingerprint="m", caused_by="x"),
+    )
+    shown = report(findings=found, counts={"ERROR": 3}, causes={"ERROR": 2})
+    page = render_page(shown)
+    assert "3 ERROR of 2 causes" in page
+    section = page[page.index("two processes") :]
+    assert section.index("1 finding follows from it") < section.index("a queue is lost")
+    assert section.index("a queue is lost") < section.index("</details>")
+    assert page.count("a queue is lost") == page.count("its cause is not here") == 1
+
+
+def test_rules_that_found_nothing_are_not_explained() -> None:
+    runs = {"c": AuditRun(0, 1)}
+    found = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
+    outcome = audit_outcome([found | {"fingerprint": "f", "caused_by": None}], [], runs, "ERROR")
+    rules = {"R": "fired", "S": "did not"}
+    tables = dict.fromkeys(TABLES_OF_GROUPS, ())
+    shown = audit_report(outcome, rules, (), (), (), tables, None, (), 2)
+    assert shown.rules == {"R": "fired"}
+
+
+def test_accepted_findings_stand_apart_with_their_reason() -> None:
+    page = render_page(busy_report())
+    apart = page[page.index('id="accepted"') : page.index('id="timelines"')]
+    assert "PAY-1182" in apart
+    assert "PAY-1182" not in page.replace(apart, "")
+    assert "Known and accepted: 1." in page
+
+
+def test_times_are_utc_and_iso() -> None:
+    page = render_page(busy_report())
+    exact = '<time datetime="2026-11-21T00:00:12.345Z">2026-11-21 00:00:12Z</time>'
+    assert exact in page
+    for _, attributes in Reader(page).tags:
+        stamp = attributes.get("datetime")
+        assert stamp is None or re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
+
+
+def test_what_changed_since_the_previous_run() -> None:
+    assert "No previous run given" in Reader(render_page(report())).text
+    text = Reader(render_page(busy_report())).text
+    assert "1 new, 1 gone, 7 still there" in text
+    assert "NEW a queue has no owner" in text
+    assert "not looked at" not in text
+    text = Reader(render_page(hostile_report())).text
+    assert "4 new, 2 gone, 7 still there, 90 not looked at." in text
+    assert "Not looked at Open in an earlier run" in " ".join(text.split())
+
+
+def test_findings_of_several_clusters_are_told_apart() -> None:
+    found = tuple(finding("R", consumer_group="g", cluster=name) for name in ("east", "west"))
+    pictures = tuple(GroupTimeline("g", (), cluster=name) for name in ("west", "east"))
+    rows = tuple(GroupRow(name, "g", "EQUAL") for name in ("east", "west"))
+    page = render_page(report(findings=found, timelines=pictures, group_rows=rows))
+    for name, at in (("west", 1), ("east", 2)):
+        row = page[page.index(f'<tr id="group-g@{name}"') :]
+        assert row[row.index("#timeline-") :].startswith(f'#timeline-{at}"')
+        place = page[page.index(f'<span class="quiet">cluster</span> <bdi>{name}</bdi>') :]
+        assert place[place.index("#group-") :].startswith(f'#group-g@{name}"')
+        assert f"<h3><bdi>{name}</bdi> <bdi>g</bdi>" in page
+    assert '<span class="quiet">cluster</span>' not in render_page(busy_report())
+
+
+@pytest.mark.parametrize("verdict", ["OK", "FINDINGS", "FAILED", "INCOMPLETE"])
+def test_the_verdict_is_a_word_and_a_shape(verdict: str) -> None:
+    page = render_page(report(verdict=verdict))
+    banner = page[page.index('<section class="verdict') : page.index("</section>")]
+    assert f"<h1>{verdict}</h1>" in banner
+    assert "<path" in banner
+
+
+def test_an_empty_window_and_empty_groups_are_drawn() -> None:
+    shown = report(
+        to_ms=FROM,
+        timelines=(GroupTimeline("g", ()), GroupTimeline("h", (queue(0, "c"),))),
+        balance=(GroupBalance("g"),),
+        previous=Previous(FROM),
+    )
+    Reader(render_page(shown))
+
+
+def big_report() -> AuditReport:
+    """20 groups of 300 members and 5,000 queues, 500 findings."""
+    clients = [f"10.{at % 7}.{at % 250}.{at}@{4711 + at}#DEFAULT" for at in range(300)]
+    queues = tuple(
+        queue(
+            at % 250,
+            *(clients[(at // 17 + turn) % 300] for turn in range(6)),
+            broker=f"b{at // 250}",
+        )
+        for at in range(5000)
+    )
+    found = tuple(
+        finding(
+            f"RULE_{at % 9}",
+            summary=f"orders b1 {at} is held by {clients[at % 300]}, not {clients[at % 299]}.",
+            consumer_group=f"giant-{at % 20}",
+            topic="orders",
+            broker_name="b1",
+            queue_id=at % 250,
+            client_id=clients[at % 300],
+            first_ms=FROM + at,
+            evidence={f"evidence_{n}": f"mqadmin/consumerStatus-{at}.txt:{n}" for n in range(5)},
+            remedy=f"Compare the subscription of {clients[at % 300]} with the group's.",
+        )
+        for at in range(500)
+    )
+    return report(
+        findings=found,
+        timelines=tuple(GroupTimeline(f"giant-{at}", queues) for at in range(20)),
+        balance=tuple(
+            GroupBalance(f"giant-{at}", tuple(clients), (17,) * 300, (9,) * 2000)
+            for at in range(20)
+        ),
+    )
+
+
+def test_a_big_report_stays_small() -> None:
+    page = render_page(big_report())
+    assert len(page.encode()) < 2_000_000
+    assert "queues with the same history share a row" in page
+
+
+def test_the_page_is_rendered_from_inside_a_zip(tmp_path: Path) -> None:
+    archive = tmp_path / "rebalance_core.zip"
+    builder = [sys.executable, str(TREE / "scripts" / "build_zip.py"), str(archive)]
+    subprocess.run(builder, check=True, capture_output=True)
+    code = (
+        f"import sys; sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]\n"
+        "from rebalance_core.report import page\n"
+        "from rebalance_core.report.audit_report import AuditReport\n"
+        f"assert page.__file__.startswith({str(archive)!r}), page.__file__\n"
+        "report = AuditReport('c1', 'FINDINGS', 'ERROR', "
+        f"{FROM}, {FROM + 6 * HOUR}, {FROM + 6 * HOUR + 1}, '1.2.3')\n"
+        "sys.stdout.buffer.write(page.render_page(report).encode())"
+    )
+    # -I -S: neither this folder nor the editable install's .pth is on the path
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode() == render_page(report())
+
+
+def test_the_order_of_severities_is_the_audit_s() -> None:
+    assert tuple(reversed(SEVERITIES)) == WORST_FIRST
+
+
+def test_a_balance_names_each_member() -> None:
+    with pytest.raises(ValueError, match="2 client ids and 1 numbers of queues"):
+        GroupBalance("g", ("a", "b"), (1,))
+
+
+# Text from outside: nothing hides, nothing reorders, nothing breaks XML or UTF-8.
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_any_text_fits_into_xml_and_utf8(text: str) -> None:
+    ET.fromstring(f"<a>{escape(visible(text))}</a>".encode())
+
+
+def test_every_character_fits_into_xml() -> None:
+    for plane in range(0, 0x110000, 0x1000):
+        text = " ".join(map(chr, range(plane, min(plane + 0x1000, 0x110000))))
+        shown = visible(text, None)
+        ET.fromstring(f"<a>{escape(shown)}</a>".encode())
+
+
+def test_plain_names_stay_as_they_are() -> None:
+    for name in ("%RETRY%group-1", "10.0.0.1@4711#DEFAULT", "订单", "مجموعة", "Ünï"):
+        assert visible(name) == name
+
+
+def test_piled_up_marks_are_escaped() -> None:
+    assert visible("Z" + "\u0301" * 5) == "Z\u0301\u0301\u0301\\u0301\\u0301"
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    assert visible("x" * 2000) == "x" * 1000 + " … (2,000 characters)"
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_shortened_text_fits(text: str) -> None:
+    assert columns(shortened(text, 20)) <= 20
+
+
+def test_times_beyond_the_calendar_are_numbers() -> None:
+    assert time_tag(10**18) == "<span>1000000000000000000 ms</span>"
+    assert time_tag(None) == "–"
+
+
+def test_durations_name_two_neighbouring_units() -> None:
+    assert duration(86_400_000 + 60_000) == "1 d"
+    assert duration(0) == "0 ms"
+
+
+# Groups that share queues, as the page shows them.
+
+NAME = ("c", "g")
+Row = dict[str, Any]
+
+
+def row(**fields: Any) -> Row:
+    return {"cluster": "c", "consumer_group": "g", **fields}
+
+
+def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Row:
+    return row(topic="T", broker_name="a", queue_id=queue_id, client_id=client, from_ms=from_ms,
+               to_ms=to_ms)  # fmt: skip
+
+
+def stretches(*rows: Row) -> list[tuple[int, tuple[Stretch, ...]]]:
+    (timeline,) = group_timelines([NAME], {"pop_reach": rows})
+    return [(queue.queue_id, queue.stretches) for queue in timeline.queues]
+
+
+def test_a_shared_queue_is_held_by_several_members() -> None:
+    assert stretches(reach("x", 0, 50), reach("y", 20, None), reach("z", 30, 40, 1)) == [
+        (-1, (Stretch(0, None, SEVERAL),)),
+        (1, (Stretch(30, 40, "z"),)),
+    ]
+
+
+def test_stretches_with_nobody_between_them() -> None:
+    assert stretches(reach("x", 0, 10), reach("x", 10, 20), reach("y", 30, None)) == [
+        (-1, (Stretch(0, 20, "x"), Stretch(30, None, "y")))
+    ]
+
+
+def test_shared_queues_count_in_the_load_of_a_member() -> None:
+    loads = [
+        row(client_id="x", queues=1, shared_queues=8, to_ms=None),
+        row(client_id="y", queues=0, shared_queues=None, to_ms=None),
+    ]
+    (balance,) = group_balances([NAME], {"consumer_load": loads, "group_metrics": []})
+    assert dict(zip(balance.client_ids, balance.queues, strict=True)) == {"x": 9, "y": 0}
+
+
+def test_groups_that_share_queues_agree() -> None:
+    shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
+    assert "In all 3 groups online (2 share queues) the live owners are" in headline(shown)
+    assert "could not be compared" not in headline(shown)

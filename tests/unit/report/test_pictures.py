@@ -1,0 +1,436 @@
+"""Pictures: what they show, and that they cost nothing to those who do not draw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import rebalance_core.report
+from rebalance_core.model.errors import UsageError
+from rebalance_core.planning import what_if
+from rebalance_core.report import (
+    draw_convergence,
+    draw_league,
+    draw_load,
+    draw_moves,
+    draw_ownership,
+    draw_producers,
+    draw_rollouts,
+    draw_what_if,
+    draw_worst_future,
+    save_picture,
+)
+from rebalance_core.report.plots.futures import ownership_of
+from rebalance_core.report.plots.style import png_bytes
+from tests.tree import TREE
+from tests.unit.report import plotted_fleets
+from tests.unit.report.plotted_fleets import client, standing, step
+
+# Every picture: of nothing, little and very much; what it says, and that it is the same again.
+
+MOST_ARTISTS = 1500
+MOST_INCHES = 20
+MANY = 5000
+
+Draw = Callable[[], Figure]
+
+
+def plans(
+    consumers: int, queues: int, *changes: dict[str, Any], strategy: str = "AVG"
+) -> list[Any]:
+    members = [client(number) for number in range(consumers)]
+    numbers = {"T": {f"broker-{n}": queues // 4 for n in range(4)}}
+    return [what_if(members, numbers, strategy, change) for change in changes]
+
+
+def many_steps(strategies: int, epochs: int) -> list[dict[str, Any]]:
+    return [
+        step(f"CONSISTENT_HASH(virtual_nodes={s})", e, 3 + s, 2, of_rocketmq=s % 2 == 0)
+        for s in range(strategies)
+        for e in range(epochs)
+    ]
+
+
+def summary(plan: int, **more: Any) -> dict[str, Any]:
+    both = dict.fromkeys(("members", "queues", "peak_queues", "peak_ratio", "idle"), 2)
+    return {
+        **plotted_fleets.GROUP, "scenario": f"plan-{plan}", "strategy": "AVG", "of_rocketmq": True,
+        "moved": 3, "minimum_moves": 2, "amplification": 1.5, "caveat": None,
+        "orphaned_before": 0, "orphaned_after": 0,
+        **{f"{name}_{when}": n for name, n in both.items() for when in ("before", "after")}, **more,
+    }  # fmt: skip
+
+
+def outcome(phase: int, version: int = 3, **more: Any) -> dict[str, Any]:
+    return {
+        "producer_group": "p", "client_version": f"5.3.{version}", "fault_tolerance": True,
+        "phase": f"brown-out of {'broker' * 30}-{phase}", "from_ms": phase * 10**6,
+        "to_ms": phase * 10**6 + 180_000, "sends": 10**9, "failed": 5, "held_back": 10**9,
+        "peak_queue_ratio": 1000.0, **more,
+    }  # fmt: skip
+
+
+def rollout(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "plan_id": f"surge {number}%, unavailable {number}%, pause {number}s, random",
+        "consumer_group": None, "finish_s_p50": 10.0 + 7 * number,
+        "read_again": 10**6 / (1 + number), "no_owner_queue_seconds": 5.0,
+        "on_front": number % 2 == 0, "within_budget": number > 3,
+        **more,
+    }  # fmt: skip
+
+
+EMPTY: dict[str, Draw] = {
+    "rollouts": lambda: draw_rollouts([]),
+    "moves": lambda: draw_moves([]),
+    "load": lambda: draw_load(pd.DataFrame()),
+    "ownership": lambda: draw_ownership([]),
+    "what_if": lambda: draw_what_if([]),
+    "league": lambda: draw_league([]),
+    "producers": lambda: draw_producers([]),
+}
+SMALL: dict[str, Draw] = {
+    "moves": lambda: draw_moves([step("AVG", 1, 3, 2), step("STICKY_BALANCED", 1, 2, 2)]),
+    "moves without a minimum": lambda: draw_moves([step("AVG", 1, 3, None)]),
+    "load": lambda: draw_load(plotted_fleets.consumer_load(5, 3, 2)),
+    "load of steps": lambda: draw_load([step("AVG", 1, 3, 2), step("AVG", 2, 1, 1)]),
+    "load of one step": lambda: draw_load([step("AVG", 1, 3, 2)]),
+    "ownership": lambda: draw_ownership(plotted_fleets.ownership(5, 3, 2)),
+    "ownership of one": lambda: draw_ownership(plotted_fleets.ownership(1, 1, 1)),
+    "what_if": lambda: draw_what_if(plans(3, 8, {"add_consumers": 2})),
+    "what_if of one": lambda: draw_what_if(plans(1, 4, {"remove_consumers": 1})[0]),
+    "summary": lambda: draw_what_if([summary(1)]),
+    "league": lambda: draw_league([standing("AVG", 3, 1.2)]),
+    "producers": lambda: draw_producers([outcome(0)]),
+    "rollouts": lambda: draw_rollouts([rollout(1), rollout(2)], rollout(1)["plan_id"]),
+    "rollouts of unknown rates": lambda: draw_rollouts([rollout(4, read_again=None)]),
+    "rollouts with a cost": lambda: draw_rollouts([rollout(4, cost=3.5), rollout(5, cost=0.0)]),
+    "league that moves nothing": lambda: draw_league([standing("AVG", 0, 1, amplification=None)]),
+}
+HUGE: dict[str, Draw] = {
+    "moves": lambda: draw_moves(many_steps(20, 600)),
+    "load": lambda: draw_load(plotted_fleets.consumer_load(MANY, 300, 6)),
+    "load of rows": lambda: draw_load(plotted_fleets.consumer_load(60, 40, 20)),
+    "load of steps": lambda: draw_load(many_steps(20, 600)),
+    "ownership": lambda: draw_ownership(plotted_fleets.ownership(MANY, 300, 6)),
+    "ownership at rest": lambda: draw_ownership(plotted_fleets.ownership(MANY, 300, 1)),
+    "what_if": lambda: draw_what_if(
+        plans(300, MANY, {"add_consumers": 20}, {"strategy": "CONSISTENT_HASH"})
+    ),
+    "what_if of many": lambda: draw_what_if(plans(12, 8, *[{"add_consumers": 1}] * 30)),
+    "summary": lambda: draw_what_if([summary(plan) for plan in range(3000)]),
+    "producers": lambda: draw_producers([outcome(n, v) for n in range(40) for v in range(12)]),
+    "rollouts": lambda: draw_rollouts([rollout(n) for n in range(2_000)], rollout(0)["plan_id"]),
+    "league": lambda: draw_league(
+        [
+            standing(
+                f"CONSISTENT_HASH_BOUNDED(epsilon={n}, virtual_nodes=200)",
+                n,
+                1 + n,
+                of_rocketmq=False,
+                idle_members=10**6,
+                orphaned=10**6,
+            )
+            for n in range(60)
+        ]
+    ),
+}
+SIZES = {"empty": EMPTY, "small": SMALL, "huge": HUGE}
+ALL = [*EMPTY.values(), *SMALL.values(), *HUGE.values()]
+NAMES = [f"{size} {name}" for size, draws in SIZES.items() for name in draws]
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in text_artists(figure))
+
+
+def text_artists(figure: Figure) -> list[Text]:
+    return [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]
+
+
+@pytest.mark.parametrize("draw", ALL, ids=NAMES)
+def test_it_draws_and_stays_small_and_no_text_leaves_the_page(draw: Draw) -> None:
+    figure = draw()
+    assert png_bytes(figure).startswith(b"\x89PNG")
+    assert len(figure.findobj()) <= MOST_ARTISTS
+    assert max(figure.get_size_inches()) <= MOST_INCHES
+    page = figure.bbox.padded(1)
+    for text in text_artists(figure):
+        box = text.get_window_extent()
+        if text.get_visible() and text.get_text().strip():
+            assert page.contains(box.x0, box.y0), text.get_text()
+            assert page.contains(box.x1, box.y1), text.get_text()
+
+
+@pytest.mark.parametrize("draw", EMPTY.values(), ids=EMPTY)
+def test_nothing_says_so(draw: Draw) -> None:
+    assert "No " in texts(draw())
+
+
+@pytest.mark.parametrize("draw", SMALL.values(), ids=SMALL)
+def test_the_same_again(draw: Draw) -> None:
+    assert png_bytes(draw()) == png_bytes(draw())
+
+
+def test_moves_say_what_is_compared() -> None:
+    said = texts(draw_moves([
+        step("AVG", 1, 6, 4), step("AVG", 2, 5, None), step("AVG", 3, 8, 4, orphaned=2),
+        step("STICKY_BALANCED", 1, 4, 4, of_rocketmq=False), step("CONSISTENT_HASH", 1, 2, 4),
+    ]))  # fmt: skip
+    assert "1.50 x fewest" in said
+    assert "6 moved, fewest 4\nin 1 of 3" in said
+    assert "STICKY_BALANCED\nnot RocketMQ's" in said
+    assert "0.50 x fewest" in said
+    assert "CONSISTENT_HASH): fewest is that of a balanced result" in said
+    assert "BROADCASTING" in said
+    assert "no minimum to compare with" in said
+
+
+def test_many_strategies_and_rebalances_are_counted() -> None:
+    said = texts(draw_moves(many_steps(15, 100)))
+    assert "and 3 more strategies" in said
+    assert "the mean of up to 3 rebalances" in said
+
+
+def test_load_marks_idle_and_suspended() -> None:
+    said = texts(draw_load(plotted_fleets.consumer_load(2, 4, 2)))
+    assert "idle" in said.splitlines()
+    assert "1 s" in said.splitlines()
+    assert "as RocketMQ sorts them" in said
+
+
+def test_ownership_names_unowned_and_shared() -> None:
+    rows = plotted_fleets.ownership(4, 3, 1).to_dict("records")
+    rows[0]["client_id"] = None
+    rows.append({**rows[1], "client_id": "other"})
+    rows[2]["topic"] = "%RETRY%order-service"
+    said = texts(draw_ownership(rows))
+    assert "no owner" in said.splitlines()
+    assert "A+B: several own it" in said
+    assert "RETRY" not in said
+
+
+def test_of_many_queues_only_those_that_moved() -> None:
+    said = texts(draw_ownership(plotted_fleets.ownership(MANY, 300, 6)))
+    assert "5,000 queues" in said
+    assert "which never changed hands" in said
+
+
+def test_what_if_marks_idle_consumers() -> None:
+    lines = texts(draw_what_if(plans(3, 8, {"add_consumers": 7}))).splitlines()
+    assert lines.count("idle") == 2
+    assert {"today", "queues moved", "proven fewest"} <= set(lines)
+    broadcast = what_if(["a", "b"], {"T": {"b": 2}}, "AVG", {"add_consumers": 1},
+                        message_model="BROADCASTING")  # fmt: skip
+    said = texts(draw_what_if(broadcast))
+    assert "n/a" in said.splitlines()
+    assert "BROADCASTING" in said
+
+
+def test_what_if_counts_those_it_leaves_out() -> None:
+    plan = plans(300, 5000, {"strategy": "CONSISTENT_HASH"})
+    assert "… and 2" in texts(draw_what_if(plan))
+    assert "22 more columns" in texts(draw_what_if(plans(3, 8, *[{"add_consumers": 1}] * 30)))
+
+
+def test_a_summary_has_a_row_for_each_plan() -> None:
+    said = texts(draw_what_if(pd.DataFrame([
+        summary(1), summary(2, of_rocketmq=False, strategy="STICKY_BALANCED", caveat="no member"),
+    ])))  # fmt: skip
+    assert "STICKY_BALANCED *" in said.splitlines()
+    assert "n/a: moved / fewest means nothing: no member" in said
+
+
+def test_the_league_tells_whose_a_strategy_is() -> None:
+    figure = draw_league([
+        standing("AVG", 3, 1.1), standing("STICKY_BALANCED", 2, 1.1, of_rocketmq=False),
+        standing("BROADCAST", 2, 1.1, amplification=None, minimum_moves=None),
+        standing("CONSISTENT_HASH", 1, 1.4, idle_members=2),
+    ])  # fmt: skip
+    said = texts(figure)
+    markers = {line.get_marker() for line in figure.axes[0].get_lines()}
+    assert {"o", "D"} <= markers
+    assert "not RocketMQ's, 2 moved" in said
+    assert "2 idle" in said
+    assert "BROADCASTING" in said
+    assert "fewest is that of a balanced result" in said
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda: draw_moves([{"strategy": "AVG", "epoch": 1, "change": 2}]), "change_ms"),
+        (lambda: draw_ownership([{"topic": "T"}]), "columns missing: consumer_group"),
+        (lambda: draw_league([{"strategy": "AVG"}]), "mean_peak_ratio"),
+        (lambda: draw_what_if([{"strategy": "AVG"}]), "members_before"),
+        (lambda: draw_producers([{"phase": "healthy"}]), "columns missing: producer_group"),
+        (lambda: draw_rollouts([{"plan_id": "one"}]), "columns missing: finish_s_p50"),
+        (
+            lambda: draw_producers([outcome(0), outcome(0, producer_group="q")]),
+            "drawn of one producer_group; these rows have 2: p, q",
+        ),
+        (
+            lambda: draw_load(pd.concat([
+                plotted_fleets.consumer_load(3, 2, 1),
+                plotted_fleets.consumer_load(3, 2, 1).assign(consumer_group="other"),
+            ])),
+            "drawn of one consumer_group; these rows have 2: order-service, other",
+        ),
+        (lambda: draw_load([step("AVG", 1, 3, 2)] * 2), "an epoch is there twice"),
+    ],
+)  # fmt: skip
+def test_mistakes(draw: Draw, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        draw()
+    assert said in str(error.value)
+
+
+def test_names_from_outside() -> None:
+    rows = plotted_fleets.ownership(3, 2, 1)
+    rows["client_id"] = ["$x$ \\frac{1}{2} ^_", "消费者-1\u202e\n", "é" * 300]
+    rows["topic"] = "$T$_{1}"
+    figure = draw_ownership(rows)
+    png_bytes(figure)  # a letter that the font lacks would be a warning, and so an error
+    assert "\\u6d88" in texts(figure)
+
+
+def test_rows_may_be_spark_rows() -> None:
+    from pyspark.sql import Row
+
+    rows = [Row(**step("AVG", 1, 3, 2))]
+    assert png_bytes(draw_moves(rows)) == png_bytes(draw_moves([step("AVG", 1, 3, 2)]))
+
+
+def test_files_are_the_same_again_whatever_the_callers_style(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    for name in ("a.svg", "a.png"):
+        save_picture(SMALL["ownership"](), tmp_path / name)
+    with mpl.rc_context({"font.size": 20, "axes.grid": True, "savefig.dpi": 30}):
+        for name in ("b.svg", "b.png"):
+            save_picture(SMALL["ownership"](), tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_a_notebook_shows_it_without_pyplot() -> None:
+    figure: Any = SMALL["league"]()
+    assert figure._repr_png_() == png_bytes(figure)
+
+
+# The pictures cost nothing to those who do not draw.
+
+
+def test_the_package_needs_no_matplotlib() -> None:
+    code = "import sys; sys.modules['matplotlib'] = sys.modules['pandas'] = None\n"
+    code += "import rebalance_core.report, rebalance_core.report.plots"
+    done = subprocess.run([sys.executable, "-c", code], cwd=TREE, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_picture_needs_pyplot_which_keeps_every_figure_it_makes() -> None:
+    for path in (TREE / "rebalance_core/report/plots").glob("*.py"):
+        assert "import matplotlib.pyplot" not in path.read_text("utf-8"), path.name
+
+
+def test_other_names_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="draw_pie"):
+        rebalance_core.report.draw_pie  # noqa: B018
+
+
+# Pictures of hand-overs: what is read off them, odd rows, the rows of ownership behind them.
+
+Row = dict[str, Any]
+CHANGE = 1_795_000_000_000
+
+
+def handover(seed: int = 0, queue_id: int = 0, **given: Any) -> Row:
+    """From x to y, given up after 1 s and taken after 3 s, unless said otherwise."""
+    row = {
+        "consumer_group": "g", "seed": seed, "change_ms": CHANGE, "cause": "CONSUMER_LEAVE",
+        "topic": "T", "broker_name": "a", "queue_id": queue_id, "from_client_id": "x",
+        "to_client_id": "y", "drop_ms": CHANGE + 1_000, "start_ms": CHANGE + 3_000, "gap_ms": 2_000,
+    }  # fmt: skip
+    return row | given
+
+
+def legend(figure: Any) -> list[str]:
+    return [text.get_text() for of in figure.legends for text in of.get_texts()]
+
+
+def test_half_and_nearly_all_are_told_of_each_kind() -> None:
+    fast = [
+        handover(seed, start_ms=CHANGE + 10 * (seed + 1), drop_ms=CHANGE) for seed in range(100)
+    ]
+    slow = [handover(seed, cause="BROKER_DOWN") for seed in range(100)]
+    told = legend(draw_convergence(slow + fast))
+    assert told == [
+        "CONSUMER_LEAVE: half by 0.5 s, 99 % by 1.0 s",
+        "BROKER_DOWN: half by 3.0 s, 99 % by 3.0 s",
+    ]
+
+
+def test_the_last_queue_of_a_change_counts_and_nothing_of_the_next_one() -> None:
+    rows = [
+        handover(queue_id=0), handover(queue_id=1, start_ms=CHANGE + 4_000),
+        handover(queue_id=2, drop_ms=CHANGE + 60_100),
+        handover(change_ms=CHANGE + 60_000, drop_ms=CHANGE + 60_100, start_ms=CHANGE + 60_200),
+    ]  # fmt: skip
+    assert legend(draw_convergence(rows)) == ["CONSUMER_LEAVE: half by 0.2 s, 99 % by 4.0 s"]
+
+
+def test_another_column_may_tell_curves_apart_and_too_many_are_counted() -> None:
+    rows = [handover(pace=f"p{n}", start_ms=CHANGE + 1_000 * (n + 1)) for n in range(9)]
+    figure = draw_convergence(rows, by="pace")
+    assert [text.partition(":")[0] for text in legend(figure)] == [f"p{n}" for n in range(6)]
+    assert any("and 3 more" in text.get_text() for text in figure.texts)
+    with pytest.raises(UsageError, match="columns missing: pace"):
+        draw_convergence([handover()], by="pace")
+
+
+def test_what_one_queue_went_through() -> None:
+    frame = pd.DataFrame([
+        handover(), handover(
+            from_client_id="y", to_client_id="z", drop_ms=CHANGE + 5_000, start_ms=CHANGE + 4_000,
+            gap_ms=0,
+        ),
+    ])  # fmt: skip
+    rows = ownership_of(frame, CHANGE, 0)
+    margin = 750  # 15 % of 5 s
+    assert [(r["client_id"], r["from_ms"] - CHANGE, r["to_ms"] - CHANGE) for r in rows] == [
+        ("x", -margin, 1_000), (None, 1_000, 3_000), ("y", 3_000, 5_000),
+        ("z", 4_000, 5_000 + margin),
+    ]  # fmt: skip
+
+
+def test_nobody_before_or_after() -> None:
+    frame = pd.DataFrame([
+        handover(queue_id=0, from_client_id=None, drop_ms=None),
+        handover(queue_id=1, to_client_id=None, start_ms=None),
+    ])  # fmt: skip
+    rows = ownership_of(frame, CHANGE, 0)
+    assert [(row["queue_id"], row["client_id"]) for row in rows] == [
+        (0, None), (0, "y"), (1, "x"), (1, None),
+    ]  # fmt: skip
+
+
+def test_the_future_with_most_time_without_an_owner_is_drawn() -> None:
+    rows = [handover(0), handover(1, from_client_id="worst", gap_ms=9_000), handover(2)]
+    figure = draw_worst_future(rows)
+    assert any("worst" in text for text in legend(figure))
+    with pytest.raises(UsageError, match="drawn of one consumer_group"):
+        draw_worst_future([handover(), handover(consumer_group="h")])
+
+
+def test_no_rows_and_the_same_bytes() -> None:
+    for draw in (draw_convergence, draw_worst_future):
+        assert png_bytes(draw([])) == png_bytes(draw([]))
+        assert png_bytes(draw([handover()])) == png_bytes(draw([handover()]))
