@@ -200,7 +200,7 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
-    starts_logged = any(name.startswith(BEGUN) for own in marks.values() for name in own)
+    starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
@@ -419,13 +419,18 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
-    found: list[tuple[str, str, dict[str, str | int]]] = []
+    found: list[tuple[str, str, dict[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
         remedy = "Let the broker's log have the time of its clock."
-        evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
-        found.append((f"{text} {corrected}", remedy, evidence))
+        found.append(
+            (
+                f"{text} {corrected}",
+                remedy,
+                {"folder": f"brokers/{place}", "behind_ms": -late_ms},
+            )
+        )
     if shifts.unsure:
         hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
         apart = max(shifts.unsure.values()) - min(shifts.unsure.values())

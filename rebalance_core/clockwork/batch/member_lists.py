@@ -301,7 +301,7 @@ class WakeUps:
         comes, goes = (
             self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
         )
-        comes = (comes | place.is_fresh) & np.bool_(notified)
+        comes = np.logical_and(comes | place.is_fresh, notified)
         goes &= place.notified[moving]
         found: list[tuple[int, bool, NDArray[np.int64]]] = []
         for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
