@@ -114,9 +114,9 @@ class Answers:
                 self._brokers[place, number, : len(each)] = each
                 self._many[place, number] = len(each)
                 self._empty[place, number] = not version.queues
-        self._samples = np.array(
-            [elements.words_for(Timer.SAMPLE + topic) for topic in topics], np.uint64
-        )
+        self._samples = np.empty((len(topics), len(elements.ids)), np.uint64)
+        for place, topic in enumerate(topics):
+            self._samples[place] = elements.words_for(Timer.SAMPLE + topic)
         self._places = np.arange(len(topics))[:, None]
         self._list_of = self._only_lists(len(elements.futures.script.brokers))
 
