@@ -114,9 +114,8 @@ class Answers:
                 self._brokers[place, number, : len(each)] = each
                 self._many[place, number] = len(each)
                 self._empty[place, number] = not version.queues
-        self._samples = np.array(
-            [elements.words_for(Timer.SAMPLE + topic) for topic in topics], np.uint64
-        )
+        samples = [elements.words_for(Timer.SAMPLE + topic) for topic in topics]
+        self._samples = np.array(samples, np.uint64).reshape(len(topics), len(elements.ids))
         self._places = np.arange(len(topics))[:, None]
         self._list_of = self._only_lists(len(elements.futures.script.brokers))
 

@@ -134,7 +134,7 @@ class MemberLists:
     @cached_property
     def _changes(self) -> SortedRows:
         times = self.timeline[0]
-        return SortedRows(times.reshape(-1, times.shape[2]))
+        return SortedRows(times.reshape(times.shape[0] * times.shape[1], times.shape[2]))
 
     @cached_property
     def _sums(self) -> NDArray[np.uint64]:
