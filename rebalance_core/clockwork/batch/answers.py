@@ -114,9 +114,8 @@ class Answers:
                 self._brokers[place, number, : len(each)] = each
                 self._many[place, number] = len(each)
                 self._empty[place, number] = not version.queues
-        self._samples = np.empty((len(topics), len(elements.ids)), np.uint64)
-        for place, topic in enumerate(topics):
-            self._samples[place] = elements.words_for(Timer.SAMPLE + topic)
+        samples = [elements.words_for(Timer.SAMPLE + topic) for topic in topics]
+        self._samples = np.array(samples, np.uint64).reshape(len(topics), len(elements.ids))
         self._places = np.arange(len(topics))[:, None]
         self._list_of = self._only_lists(len(elements.futures.script.brokers))
 
@@ -168,23 +167,6 @@ class Answers:
             found[up] = number
         return found
 
-    def hashes(self, who: Ints, place: Ints, at_us: Times) -> NDArray[np.uint64]:
-        """Return the hashes of the member lists at those places; 0: none."""
-        found = np.zeros(len(who), np.uint64)
-        seed = self._elements.seed[who]
-        for number, each in enumerate(self._lists.lists):
-            rows = np.flatnonzero(place == number)
-            if len(rows):
-                found[rows] = self._lists.hash_at(each, seed[rows], at_us[rows])
-        return found
-
-    def members(self, who: Ints, place: Ints, at_us: Times, row: int) -> Ints:
-        """The lives in the list that one pass of some is given."""
-        if place[row] < 0:
-            return np.empty(0, np.int64)
-        seed = int(self._elements.seed[who[row]])
-        return self._lists.members_at(self._lists.lists[place[row]], seed, int(at_us[row]))
-
     def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
         """True where any broker that the element may ask would answer alike at a time."""
         elements = self._elements
@@ -204,7 +186,7 @@ class Answers:
                     calm &= ~(rows & self.silent(np.full(len(who), broker), seed, at_us))
                 if broker not in answers and len(brokers) > 1:
                     places = self.places(np.full(len(who), broker), seed, at_us)
-                    answers[broker] = self.hashes(who, places, at_us)
+                    answers[broker] = self._lists.hashes_at(places, seed, at_us)
             for broker in brokers[1:]:
                 calm &= ~rows | (answers[broker] == answers[brokers[0]])
         return calm

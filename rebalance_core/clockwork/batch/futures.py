@@ -341,23 +341,30 @@ class SortedRows:
 
     Args:
         table: (rows, K) in any order within a row.
+
+    Attributes:
+        width: the most times of a row.
     """
 
     def __init__(self, table: Times) -> None:
         ordered = np.sort(table, axis=1)
-        self._width = int((ordered < NEVER).any(axis=0).sum())
-        padded = np.full((len(table), self._width + 1), NEVER, np.int64)
-        padded[:, : self._width] = ordered[:, : self._width]
+        self.width = int((ordered < NEVER).any(axis=0).sum())
+        padded = np.full((len(table), self.width + 1), NEVER, np.int64)
+        padded[:, : self.width] = ordered[:, : self.width]
         self._flat = padded.reshape(-1)
 
     def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
         """The first time of each named row that is later than ``at_us``; `NEVER` if none is."""
-        low = rows * (self._width + 1)
-        size = self._width
+        found: Times = self._flat.take(self.places_after(rows, at_us))
+        return found
+
+    def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """Where these stand among the first `width` + 1 of each row, all rows laid end to end."""
+        low = rows * (self.width + 1)
+        size = self.width
         # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
         while size > 0:
             half = (size + 1) // 2
             low = low + half * (self._flat.take(low + (half - 1)) <= at_us)
             size = size - half
-        found: Times = self._flat.take(low)
-        return found
+        return low

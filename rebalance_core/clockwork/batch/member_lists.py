@@ -6,6 +6,7 @@ their heartbeat ticks, or earlier by a pass. All other registrations are known b
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,24 +89,76 @@ class MemberLists:
         self._size = len(lives) * len(futures.seeds)
         self.lists = [self._list(number) for number in self._numbers()]
 
-    def hash_at(
-        self, place: MemberList, lives_seeds: NDArray[np.int64], at_us: Times
+    def hashes_at(
+        self, places: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
     ) -> NDArray[np.uint64]:
-        """The sum of the hashes of who is in a list at a time.
+        """The sums of the hashes of who is in lists at times; 0 for the list -1.
 
         Args:
-            place: the list.
-            lives_seeds: (n,) places of futures.
+            places: (n,) of the lists.
+            seeds: (n,) places of futures.
             at_us: (n,) times.
         """
+        found = np.zeros(len(places), np.uint64)
+        if any(place.is_fresh for place in self.lists):
+            for number, place in enumerate(self.lists):
+                rows = np.flatnonzero(places == number)
+                found[rows] = self._hash_at(place, seeds[rows], at_us[rows])
+        elif self.lists:
+            rows = np.maximum(places, 0) * len(self._futures.seeds) + seeds
+            found = self._sums.take(self._changes.places_after(rows, at_us))
+            found[places < 0] = 0
+        return found
+
+    @cached_property
+    def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
+        """When lists that no pass changes do, and the sums of the hashes before each and after all.
+
+        (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
+        """
+        shape = len(self.lists), len(self._futures.seeds)
+        most = 2 * max((len(place.moving) for place in self.lists), default=0)
+        at = np.full((*shape, most), ticks.NEVER, np.int64)
+        sums = np.zeros((*shape, most + 1), np.uint64)
+        for number, place in enumerate(self.lists):
+            since, until = place.since[place.moving].T, place.until[place.moving].T
+            both = np.where(since < until, [since, until], ticks.NEVER)
+            at[number, :, : 2 * len(place.moving)] = np.concatenate([*both], axis=1)
+            hashes = self.hashes[place.moving]
+            sums[number, :, 1 : 1 + 2 * len(hashes)] = np.concatenate([hashes, -hashes])
+            sums[number, :, 0] = place.settled
+        order = np.argsort(at, axis=2, kind="stable")
+        sums[:, :, 1:] = np.take_along_axis(sums[:, :, 1:], order, axis=2)
+        return np.take_along_axis(at, order, axis=2), np.cumsum(sums, axis=2, dtype=np.uint64)
+
+    @cached_property
+    def _changes(self) -> SortedRows:
+        times = self.timeline[0]
+        return SortedRows(times.reshape(times.shape[0] * times.shape[1], times.shape[2]))
+
+    @cached_property
+    def _sums(self) -> NDArray[np.uint64]:
+        """The hashes of `timeline`, laid out as `_changes`."""
+        return self.timeline[1][:, :, : self._changes.width + 1].reshape(-1)
+
+    def _hash_at(
+        self, place: MemberList, seeds: NDArray[np.int64], at_us: Times
+    ) -> NDArray[np.uint64]:
+        """`hashes_at` of a list that passes may change."""
         total = np.full(len(at_us), place.settled, np.uint64)
         step = max(1, _CELLS // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
             lives = place.moving[first : first + step]
-            listed = place.since[lives].take(lives_seeds, axis=1) <= at_us
-            listed &= at_us < place.until[lives].take(lives_seeds, axis=1)
+            listed = place.since[lives].take(seeds, axis=1) <= at_us
+            listed &= at_us < place.until[lives].take(seeds, axis=1)
             total += self.hashes[lives] @ listed
         return total
+
+    def listed(self, number: int, seed: int, at_us: int) -> NDArray[np.int64]:
+        """`members_at` of a list by its number; nobody for -1."""
+        if number < 0:
+            return np.empty(0, np.int64)
+        return self.members_at(self.lists[number], seed, at_us)
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
         """The lives in a list at a time in one future, as clients sort them."""

@@ -30,7 +30,7 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 
 
 def play_mixed_segment(
-    futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints, shares: list[Shares],
+    futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints, shares: Shares,
     sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
@@ -40,7 +40,7 @@ def play_mixed_segment(
         mixed: where brokers stand; handed to the next segment.
         segment: which part of the script.
         lives: numbers of those that are there.
-        shares: by topic.
+        shares: of all topics.
         sets: of queues.
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
@@ -53,7 +53,7 @@ def play_mixed_segment(
 class _MixedPlay:
     def __init__(
         self, futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints,
-        shares: list[Shares], sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+        shares: Shares, sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
         self._routes = SubscribedRoutes(futures, segment, lives, mixed)

@@ -1,8 +1,5 @@
 """One pass of many elements, all at once, orderly groups' apart (rocketmq.md §3, §7)."""
 
-from functools import partial
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -223,7 +220,7 @@ class Passes:
         elements: of the stretch.
         routes: what they know.
         lists: of the brokers.
-        shares: by topic.
+        shares: of all topics.
         sets: of queues.
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
@@ -234,14 +231,15 @@ class Passes:
         elements: Elements,
         routes: KnownRoutes,
         lists: MemberLists,
-        shares: list[Shares],
+        shares: Shares,
         sets: QueueSets,
         moves: list[Moves],
         locks: OrderLocks | None,
     ) -> None:
         self._sets, self._elements, self._routes = sets, elements, routes
+        self._lists = lists
         self._topics = np.array(elements.futures.topics, np.int64)
-        self._shares = [shares[topic] for topic in elements.futures.topics]
+        self._shares, self._first_route = shares, shares.first[self._topics]
         self._answers = Answers(elements, routes, lists)
         self._holdings = SegmentHoldings(elements, moves)
         self._orderly = None
@@ -327,28 +325,24 @@ class Passes:
         empty = answers.without_queues(who, knowns)
         outcome.notifies |= (asks & empty & ~everything).any(axis=0)
         asks &= ~state.asks_nobody[who]
-        for number in range(len(self._topics)) if everything.any() else ():
-            rows = np.flatnonzero(everything & asks[number])
-            share[number, rows] = self._shares[number].everything(knowns[number, rows])
+        if everything.any():
+            place, rows = np.nonzero(asks & everything)
+            routes = self._first_route[place] + knowns[place, rows]
+            share[place, rows] = self._shares.everything(routes)
         place, rows = np.nonzero(asks & ~everything & ~empty)
         mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
-        broker = answers.sampled(place, mine, known)
-        lists = answers.places(broker, state.seed[mine], seen_us)
+        broker, seed = answers.sampled(place, mine, known), state.seed[mine]
+        lists = answers.places(broker, seed, seen_us)
         outcome.sampled[place, rows] = lists
         if state.futures.silences:
-            lost = answers.silent(broker, state.seed[mine], seen_us)
+            lost = answers.silent(broker, seed, seen_us)
             np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
-        lives, hashes = state.lives[state.life[mine]], answers.hashes(mine, lists, seen_us)
-        ends = np.searchsorted(place, np.arange(len(self._topics) + 1)).tolist()
-        for number, (first, last) in enumerate(pairwise(ends)):
-            if first < last:
-                view = partial(
-                    answers.members, mine[first:last], lists[first:last], seen_us[first:last]
-                )
-                part = slice(first, last)
-                share[number, rows[part]] = self._shares[number].of(
-                    lives[part], known[part], hashes[part], view
-                )
+        share[place, rows] = self._shares.of(
+            state.lives[state.life[mine]],
+            self._first_route[place] + known,
+            self._lists.hashes_at(lists, seed, seen_us),
+            lambda at: self._lists.listed(int(lists[at]), int(seed[at]), int(seen_us[at])),
+        )
         outcome.balanced &= (share != REFUSED).all(axis=0)
         return share
 

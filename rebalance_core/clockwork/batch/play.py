@@ -305,7 +305,7 @@ def _play_slice(
         return ownership_log([])
     futures = Futures(script, seeds, options)
     sets = QueueSets() if beginnings is None else beginnings.sets_of(futures)
-    shares = [Shares(futures, topic, sets) for topic in range(len(script.topics))]
+    shares = Shares(futures, sets)
     locks = OrderLocks(futures) if takes_locks(script) else None
     moves: list[Moves] = []
     come, gone = _stays(futures)

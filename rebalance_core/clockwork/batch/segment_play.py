@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 
 def play_segment(
-    futures: Futures, segment: PlaySegment, lives: Ints, shares: list[Shares], sets: QueueSets,
+    futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares, sets: QueueSets,
     moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
@@ -39,7 +39,7 @@ def play_segment(
         futures: where the processes stand; handed to the next segment.
         segment: which part of the script.
         lives: numbers of those that are there.
-        shares: by topic.
+        shares: of all topics.
         sets: of queues.
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
@@ -56,7 +56,7 @@ def play_segment(
 
 class _SegmentPlay:
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: Ints, shares: list[Shares],
+        self, futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares,
         sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
@@ -76,7 +76,7 @@ class _SegmentPlay:
             self._elements.life
         ]
 
-    def steady(self, shares: list[Shares]) -> Steady:
+    def steady(self, shares: Shares) -> Steady:
         """Who changes nothing any more when; of a segment without fresh lists and lost hosts."""
         return Steady(self._elements, self._segment, self._routes, self._lists, shares)
 

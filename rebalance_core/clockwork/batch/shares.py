@@ -135,31 +135,33 @@ def rules_of(member: Member) -> Rules:
 
 
 class Shares:
-    """The shares of one topic.
+    """The shares of all topics.
 
     Args:
         futures: of the script.
-        topic: its number.
-        sets: shared by all topics.
+        sets: of queues.
+
+    Attributes:
+        first: (topics,) numbers of their first routes; a topic's versions follow each other.
     """
 
-    def __init__(self, futures: Futures, topic: int, sets: QueueSets) -> None:
-        self._script, self._sets = futures.script, sets
-        self._traits = futures.traits
-        self._versions = futures.script.routes[topic]
-        self._words = np.array(
-            [entity_of("version", str(number)) for number in range(len(self._versions))], np.uint64
-        )
-        self._queues = [[futures.script.queues[n] for n in each.queues] for each in self._versions]
+    def __init__(self, futures: Futures, sets: QueueSets) -> None:
+        script = futures.script
+        self._script, self._sets, self._traits = script, sets, futures.traits
+        self.first = np.cumsum([0, *map(len, script.routes)])[:-1]
+        routes = [version for versions in script.routes for version in versions]
+        self._words = np.array([entity_of("route", str(n)) for n in range(len(routes))], np.uint64)
+        self._queues = [[script.queues[n] for n in each.queues] for each in routes]
         self._queues_by_bytes = [sorted(each) for each in self._queues]
-        name = futures.script.topics[topic]
-        self._numbers = {
-            queue: i for i, queue in enumerate(futures.script.queues) if queue.topic == name
-        }
+        self._numbers: list[dict[MessageQueue, int]] = []
+        """By route: the queues of its topic."""
+        for name, versions in zip(script.topics, script.routes, strict=True):
+            numbers = {queue: i for i, queue in enumerate(script.queues) if queue.topic == name}
+            self._numbers += [numbers] * len(versions)
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, NDArray[np.int64]]] = []
-        """By row: version of the route, and lives as clients sort them."""
+        """By row: the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out; some are spare."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
@@ -169,23 +171,23 @@ class Shares:
             names = self._alike.setdefault(rules_of(trait.member), {})
             names.setdefault(life.client_id, []).append(number)
         self._ids = [life.client_id for life in self._script.lives]
-        numbers = {client_id: number for number, client_id in enumerate(self._ids)}
-        self._client = np.array([numbers[client_id] for client_id in self._ids], np.int64)
+        last = {client_id: number for number, client_id in enumerate(self._ids)}
+        self._client = np.array([last[client_id] for client_id in self._ids], np.int64)
         self._follows = {
             rules: np.array([rules_of(trait.member) == rules for trait in self._traits])
             for rules in self._alike
         }
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
-        self._all = [sets.number(each.queues) for each in self._versions]
+        self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
 
-    def everything(self, versions: NDArray[np.int64]) -> NDArray[np.int32]:
+    def everything(self, routes: NDArray[np.int64]) -> NDArray[np.int32]:
         """The share of a BROADCASTING member: every queue of its route."""
-        return np.array(self._all, np.int32)[versions]
+        return self._all[routes]
 
     def of(
         self,
         lives: NDArray[np.int64],
-        versions: NDArray[np.int64],
+        routes: NDArray[np.int64],
         hashes: NDArray[np.uint64],
         members: MembersAt,
     ) -> NDArray[np.int32]:
@@ -193,12 +195,12 @@ class Shares:
 
         Args:
             lives: numbers of lives.
-            versions: of the route that they know.
+            routes: that they know.
             hashes: of the member list that they were given; 0: none.
             members: lives in the list that the pass at a place was given, as clients sort them.
         """
-        keys = hashes + self._words[versions]
-        at = self._places(keys, versions, members)
+        keys = hashes + self._words[routes]
+        at = self._places(keys, routes, members)
         rows = self._rows[at]
         shares = self.table[rows, lives]
         asked = np.flatnonzero(shares == _NOT_YET)
@@ -213,17 +215,17 @@ class Shares:
     def rows(
         self,
         hashes: NDArray[np.uint64],
-        versions: NDArray[np.int64],
+        routes: NDArray[np.int64],
         members: MembersAt,
     ) -> NDArray[np.int64]:
         """The rows of the table that views have, with the shares of all that are in them.
 
         Args:
             hashes: of the member lists.
-            versions: of the route.
+            routes: of the views.
             members: lives in the list at a place, as clients sort them.
         """
-        at = self._places(hashes + self._words[versions], versions, members)
+        at = self._places(hashes + self._words[routes], routes, members)
         rows = self._rows[at]
         for row in rows.tolist():
             for life in self._one_of_each(row):
@@ -246,7 +248,7 @@ class Shares:
     def _places(
         self,
         keys: NDArray[np.uint64],
-        versions: NDArray[np.int64],
+        routes: NDArray[np.int64],
         members: MembersAt,
     ) -> NDArray[np.int64]:
         """Places of the keys among those known; new ones are added."""
@@ -261,7 +263,7 @@ class Shares:
         new, first = np.unique(keys[places], return_index=True)
         rows = len(self._views) + np.arange(len(new))
         for place in places[first].tolist():
-            self._views.append((int(versions[place]), members(place)))
+            self._views.append((int(routes[place]), members(place)))
         if len(self._views) > len(self.table):
             more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)
             self.table = np.concatenate([self.table, more])
@@ -272,16 +274,16 @@ class Shares:
 
     def _share(self, row: int, life: int) -> None:
         """Work out what a life takes in a view, and with it all others of its strategy."""
-        trait, (version, lives) = self._traits[life], self._views[row]
-        if not len(lives) or (not self._queues[version] and trait.version >= EMPTY_IS_UNKNOWN):
+        trait, (route, lives) = self._traits[life], self._views[row]
+        if not len(lives) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
             self.table[row, life] = UNCHANGED
             return
         key = rules_of(trait.member)
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key.strategy, version=key.version)
-        queues, lives = self._mq_all(key, version), self._cid_all(key, lives)
+        queues, lives = self._mq_all(key, route), self._cid_all(key, lives)
         try:
-            of_places = self._by_place(key, version, lives)
+            of_places = self._by_place(key, route, lives)
             if of_places is not None:
                 at = self._places_of(lives)
                 listed = np.flatnonzero((at >= 0) & self._follows[key])
@@ -289,10 +291,10 @@ class Shares:
                 if at[life] >= 0:
                     return
             client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
-            shares = {} if of_places is not None else self._shares(key, version, members)
+            shares = {} if of_places is not None else self._shares(key, route, members)
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
-                shares = {client_id: self._number(share)}
+                shares = {client_id: self._number(route, share)}
         except AllocationError as error:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
             self.table[row, life] = 0 if lets_go else REFUSED
@@ -301,9 +303,9 @@ class Shares:
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
         self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
 
-    def _mq_all(self, key: Rules, version: int) -> list[MessageQueue]:
+    def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:
         """The queues as clients with these rules sort them."""
-        return (self._queues_by_bytes if key.by_bytes else self._queues)[version]
+        return (self._queues_by_bytes if key.by_bytes else self._queues)[route]
 
     def _cid_all(self, key: Rules, lives: NDArray[np.int64]) -> NDArray[np.int64]:
         """Lives, sorted as in Java, as clients with these rules sort their ids."""
@@ -311,16 +313,16 @@ class Shares:
             return lives
         return np.array(sorted(lives.tolist(), key=self._ids.__getitem__), np.int64)
 
-    def _shares(self, key: Rules, version: int, members: list[str]) -> dict[str, int]:
+    def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
         """Sets by client id, of all members; none where a strategy throws for one of them.
 
         ``members`` are ids in the order of `_cid_all`.
         """
         try:
-            found = self._strategies[key].allocate_all(self._mq_all(key, version), members)
+            found = self._strategies[key].allocate_all(self._mq_all(key, route), members)
         except AllocationError:
             return {}
-        return {client_id: self._number(share) for client_id, share in found.items()}
+        return {client_id: self._number(route, share) for client_id, share in found.items()}
 
     def _places_of(self, lives: NDArray[np.int64]) -> NDArray[np.int64]:
         """(lives,) the place of each one's client id in a list; -1: it has none.
@@ -332,24 +334,25 @@ class Shares:
         return places[self._client]
 
     def _by_place(
-        self, key: Rules, version: int, lives: NDArray[np.int64]
+        self, key: Rules, route: int, lives: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
         """Sets by place in the list of members; None where names count, or somebody's throws."""
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lives.tolist())):
             return None
-        found = self._of_places.get((key, version, len(lives)))
+        found = self._of_places.get((key, route, len(lives)))
         if found is None:
             names = [str(n) for n in range(len(lives))]
             try:
-                shares = strategy.allocate_all(self._mq_all(key, version), names)
+                shares = strategy.allocate_all(self._mq_all(key, route), names)
             except AllocationError:
                 return None
-            found = np.array([self._number(share) for share in shares.values()], np.int32)
-            self._of_places[key, version, len(lives)] = found
+            found = np.array([self._number(route, share) for share in shares.values()], np.int32)
+            self._of_places[key, route, len(lives)] = found
         return found
 
-    def _number(self, queues: list[MessageQueue]) -> int:
-        if not self._numbers.keys() >= set(queues):
+    def _number(self, route: int, queues: list[MessageQueue]) -> int:
+        numbers = self._numbers[route]
+        if not numbers.keys() >= set(queues):
             raise UnlistedQueueError
-        return self._sets.number(map(self._numbers.__getitem__, queues))
+        return self._sets.number(map(numbers.__getitem__, queues))

@@ -49,16 +49,16 @@ class Steady:
         segment: which part of the script.
         routes: what they know.
         lists: of the brokers.
-        shares: by topic.
+        shares: of all topics.
     """
 
     def __init__(
         self, elements: Elements, segment: PlaySegment, routes: KnownRoutes, lists: MemberLists,
-        shares: list[Shares],
+        shares: Shares,
     ) -> None:  # fmt: skip
         self._elements, self._segment, self._lists = elements, segment, lists
         self._shape = len(elements.lives), len(elements.futures.seeds)
-        self._answers = [self._answers_of(place) for place in lists.lists]
+        self._answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
         last_us = np.full(len(elements.ids), segment.end_us - 1)
         everyone = np.arange(len(elements.ids))
         self._since = routes.last_lesson(last_us)
@@ -70,7 +70,7 @@ class Steady:
             self._since[known == UNKNOWN] = NEVER
             for version in set(known[known != UNKNOWN].tolist()):
                 rows = known == version
-                final, since = self._settled(shares[topic], topic, version)
+                final, since = self._settled(shares, topic, version)
                 self._final[topic, rows] = final[rows]
                 self._since[rows] = np.maximum(self._since[rows], since[rows])
 
@@ -82,23 +82,14 @@ class Steady:
             steady &= (wanted == held[who]) | (wanted == UNCHANGED)
         return steady
 
-    def _answers_of(self, place: MemberList) -> _Answers:
-        since, until = place.since[place.moving].T, place.until[place.moving].T
-        valid = since < until
-        at = np.concatenate([np.where(valid, since, NEVER), np.where(valid, until, NEVER)], axis=1)
-        hashes = self._lists.hashes[place.moving]
-        deltas = np.broadcast_to(np.concatenate([hashes, -hashes]), at.shape)
-        order = np.argsort(at, axis=1, kind="stable")
-        first = np.full((len(at), 1), BEFORE_ALL, np.int64)
-        since = np.concatenate([first, np.take_along_axis(at, order, axis=1)], axis=1)
-        until = np.concatenate([since[:, 1:], np.full((len(at), 1), NEVER)], axis=1)
-        settled = np.full((len(at), 1), place.settled, np.uint64)
-        summed = np.concatenate([settled, np.take_along_axis(deltas, order, axis=1)], axis=1)
+    def _answers_of(self, number: int, place: MemberList) -> _Answers:
+        times, hashes = (each[number] for each in self._lists.timeline)
+        since = np.insert(times, 0, BEFORE_ALL, axis=1)
+        until = np.append(times, np.full((len(times), 1), NEVER), axis=1)
         seen = (since < until) & (until > self._segment.begin_us)
         seen &= since < self._segment.end_us + SAMPLE_AFTER_US
         columns = np.flatnonzero(seen.any(axis=0))
-        hashes = np.cumsum(summed, axis=1, dtype=np.uint64)[:, columns]
-        return _Answers(place, since[:, columns], until[:, columns], seen[:, columns], hashes)
+        return _Answers(place, *(each[:, columns] for each in (since, until, seen, hashes)))
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
         """(elements,) what all answers give those who know a version, and since when they do."""
@@ -107,7 +98,8 @@ class Steady:
         asked = [each for each in self._answers if each.place.broker in brokers]
         final = np.full((seeds, lives), UNCHANGED, np.int32)
         since = np.full((seeds, lives), BEFORE_ALL, np.int64)
-        views = [self._views(shares, version, each) for each in asked]
+        route = int(shares.first[topic]) + version
+        views = [self._views(shares, route, each) for each in asked]
         step = max(1, _CELLS // (lives * max((each.seen.shape[1] for each in asked), default=1)))
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
@@ -126,7 +118,7 @@ class Steady:
         return final.T.reshape(-1), since.T.reshape(-1)
 
     def _views(
-        self, shares: Shares, version: int, answers: _Answers
+        self, shares: Shares, route: int, answers: _Answers
     ) -> tuple[NDArray[np.int32], Ints]:
         """What the lives take of each list that may be answered, and (S, K) places in that."""
 
@@ -139,7 +131,7 @@ class Steady:
 
         hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
         found, first, places = np.unique(hashes, return_index=True, return_inverse=True)
-        rows = shares.rows(found, np.full(len(found), version), members)
+        rows = shares.rows(found, np.full(len(found), route), members)
         taken = shares.table[rows[:, None], self._elements.lives]
         taken[found == 0] = UNCHANGED
         return taken, places.reshape(hashes.shape)
