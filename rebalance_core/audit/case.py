@@ -50,8 +50,7 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
-        untold_ms: since when a broker may have been down that started again, and no line tells of
-            its end; None: of each start one does.
+        untold: by broker its starts, each with the one before, between which no line has its end.
     """
 
     start_ms: int
@@ -69,7 +68,7 @@ class AuditRun:
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    untold_ms: int | None = None
+    untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,10 @@ class GroupCase:
     def settled_by(self) -> dict[int, int]:
         """Epoch -> when its changes have surely happened, epoch ms; open windows extend it.
 
-        Retry topics settle later; whoever asks for them adds the window of a route.
+        Retry topics settle later; whoever asks for them adds the window of a route. It is as much
+        longer as corrected clocks may still be off.
         """
+        off_ms = self.run.coverage.clock_error_ms
         latest: dict[int, int] = {}
         for row in self.rows("diffs"):
             if not is_retry_topic(row["topic"]):
@@ -146,7 +147,7 @@ class GroupCase:
             moved = row["epoch"] in latest
             windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
             window_end = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = settled[row["epoch"]] = max(window_end, before)
+            before = settled[row["epoch"]] = max(window_end + off_ms, before)
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
