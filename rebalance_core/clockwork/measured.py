@@ -75,7 +75,7 @@ def owner_times(
     shape = len(windows.change_ms), seeds
     times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(4)))
     change, at_ms = windows.change_of(log.at_us), log.at_us // MS_US
-    last = last_of_run(log.seed, change)
+    last = last_of_run(log.seed, change) & (change >= 0)
     times.last_ms[change[last], log.seed[last]] = at_ms[last]
     np.maximum(times.last_ms - windows.change_ms[:, None], 0, out=times.convergence_ms)
     if not count_owners:
