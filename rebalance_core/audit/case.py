@@ -132,8 +132,10 @@ class GroupCase:
     def settled_by(self) -> dict[int, int]:
         """Epoch -> when its changes have surely happened, epoch ms; open windows extend it.
 
-        Retry topics settle later; whoever asks for them adds the window of a route.
+        Retry topics settle later; whoever asks for them adds the window of a route. It is as much
+        longer as corrected clocks may still be off.
         """
+        off_ms = self.run.coverage.clock_error_ms
         latest: dict[int, int] = {}
         for row in self.rows("diffs"):
             if not is_retry_topic(row["topic"]):
@@ -144,7 +146,7 @@ class GroupCase:
             moved = row["epoch"] in latest
             windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
             window_end = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = settled[row["epoch"]] = max(window_end, before)
+            before = settled[row["epoch"]] = max(window_end + off_ms, before)
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:

@@ -30,7 +30,7 @@ class Stretch:
     Attributes:
         from_ms: its first line; to_ms: its last one.
         from_start: there was nothing to tell before.
-        steady: the log has lines all the time: where it ends, it was cut.
+        steady: the log has lines all the time.
     """
 
     from_ms: int
@@ -76,6 +76,7 @@ class Coverage:
         clock_off: the clock of a broker is off and its times are not corrected.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
+        clock_error_ms: how far off times may be that were corrected.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Coverage:
     clock_off: bool = False
     client_clock_unknown: bool = False
     topic_stores: Mapping[str, int] = field(default_factory=dict)
+    clock_error_ms: int = 0
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
@@ -143,7 +145,7 @@ class Coverage:
         end = stretches[-1]
         gap = _first_gap(NAME_SERVERS, stretches, from_ms, end.to_ms if to_ms is None else to_ms)
         late = to_ms is not None and to_ms > end.to_ms + LOG_SILENT_MS
-        if gap is None and late and end.steady:
+        if gap is None and late:
             gap = Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
         return None if gap is None else replace(gap, kind="log")
 
@@ -185,7 +187,10 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
     stores = {row["host"]: row["from_ms"] for row in sorted(whole, key=lambda row: row["from_ms"])}
     for broker, hosts in folders.items():
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
-    return Coverage(brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown, stores)
+    left = max((row.get("clock_error_ms") or 0 for row in rows), default=0)
+    return Coverage(
+        brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown, stores, left
+    )
 
 
 STORES_APART_MS = 30_000
@@ -225,7 +230,11 @@ def _clock(row: Row) -> str:
 
 
 def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
-    """As `Coverage.name_servers`: a cluster's name servers start before its brokers."""
+    """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
+
+    One that writes little may have ended early, and its silence tells nothing: as long as each
+    broker's own log goes on from there, that tells that it ran.
+    """
     rows = list(rows)
     stretches = list(
         _joined((one for of in logs_of(rows, "namesrv_log").values() for one in of), 0)
@@ -233,6 +242,12 @@ def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
     begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
     if stretches and stretches[0].from_ms <= min(begins, default=FAR_MS) + LOG_SILENT_MS:
         stretches[0] = replace(stretches[0], from_start=True)
+    if stretches and not stretches[-1].steady:
+        last_ms = stretches[-1].to_ms
+        logs = (_joined(of) for of in logs_of(rows, "broker_log").values())
+        ran = (max((s.to_ms for s in of if s.from_ms <= last_ms), default=0) for of in logs)
+        until_ms = max(last_ms, min(ran, default=0))
+        stretches[-1] = replace(stretches[-1], to_ms=until_ms)
     return tuple(stretches)
 
 

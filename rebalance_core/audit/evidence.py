@@ -394,8 +394,8 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
         severity = finding.severity or rule.severity
         gap = None
         if severity != INFO:
-            whose = finding.client_id if needs.clients else None
-            gap = _client_hole(case, finding, whose) if needs.roles else None
+            client_id = finding.client_id if needs.clients else None
+            gap = _client_hole(case, finding, client_id) if needs.roles else None
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
         yield finding if gap is None else hedged(finding, gap)

@@ -255,7 +255,7 @@ def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) ->
 def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
     """The event in whose window this time lies, the window made longer at both ends."""
     for epoch in case.epochs:
-        begins = epoch["from_ms"] - before_ms
+        begins = epoch["from_ms"] - before_ms - case.run.coverage.clock_error_ms
         within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
         if within and not is_initial(case, epoch):
             return cause_text(case, epoch)

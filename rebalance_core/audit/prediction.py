@@ -192,12 +192,14 @@ class Prediction:
     def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
         """True if no change of the queue is under way at this time."""
         change = self.last_change(queue, at_ms)
-        return change is None or change["latest_ms"] < at_ms
+        off_ms = self._case.run.coverage.clock_error_ms
+        return change is None or change["latest_ms"] + off_ms < at_ms
 
     def changing(self, at_ms: int, until_ms: int) -> Row | None:
         """The epoch whose change may not have reached everybody between these two times."""
+        early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
         for epoch, settled_ms in self._settling:
-            if epoch["from_ms"] - EVENT_DATED_LATE_MS <= until_ms and at_ms < settled_ms:
+            if epoch["from_ms"] - early_ms <= until_ms and at_ms < settled_ms:
                 return epoch
         return None
 

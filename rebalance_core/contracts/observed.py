@@ -91,6 +91,7 @@ COVERAGE = Table(
         facts BIGINT what they state
         complete BOOLEAN false: cut off, refused, or not readable to its end
         clock_offset_ms? BIGINT how far its clock is behind the others
+        clock_error_ms? BIGINT how far off its corrected times may still be
         time_zone? STRING zone of its times; null: epoch times
         note? STRING what is special, or missing
         """,

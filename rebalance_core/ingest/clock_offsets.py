@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import is_zone
+from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import BEGUN, CHANGED, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import BEGUN, CHANGED, JOIN, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -60,7 +60,9 @@ class ClockShifts:
         heads: to those of the lines.
         beats: to those that a broker prints in them of its own clock.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
+        left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
+        clients: by client id how far the clock is behind that its subVersions and start are of.
         unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
             is behind the first of them.
     """
@@ -68,25 +70,42 @@ class ClockShifts:
     heads: Mapping[str, int] = field(default_factory=dict)
     beats: Mapping[str, int] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
+    left: Mapping[Host, int] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
+    clients: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
-        return bool(self.heads or self.beats)
+        return bool(self.heads or self.beats or self.clients)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """The evidence at the right times."""
+        """The evidence at the right times; a client's commits when they were surely sent."""
+        late_ms = sum(
+            max((ms for (of, _), ms in self.left.items() if of == kind), default=0)
+            for kind in (BROKER_LOG, CLIENT_LOG)
+        )
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
             beat, beats = piece.values.get("beat_ms"), self.beats.get(name, 0)
             if beat is not None and beats:
                 piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
-            shift = self.heads.get(name, 0)
+            shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield piece
+            yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
+
+
+def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
+    """The evidence, what a client says in it by its clock at the right times."""
+    if not behind_ms:
+        return piece
+    values, named = piece.values, ("start_ms", "known_ms", *LOCAL_FIELDS)
+    moved = {name: values[name] + behind_ms for name in named if values.get(name)}
+    if values.get("versions"):
+        moved["versions"] = {topic: ms + behind_ms for topic, ms in values["versions"].items()}
+    return replace(piece, values={**values, **moved})
 
 
 def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:
@@ -103,19 +122,63 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     offsets |= _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
+    off: set[Host] = set()
+    clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
         if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        left = file.kind != NAMESRV_LOG and is_zone(behind)
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
+        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
         if behind:
             beats[file.name] = behind
-    return ClockShifts(heads, beats, offsets, late, unsure)
+        off |= {host} if head else set()
+    left = {host: _left(host, offsets, marks) for host in off}
+    clients = {
+        name.removeprefix(JOIN): offsets[host]
+        for host in clocks
+        for name in marks[host]
+        if name.startswith(JOIN)
+    }
+    return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
+
+
+def _hosts_off(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats], offsets: Mapping[Host, int]
+) -> set[Host]:
+    """Clients whose clock is off: the epoch times in their lines, too, and not the lines alone."""
+    newest: dict[Host, int] = {}
+    for file in files:
+        of_file = counted.get(file.name)
+        if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
+            host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
+            newest[host] = max(ms, newest.get(host, ms))
+    return {
+        host
+        for host, behind in offsets.items()
+        if host[0] == CLIENT_LOG and abs(behind) > LEAST_OFFSET_MS
+        and (host in newest or not is_zone(behind))
+        and abs(newest.get(host, 0)) < abs(newest.get(host, 0) - behind)
+    }  # fmt: skip
+
+
+def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
+    """The most that a corrected clock and others still differ by in what both log."""
+    if host[0] == NAMESRV_LOG:
+        return REGISTERED_MS - USUAL_REGISTERED_MS
+    here, behind = marks[host], offsets.get(host, 0)
+    apart = [
+        abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
+        for other, offset in offsets.items()
+        if {host[0], other[0]} == {BROKER_LOG, CLIENT_LOG}
+        for name in here.keys() & marks[other].keys() - {CHANGED}
+        for ms in here[name]
+    ]
+    return max((ms for ms in apart if ms <= LEAST_OFFSET_MS), default=SAME_MS)
 
 
 def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
@@ -227,13 +290,16 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
-    for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
-        like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
-        behind = like[len(like) // 2]
-        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-        often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
-        if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
-            best, matches = behind, found
+    # a clock that is off by more than the log is long has its first moments far from the broker's
+    first = sorted(ms for n in shared if is_zone(ms := client[n][0] - broker[n][0]))
+    for apart in (near, first):
+        for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
+            like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
+            behind = like[len(like) // 2]
+            found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+            often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+            if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
+                best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
 
@@ -381,7 +447,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
         how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
         read = (
             "It is a whole time zone, and not corrected."
-            if kind != NAMESRV_LOG and is_zone(behind)
+            if (kind, place) not in shifts.left
             else "Its times are read as corrected."
         )
         yield finding(

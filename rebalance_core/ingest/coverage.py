@@ -84,6 +84,7 @@ def coverage_rows(
         clock = host[2], files[0].place
         for row in found:
             clock_cells: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            clock_cells["clock_error_ms"] = clocks.left.get(clock)
             if clock in clocks.unsure:
                 clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | clock_cells)
@@ -244,9 +245,9 @@ def was_away(
     """
     came = [ms for ms in starts if low <= ms <= high + START_MS]
     went = [ms for ms in ends if low <= ms <= high + START_MS]
-    here = [high - max(came)] if came else []
-    here += [min(went) - EXPIRY_MS - low] if went else []
-    return bool(here) and max(here) <= longest_ms
+    spans = [high - max(came)] if came else []
+    spans += [min(went) - EXPIRY_MS - low] if went else []
+    return bool(spans) and max(spans) <= longest_ms
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE
+from rebalance_core.ingest.clock_offsets import ClockShifts
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 
@@ -71,9 +73,17 @@ def test_a_clock_that_is_off_is_named_and_corrected(
     ((name, behind),) = offsets(tables).items()
     assert host.endswith(name)
     assert abs(behind + 1000 * seconds) < 500
+    (error,) = {row["clock_error_ms"] for row in tables["coverage"]} - {None}
+    assert abs(behind + 1000 * seconds) <= error < 1_000
     for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
         assert row["event_type"] == same["event_type"], row
         assert abs(row["event_ms"] - same["event_ms"]) < 1_000, row
+    commits, right = (
+        sorted(row["observed_ms"] for row in of["committed_offsets"] if row["client_id"])
+        for of in (tables, whole)
+    )
+    # dated when they were surely sent, whatever the clock still is off
+    assert all(ms <= late <= ms + 2 * error for ms, late in zip(right, commits, strict=True))
 
 
 @pytest.mark.parametrize("seconds", [-60, -8 * 3600, 8 * 3600])
@@ -191,3 +201,48 @@ def test_clients_that_come_back_together_are_no_difference_of_clocks(tmp_path: P
         path.write_text(log(minute))
     (tmp_path / "collection.toml").write_text('cluster = "C"\n')
     assert named(ingest_collection(tmp_path).tables) == []
+
+
+@pytest.mark.parametrize("seconds", [-5, -60, -8 * 3600, 60])
+def test_what_a_client_says_by_its_clock_is_corrected_with_it(seconds: int, tmp_path: Path) -> None:
+    """Its subVersions and its start; broker-a's log begins late: it may have come back to it."""
+    shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "c")
+    for host in ("a", "b"):
+        (path,) = (tmp_path / "c" / "brokers" / f"broker-{host}").glob("broker.log*")
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(line for line in lines if line[:19] > b"2026-11-21 11:28:50"))
+    right = _joined(ingest_collection(tmp_path / "c").tables)
+    own = (tmp_path / "c" / "clients" / "c3" / "rocketmq_client.log").read_bytes()
+    versions = set(re.findall(rb"subVersion=(\d{13})", own))
+    for path in (tmp_path / "c").rglob("*"):
+        if path.is_file():
+            text = path.read_bytes()
+            for version in versions:
+                text = text.replace(version, b"%d" % (int(version) + 1000 * seconds))
+            path.write_bytes(text)
+    path = tmp_path / "c" / "clients" / "c3" / "rocketmq_client.log"
+    path.write_bytes(HEAD.sub(lambda m: _later(m[1], seconds), path.read_bytes()))
+    assert _joined(ingest_collection(tmp_path / "c").tables) == right
+
+
+def test_what_mqadmin_shows_of_a_client_is_by_its_clock() -> None:
+    said = {
+        "client_file": "x",
+        "last_pull_ms": 5,
+        "start_ms": 3,
+        "queue_id": 1,
+        "versions": {"T": 7},
+    }
+    piece = Evidence("group", "g", "client_queue", 900, "", 0, "mqadmin/1-consumerStatus-g", said)
+    (right,) = ClockShifts(clients={"x": 100}).corrected([piece])
+    assert (right.at_ms, right.values) == (
+        900, said | {"last_pull_ms": 105, "start_ms": 103, "versions": {"T": 107}},
+    )  # fmt: skip
+
+
+def _joined(tables: Any) -> list[tuple[Any, ...]]:
+    return [
+        (row["client_id"], row["event_ms"], row.get("detail"))
+        for row in tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    ]
