@@ -3,7 +3,7 @@ returns.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -23,7 +23,8 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 # All that is known of one group in the period that is audited.
 
 Row = Mapping[str, Any]
-Item, Key = TypeVar("Item"), TypeVar("Key")
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
 """The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
