@@ -157,7 +157,10 @@ def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
             elif file.kind == CLIENT_LOG:
                 what = f"the times of clients/{file.place}", f'time_zones."clients/{file.place}/*"'
             else:
-                what = (f"the times of brokers/{file.place}", "GMT+8 in its logback file")
+                what = (
+                    f"the times of brokers/{file.place}",
+                    "GMT+8 in its logback file",
+                )
             named.setdefault((*what, shift), []).append(file.name)
     for (subject, key, shift), names in sorted(named.items()):
         how = f"{_hours(abs(shift))}, all {'too early' if shift > 0 else 'too late'},"
