@@ -3,11 +3,11 @@ returns.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.contracts.ledger import BROKER, QUEUE
@@ -23,6 +23,8 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 # All that is known of one group in the period that is audited.
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
 """The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
@@ -99,10 +101,8 @@ class GroupCase:
 
     @cached_property
     def _facts(self) -> dict[str, list[Row]]:
-        facts: dict[str, list[Row]] = {}
-        for row in sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"])):
-            facts.setdefault(row["kind"], []).append(row)
-        return facts
+        rows = sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"]))
+        return grouped(rows, lambda row: row["kind"])
 
     @cached_property
     def epochs(self) -> list[Row]:
@@ -197,6 +197,18 @@ class GroupCase:
 def known_topics(member: Row) -> frozenset[str]:
     """The topics that a row of memberships is known to subscribe; empty where that is not known."""
     return frozenset(member["subscriptions"] or ())
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items in order, by what this makes of each.
+
+    >>> grouped("aAb", str.lower)
+    {'a': ['a', 'A'], 'b': ['b']}
+    """
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 # One finding, and what a rule is.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, grouped, known_topics
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
@@ -130,10 +130,7 @@ def queue_of(row: Row) -> MessageQueue:
 
 def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
     """The rows of each topic, topics in order."""
-    topics: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=queue_of):
-        topics.setdefault(row["topic"], []).append(row)
-    return topics
+    return grouped(sorted(rows, key=queue_of), lambda row: row["topic"])
 
 
 EMPTY_LIST = ("0", "")

@@ -11,6 +11,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     listed,
     plural,
@@ -521,9 +522,7 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
 def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
     """One finding a topic."""
     offsets = Offsets(case)
-    topics: dict[str, list[Unheld]] = {}
-    for one in found:
-        topics.setdefault(one.queue.topic, []).append(one)
+    topics = grouped(found, lambda one: one.queue.topic)
     for topic, unread in sorted(topics.items()):
         names = queue_names(one.queue[1:] for one in unread)
         behind, at_ms = sum(one.behind for one in unread), max(one.at_ms for one in unread)

@@ -69,9 +69,7 @@ def is_rolling(case: GroupCase, span: Span) -> bool:
 
 
 def spans_where(
-    rows: Iterable[Row],
-    value: Callable[[Row], Value],
-    holds: Callable[[Counter[Value]], bool],
+    rows: Iterable[Row], value: Callable[[Row], Value], holds: Callable[[Counter[Value]], bool]
 ) -> Iterator[Span]:
     """The stretches of epochs in which ``holds`` is true of how often each value is there."""
     changes: dict[int, list[tuple[int, Value, int]]] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import chain
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, grouped
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
 from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -173,10 +173,7 @@ class Prediction:
 
     @cached_property
     def _topics(self) -> dict[str, list[Row]]:
-        rows: dict[str, list[Row]] = {}
-        for row in self._case.rows("topics"):
-            rows.setdefault(row["topic"], []).append(row)
-        return rows
+        return grouped(self._case.rows("topics"), lambda row: row["topic"])
 
     def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
         """The last holding of the queue by the client that ended before; None: it never had it."""

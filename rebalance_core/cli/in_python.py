@@ -316,10 +316,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 
 
 def plan(
-    tables: Any,
-    scenarios: Sequence[str | Path] = (),
-    strategies: Any = (),
-    **options: Any,
+    tables: Any, scenarios: Sequence[str | Path] = (), strategies: Any = (), **options: Any
 ) -> Tables:
     """Plan scenarios and strategies; see `rebalance_core.plan`."""
     scenarios = [scenarios] if isinstance(scenarios, str | Path) else scenarios

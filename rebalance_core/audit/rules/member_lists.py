@@ -9,6 +9,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     lasting,
     listed,
@@ -235,9 +236,9 @@ def _stale(
 
 def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     """One finding a client that did not find itself in the list it asked for."""
-    by_client: dict[str, list[Row]] = {}
-    for fact in case.facts("NOT_IN_MEMBER_LIST"):
-        by_client.setdefault(fact["client_id"] or "a client", []).append(fact)
+    by_client = grouped(
+        case.facts("NOT_IN_MEMBER_LIST"), lambda fact: fact["client_id"] or "a client"
+    )
     for client_id, facts in sorted(by_client.items()):
         first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
         causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]

@@ -10,6 +10,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     lasting,
     listed,
     plural,
@@ -411,9 +412,7 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
             first_ms=min(duplicate.first_ms for duplicate in crowd),
             last_ms=None if None in over else max(end for end in over if end is not None),
         )
-    by_broker: dict[str, list[DuplicateListing]] = {}
-    for listing in multiplied(case):
-        by_broker.setdefault(listing.broker_name, []).append(listing)
+    by_broker = grouped(multiplied(case), lambda listing: listing.broker_name)
     for broker, listings in sorted(by_broker.items()):
         entries = sum(len(listing.addresses) for listing in listings)
         ids = sorted(listing.client_id for listing in listings)

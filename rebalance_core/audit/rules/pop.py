@@ -9,6 +9,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     lasting,
     listed,
@@ -221,9 +222,7 @@ class ListenerTime:
 
 def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic (rocketmq.md §14)."""
-    by_topic: dict[str, list[Row]] = {}
-    for fact in case.facts("POP_TIMED_OUT"):
-        by_topic.setdefault(fact["topic"], []).append(fact)
+    by_topic = grouped(case.facts("POP_TIMED_OUT"), lambda fact: fact["topic"])
     slow = _too_slow(case)
     for topic, facts in sorted(by_topic.items()):
         yield _invisible_time_finding(case, topic, facts, slow.get(topic))

@@ -393,11 +393,7 @@ class OutputRun:
         try:
             with output_errors(self.folder.url):
                 self._lock.acquire()
-                check_output(
-                    self.folder,
-                    overwrite=self._options.overwrite,
-                    dead=self.broken,
-                )
+                check_output(self.folder, overwrite=self._options.overwrite, dead=self.broken)
         except BaseException:
             with suppress(OSError, OutputExists):  # the first error says more
                 self._lock.release(undo=True)
