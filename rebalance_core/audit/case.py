@@ -50,8 +50,7 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
-        untold_ms: since when a broker may have been down that started again, and no line tells of
-            its end; None: of each start one does.
+        untold: by broker its starts, each with the one before, between which no line has its end.
     """
 
     start_ms: int
@@ -69,7 +68,7 @@ class AuditRun:
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    untold_ms: int | None = None
+    untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -189,14 +189,14 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
-    ours = {queue_of(row) for row in case.rows("ownership")}
+    known = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
         unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
         answered = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
-            if details.get("names_cut") == "true" and queue_of(row) not in ours:
+            if details.get("names_cut") == "true" and queue_of(row) not in known:
                 continue
             address = details.get("client_ip", "")
             if row["topic"] in not_ours or address in assigned:

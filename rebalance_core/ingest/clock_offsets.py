@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, JOIN, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import BEGUN, CHANGED, JOIN, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -92,7 +92,7 @@ class ClockShifts:
             shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield of_clock(piece, self.clients.get(piece.values.get("client_file"), 0))
+            yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
 
 
 def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
@@ -127,8 +127,8 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        zone = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not zone else 0
+        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
@@ -200,10 +200,12 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
+    starts_logged = any(name.startswith(BEGUN) for own in marks.values() for name in own)
+    behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
-            compare = _between if other[0] == BROKER_LOG else _behind
+            compare = _between if other[0] == BROKER_LOG else behind_client
             behind = compare(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
@@ -270,14 +272,16 @@ def _marks(
     }
 
 
-def _behind(broker: Marks, client: Marks) -> int | None:
+def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
+
+    ``starts_logged``: logs of clients have their starts.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    began = _begun(client)
+    began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
@@ -313,7 +317,7 @@ def _between(one: Marks, other: Marks) -> int | None:
     return 0 if abs(named) <= LEAST_OFFSET_MS else named
 
 
-def _begun(client: Marks) -> dict[str, list[int]]:
+def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
     """The marks without the heartbeats of a client that was there when its log begins.
 
     They are none that a broker wrote of: it did when the client came.
@@ -322,17 +326,24 @@ def _begun(client: Marks) -> dict[str, list[int]]:
     return {
         name: times
         for name, times in client.items()
-        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
+        if not name.startswith((BEGUN, SEEN))
+        and (name == CHANGED or _is_first(client, name, first, starts_logged))
     }
 
 
-def _is_first(client: Marks, name: str, log_ms: int) -> bool:
-    """True if the heartbeats that are named so begin with the log, or with the client in it.
+def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
+    """True if the heartbeats that are named so begin with the client's start, where it is logged.
 
-    Nobody commits before its first heartbeat: its timer for that begins to run when it starts.
+    Else with the log; nobody commits before its first heartbeat: its timer for that begins to run
+    when it starts.
     """
-    begin = client[name][0]
-    seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
+    begin, client_id = client[name][0], name.partition(" ")[2]
+    started = client.get(f"{BEGUN}{client_id}")
+    if started:
+        return 0 <= begin - started[0] <= FIRST_MS
+    if starts_logged:
+        return False
+    seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
 
 

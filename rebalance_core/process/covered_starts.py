@@ -102,7 +102,8 @@ class CoveredStarts:
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
         if run.coverage.clock_off or timeless or cluster in self._undated:
             return _NEVER_MS, NOT_COVERED
-        untold = (FAR_MS if run.untold_ms is None else run.untold_ms), NOT_COVERED
+        begins = (one for spans in run.untold.values() for one, _ in spans)
+        untold = min(begins, default=FAR_MS), NOT_COVERED
         gap = run.coverage.name_server_gap(0, None) if broker in run.slaves else None
         gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
         if gap is None:

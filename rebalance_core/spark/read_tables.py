@@ -315,8 +315,8 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         return sorted(unquote(uri) for uri in listing.inputFiles())
     except AnalysisException as error:
         if is_condition(error, "PATH_NOT_FOUND"):
-            here = is_local(path) and local_path(path).exists()
-            where = f" where Spark runs; {SHARE_IT}" if here else ""
+            on_driver = is_local(path) and local_path(path).exists()
+            where = f" where Spark runs; {SHARE_IT}" if on_driver else ""
             raise InputRefused(f"{path} does not exist{where}") from error
         raise
 

@@ -109,7 +109,8 @@ def _cut(
             return there
 
         files.keep_lines(path, kept)
-        torn and _tear(files, path, torn)
+        if torn:
+            _tear(files, path, torn)
     return f"{heads[first].decode()} .. {heads[last].decode()} of {_named(logs)}"
 
 

@@ -14,7 +14,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.evidence import hedged
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
@@ -113,25 +113,43 @@ def slaves_not_readable(
     )
 
 
-def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
-    """Brokers that not all name servers with a log know alike."""
-    views: dict[str, dict[str, bool]] = {}
+def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> Iterator[Finding]:
+    """Brokers that not all name servers with a log know alike.
+
+    Args:
+        facts: of one cluster; NAME_SERVER_FILE and BROKER_REGISTERED count.
+        covered: rows of ``coverage``; none: the logs tell of all the time.
+    """
+    views: dict[str, dict[str, Row]] = {}
     servers: set[str] = set()
     for row in facts:
         if row["kind"] == "NAME_SERVER_FILE":
             servers.add(row["details"]["name"])
         elif row["kind"] == "BROKER_REGISTERED":
-            name, registered = row["details"]["name"], row["details"]["registered"] == "true"
-            views.setdefault(row["broker_name"], {})[name] = registered
-    for broker, known in sorted(views.items()):
-        by = {server: known.get(server, False) for server in sorted(servers | known.keys())}
-        if len(by) > 1 and len(set(by.values())) > 1:
-            without = ", ".join(server for server, found in by.items() if not found)
-            yield Finding(
-                f"{broker} is not registered with {without}, but with the other name servers.",
-                {server: "registered" if found else "not there" for server, found in by.items()},
+            views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
+    logs = logs_of(covered, "namesrv_log")
+    for broker, words in sorted(views.items()):
+        registered = {
+            server for server, row in words.items() if row["details"]["registered"] == "true"
+        }
+        without = sorted((servers | words.keys()) - registered)
+        if registered and without:
+            found = Finding(
+                f"{broker} is not registered with {', '.join(without)}, but with the other name "
+                "servers.",
+                {
+                    one: "registered" if one in registered else "not there"
+                    for one in sorted(servers | registered)
+                },
                 broker_name=broker,
             )
+            heard_ms = min(row["first_ms"] for row in words.values())
+            begins = {
+                one: words[one]["first_ms"] if one in words else heard_ms
+                for one in servers | words.keys()
+            }
+            gap = name_servers_gap(logs, begins) if logs else None
+            yield hedged(found, gap) if gap else found
 
 
 def broker_flaps(
@@ -181,27 +199,31 @@ def broker_flaps(
         yield hedged(found, gap) if gap else found
 
 
-def untold_outage(events: Iterable[Row], facts: Iterable[Row]) -> int | None:
-    """The first start of a broker before one that no end of it comes before; None: there is none.
+def untold_outages(
+    events: Iterable[Row], facts: Iterable[Row]
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By broker its starts, each with the one before, between which no line tells of its end.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
         facts: BROKER_STARTED counts.
     """
     turns: dict[str, list[tuple[int, bool]]] = {}
-    for row in events:
-        if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN"):
-            turns.setdefault(row["broker_name"], []).append((row["event_ms"], False))
-    for row in facts:
-        if row["kind"] == "BROKER_STARTED":
-            turns.setdefault(row["broker_name"], []).append((row["first_ms"], True))
-    untold = [
-        one
-        for of_broker in turns.values()
-        for (one, started), (_, again) in pairwise(sorted(of_broker))
-        if started and again
-    ]
-    return min(untold, default=None)
+    for row in (*events, *facts):
+        kind = row.get("event_type") or row["kind"]
+        if kind in ("BROKER_DOWN", "MASTER_DOWN", "BROKER_STARTED"):
+            started = kind == "BROKER_STARTED"
+            at_ms = row["first_ms"] if started else row["event_ms"]
+            turns.setdefault(row["broker_name"], []).append((at_ms, started))
+    untold = {
+        broker: tuple(
+            (one, other)
+            for (one, started), (other, again) in pairwise(sorted(of_broker))
+            if started and again
+        )
+        for broker, of_broker in turns.items()
+    }
+    return {broker: spans for broker, spans in untold.items() if spans}
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:

@@ -285,14 +285,14 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
         return
     topics = sorted({queue.topic for queue in reading.queues})
     denied = reading.denied_by
-    says = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
+    offline = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
     pops = f"; it pops: {listed(reading.retry_topics, 3)} has offsets" if (
         reading.retry_topics
     ) else ""  # fmt: skip
     yield Finding(
         f"Offsets of {plural(len(reading.queues), 'queue')} of {listed(topics, 5)} advanced from "
         f"{utc(reading.first_ms)} to {utc(reading.last_ms)}, and no log or dump names a member of "
-        f"{case.consumer_group}{says}{pops}. Its members are most likely behind proxies.",
+        f"{case.consumer_group}{offline}{pops}. Its members are most likely behind proxies.",
         {
             "topics": listed(topics),
             "not_online_at": listed(denied) or "unknown",

@@ -144,9 +144,9 @@ class MemberLists:
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known is not None)
         # a life whose past differs between futures counts as moving, too
-        here = (since < begin) & (until >= end)
-        moving |= here.any(axis=1) != here.all(axis=1)
-        settled = self.hashes[here.all(axis=1) & ~moving].sum(dtype=np.uint64)
+        listed = (since < begin) & (until >= end)
+        moving |= listed.any(axis=1) != listed.all(axis=1)
+        settled = self.hashes[listed.all(axis=1) & ~moving].sum(dtype=np.uint64)
         endings = [futures.script.lives[life].ending for life in lives]
         return MemberList(
             number=number,

@@ -207,6 +207,20 @@ def test_which_brokers_were_up_is_told_by_name_servers(
 
 
 @pytest.mark.parametrize(
+    ("broker", "again", "severity"),
+    [("a", 590, "INFO"), ("a", 460, "INFO"), ("a", 300, "WARNING"), ("b", 590, "WARNING")],
+)
+def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
+    broker: str, again: float, severity: str
+) -> None:
+    case = covered(fell_back(), (0, 1000), begins=True)
+    untold = {broker: ((ms(10), ms(again)),)}
+    row = found(replace(case, run=replace(case.run, untold=untold)), "OFFSET_ROLLBACK")
+    assert row["severity"] == severity
+    assert ("started again" in row["summary"]) is (severity == "INFO")
+
+
+@pytest.mark.parametrize(
     ("stretches", "severity"),
     [([(0, 1000)], "WARNING"), ([(0, 505), (525, 1000)], "INFO"), ([(510, 1000)], "INFO")],
 )
@@ -294,3 +308,25 @@ def test_since_when_members_subscribe_what_a_dump_alone_tells_is_not_known() -> 
     untold = {"rule_id": "INGEST_SUBSCRIPTION_NOT_LOGGED"}
     case = replace(case, tables={**case.tables, "findings": [untold]})
     assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "INFO"
+
+
+@pytest.mark.parametrize(
+    ("stretches", "stored", "severity"),
+    [
+        ([(0, 1000)], 0, "ERROR"),
+        ([(0, 500)], 0, "INFO"),
+        ([(0, 300), (400, 1000)], 0, "INFO"),
+        # the numbers are those of its topics.json, too
+        ([(0, 500)], 890, "ERROR"),
+        ([(0, 500)], 510, "INFO"),
+        ([(0, 300), (400, 1000)], 450, "ERROR"),
+    ],
+)
+def test_how_a_topic_is_set_up_at_the_end_needs_a_later_file(
+    stretches: list[tuple[float, float]], stored: float, severity: str
+) -> None:
+    case = case_of(topic(read=4, write=8, at=100), join(A), facts=[fact("DUMP", 890)])
+    case = covered(case, *stretches)
+    coverage = replace(case.run.coverage, topic_stores={"a": ms(stored)} if stored else {})
+    row = found(replace(case, run=replace(case.run, coverage=coverage)), "READ_FEWER_THAN_WRITTEN")
+    assert row["severity"] == severity

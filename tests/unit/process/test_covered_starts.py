@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
-from rebalance_core.audit.rules.cluster import untold_outage
+from rebalance_core.audit.rules.cluster import untold_outages
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.covered_starts import CoveredStarts
@@ -130,9 +130,9 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() ->
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
     down = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
     up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
-    assert untold_outage([down, up], starts[:2]) is None
-    assert untold_outage([down, up], starts) == 300_000
-    run = AuditRun(0, 900_000, coverage=WHOLE, untold_ms=510_000)
+    assert untold_outages([down, up], starts[:2]) == {}
+    assert untold_outages([down, up], starts) == {"a": ((300_000, 700_000),)}
+    run = AuditRun(0, 900_000, coverage=WHOLE, untold={"a": ((510_000, 700_000),)})
     rows = [start(505_000), start(520_000, consumer_group="other")]
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
     made = CoveredStarts({"c": run}, {})(batch).to_pylist()
