@@ -422,7 +422,7 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
-    found: list[tuple[str, str, dict[str, str | int]]] = []
+    found: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
@@ -445,5 +445,5 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
             read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
             found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
-    for text, remedy, evidence in found:
-        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=evidence)
+    for text, remedy, shown in found:
+        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)
