@@ -199,8 +199,13 @@ def _end(case: GroupCase, row: Row) -> int:
 
 
 def _seen(case: GroupCase) -> list[Row]:
-    """Queues that dumps show with two clients at a time when nothing was changing."""
+    """Queues that dumps show with two clients at a time when nothing was changing.
+
+    Over since one of them went, where one did.
+    """
     idle = suspended_clients(case)
+    stays = sorted(case.rows("memberships"), key=lambda row: _end(case, row))
+    ends = {row["client_id"]: row["to_ms"] for row in stays}
     observations: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
@@ -211,8 +216,10 @@ def _seen(case: GroupCase) -> list[Row]:
         for place, one in enumerate(rows):
             for other in _together(rows, place):
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
-                    doubled += [_as_held(one), _as_held(other)]
-    return doubled
+                    went = {ends.get(row["client_id"]) for row in (one, other)} - {None}
+                    over = min(went, default=None)
+                    doubled += [_as_held(row) | {"to_ms": over} for row in (one, other)]
+    return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
 def _together(rows: list[Row], place: int) -> Iterator[Row]:
@@ -237,7 +244,7 @@ def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
 
 
 def _as_held(observation: Row) -> Row:
-    return {**observation, "holders": 1, "from_ms": observation["observed_ms"], "to_ms": None}
+    return {**observation, "holders": 1, "from_ms": observation["observed_ms"]}
 
 
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:

@@ -4,6 +4,8 @@ from tests.unit.audit.cases import (
     case_of,
     findings_of,
     join,
+    leave,
+    ms,
     of_member,
     queue_row,
     severities,
@@ -45,6 +47,13 @@ def test_dumps_that_show_two_owners_at_rest() -> None:
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
     assert severities(RULE, case) == ["ERROR"]
     assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
+
+
+def test_what_dumps_showed_is_over_when_one_of_the_two_went() -> None:
+    seen = [held("x", 500), held("y", 500)]
+    case = case_of(topic(), join("x"), join("y"), leave("y", 800), owned=seen)
+    (one,) = findings_of(RULE, case)
+    assert (one.severity, one.last_ms) == ("WARNING", ms(800))
 
 
 def test_a_client_that_is_seen_again_after_another() -> None:
