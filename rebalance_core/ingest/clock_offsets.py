@@ -127,8 +127,8 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        zone = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not zone else 0
+        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
@@ -419,18 +419,13 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
-    found: list[tuple[str, str, dict[str, object]]] = []
+    found: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
         remedy = "Let the broker's log have the time of its clock."
-        found.append(
-            (
-                f"{text} {corrected}",
-                remedy,
-                {"folder": f"brokers/{place}", "behind_ms": -late_ms},
-            )
-        )
+        evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
+        found.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
         hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
         apart = max(shifts.unsure.values()) - min(shifts.unsure.values())
@@ -447,5 +442,5 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
             read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
             found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
-    for text, remedy, evidence in found:
-        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=evidence)
+    for text, remedy, shown in found:
+        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)

@@ -26,6 +26,7 @@ from rebalance_core.audit.duplicate_ids import (
     logged_duplicates,
     multiplied,
 )
+from rebalance_core.audit.evidence import newest_dump_ms
 from rebalance_core.audit.orphans import (
     Offsets,
     is_broadcasting,
@@ -200,8 +201,14 @@ def _end(case: GroupCase, row: Row) -> int:
 
 
 def _seen(case: GroupCase) -> list[Row]:
-    """Queues that dumps show with two clients at a time when nothing was changing."""
+    """Queues that dumps show with two clients at a time when nothing was changing.
+
+    Over since one of them went, where one did before the newest dump.
+    """
     idle = suspended_clients(case)
+    stays = sorted(case.rows("memberships"), key=lambda row: _end(case, row))
+    ends = {row["client_id"]: row["to_ms"] for row in stays}
+    newest_ms = newest_dump_ms(case) or 0
     observations: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
@@ -212,8 +219,10 @@ def _seen(case: GroupCase) -> list[Row]:
         for place, one in enumerate(rows):
             for other in _together(rows, place):
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
-                    doubled += [_as_held(one), _as_held(other)]
-    return doubled
+                    went = [ends.get(row["client_id"]) for row in (one, other)]
+                    over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
+                    doubled += [_as_held(row) | {"to_ms": over} for row in (one, other)]
+    return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
 def _together(rows: list[Row], place: int) -> Iterator[Row]:
@@ -238,7 +247,7 @@ def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
 
 
 def _as_held(observation: Row) -> Row:
-    return {**observation, "holders": 1, "from_ms": observation["observed_ms"], "to_ms": None}
+    return {**observation, "holders": 1, "from_ms": observation["observed_ms"]}
 
 
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
