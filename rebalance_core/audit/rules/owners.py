@@ -221,7 +221,7 @@ def _seen(case: GroupCase) -> list[Row]:
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
                     went = [ends.get(row["client_id"]) for row in (one, other)]
                     over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
-                    doubled += [_as_held(row) | {"to_ms": over} for row in (one, other)]
+                    doubled += [{**_as_held(row), "to_ms": over} for row in (one, other)]
     return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
