@@ -178,7 +178,7 @@ def _twice(case: GroupCase) -> list[Row]:
     for row in case.rows("ownership"):
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
-    doubled = []
+    doubled: list[Row] = []
     for rows in held.values():
         if len(rows) == 1 and rows[0]["holders"] < 2:
             continue
@@ -213,7 +213,7 @@ def _seen(case: GroupCase) -> list[Row]:
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
-    doubled = []
+    doubled: list[Row] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, one in enumerate(rows):
