@@ -187,14 +187,15 @@ class _SegmentPlay:
         state = self._elements
         woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
-        while True:
+        while state.rests:
             rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
             rests &= (state.rest[who] < state.limit[who]) & (state.asks_us[who] == ticks.NEVER)
             rows = np.flatnonzero(rests)
             if not len(rows):
-                return begin
+                break
             state.put_out_of_step(who[rows], woken[rows])
             begin[rows] = state.next_begin(who[rows], woken[rows])
+        return begin
 
     def _woken_next(self, who: Ints) -> Times:
         """The first wake-up of each that no pass has used up; `NEVER`."""
