@@ -3,11 +3,11 @@ returns.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.contracts.ledger import BROKER, QUEUE
@@ -23,6 +23,8 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 # All that is known of one group in the period that is audited.
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
 """The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
@@ -50,8 +52,7 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
-        untold_ms: since when a broker may have been down that started again, and no line tells of
-            its end; None: of each start one does.
+        untold: by broker its starts, each with the one before, between which no line has its end.
     """
 
     start_ms: int
@@ -69,7 +70,7 @@ class AuditRun:
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    untold_ms: int | None = None
+    untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,8 @@ class GroupCase:
 
     @cached_property
     def _facts(self) -> dict[str, list[Row]]:
-        facts: dict[str, list[Row]] = {}
-        for row in sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"])):
-            facts.setdefault(row["kind"], []).append(row)
-        return facts
+        rows = sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"]))
+        return grouped(rows, lambda row: row["kind"])
 
     @cached_property
     def epochs(self) -> list[Row]:
@@ -134,8 +133,10 @@ class GroupCase:
     def settled_by(self) -> dict[int, int]:
         """Epoch -> when its changes have surely happened, epoch ms; open windows extend it.
 
-        Retry topics settle later; whoever asks for them adds the window of a route.
+        Retry topics settle later; whoever asks for them adds the window of a route. It is as much
+        longer as corrected clocks may still be off.
         """
+        off_ms = self.run.coverage.clock_error_ms
         latest: dict[int, int] = {}
         for row in self.rows("diffs"):
             if not is_retry_topic(row["topic"]):
@@ -146,7 +147,7 @@ class GroupCase:
             moved = row["epoch"] in latest
             windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
             window_end = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = settled[row["epoch"]] = max(window_end, before)
+            before = settled[row["epoch"]] = max(window_end + off_ms, before)
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
@@ -196,6 +197,18 @@ class GroupCase:
 def known_topics(member: Row) -> frozenset[str]:
     """The topics that a row of memberships is known to subscribe; empty where that is not known."""
     return frozenset(member["subscriptions"] or ())
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items in order, by what this makes of each.
+
+    >>> grouped("aAb", str.lower)
+    {'a': ['a', 'A'], 'b': ['b']}
+    """
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 # One finding, and what a rule is.

@@ -210,10 +210,7 @@ def _compared(
 
 
 def _covered(
-    case: GroupCase,
-    prediction: Prediction,
-    observed: list[Observation],
-    result: ComparisonResult,
+    case: GroupCase, prediction: Prediction, observed: list[Observation], result: ComparisonResult
 ) -> ComparisonResult:
     """The result, UNKNOWN where what was collected does not tell enough to say it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):

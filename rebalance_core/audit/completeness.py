@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, listed, plural
+from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, grouped, listed, plural
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
@@ -327,9 +327,7 @@ def audit_run_of(
         stale_hours: what is older than this at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
-    by_kind: dict[str, list[Row]] = {}
-    for row in facts:
-        by_kind.setdefault(row["kind"], []).append(row)
+    by_kind = grouped(facts, lambda row: row["kind"])
     dumps = list(dumps)
     collected = by_kind.get("COLLECTED", [])
     ends = [row["last_ms"] for row in (*collected, *by_kind.get("BROKER_FILE", ()), *dumps)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
-from rebalance_core.ingest.collection import OFFSETS
+from rebalance_core.ingest.collection import OFFSETS, TOPICS
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
@@ -30,7 +30,7 @@ class Stretch:
     Attributes:
         from_ms: its first line; to_ms: its last one.
         from_start: there was nothing to tell before.
-        steady: the log has lines all the time: where it ends, it was cut.
+        steady: the log has lines all the time.
     """
 
     from_ms: int
@@ -75,6 +75,8 @@ class Coverage:
             missing, or not whole, though stores were copied then.
         clock_off: the clock of a broker is off and its times are not corrected.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
+        topic_stores: by broker when its newest whole topics.json was copied.
+        clock_error_ms: how far off times may be that were corrected.
     """
 
     brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class Coverage:
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
     client_clock_unknown: bool = False
+    topic_stores: Mapping[str, int] = field(default_factory=dict)
+    clock_error_ms: int = 0
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
@@ -122,8 +126,7 @@ class Coverage:
     def hole(self, broker: str, from_ms: int, to_ms: int) -> Gap | None:
         """As `gap`; a log that ends before ``to_ms`` lacks what comes then, however soon."""
         end_ms = self.ends(broker)
-        ended = self.known and 0 < end_ms < to_ms
-        late = Gap(LOG_ENDED, broker, end_ms, None) if ended else None
+        late = Gap(LOG_ENDED, broker, end_ms, None) if self.known and 0 < end_ms < to_ms else None
         return self.gap(broker, from_ms, to_ms, down=True) or late
 
     def name_server_gap(self, from_ms: int, to_ms: int | None) -> Gap | None:
@@ -139,11 +142,11 @@ class Coverage:
         if not stretches:
             return Gap(NOT_COVERED, NAME_SERVERS, None, None, kind="log")
         end = stretches[-1]
-        gap = _first_gap(NAME_SERVERS, stretches, from_ms, end.to_ms if to_ms is None else to_ms)
-        late = to_ms is not None and to_ms > end.to_ms + LOG_SILENT_MS
-        if gap is None and late and end.steady:
-            gap = Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
-        return None if gap is None else replace(gap, kind="log")
+        to_ms = end.to_ms if to_ms is None else to_ms
+        gap = _first_gap(NAME_SERVERS, stretches, from_ms, to_ms)
+        if to_ms > end.to_ms + LOG_SILENT_MS:
+            gap = gap or Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
+        return gap and replace(gap, kind="log")
 
 
 def _first_gap(host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int) -> Gap | None:
@@ -170,16 +173,23 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
         folders: by broker name the hosts whose logs tell of it.
     """
     rows = list(rows)
-    logs = _logs(rows, "broker_log")
+    logs = logs_of(rows, "broker_log")
     brokers = {
         broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
         for broker, hosts in folders.items()
     }
-    clients = {host: tuple(_joined(of, 0)) for host, of in _logs(rows, "client_log").items()}
+    clients = {host: tuple(_joined(of, 0)) for host, of in logs_of(rows, "client_log").items()}
     clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
     off, unknown = OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
     lost = dict(_offsets_lost(rows, folders))
-    return Coverage(brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown)
+    whole = [row for row in rows if row["kind"] == TOPICS and row["complete"] and row["from_ms"]]
+    stores = {row["host"]: row["from_ms"] for row in sorted(whole, key=lambda row: row["from_ms"])}
+    for broker, hosts in folders.items():
+        stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
+    left = max((row.get("clock_error_ms") or 0 for row in rows), default=0)
+    return Coverage(
+        brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown, stores, left
+    )
 
 
 STORES_APART_MS = 30_000
@@ -215,20 +225,43 @@ def _clock(row: Row) -> str:
         return OFF
     if behind is None:
         return RIGHT if row["from_ms"] is None else NOT_COMPARED
-    return OFF if is_zone(behind) else RIGHT
+    return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 
 def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
-    """As `Coverage.name_servers`: a cluster's name servers start before its brokers."""
+    """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
+
+    One that writes little may have ended early, and its silence tells nothing: as long as each
+    broker's own log goes on from there, that tells that it ran.
+    """
     rows = list(rows)
-    stretches = list(_joined((one for of in _logs(rows, "namesrv_log").values() for one in of), 0))
+    stretches = list(
+        _joined((one for of in logs_of(rows, "namesrv_log").values() for one in of), 0)
+    )
     begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
     if stretches and stretches[0].from_ms <= min(begins, default=FAR_MS) + LOG_SILENT_MS:
         stretches[0] = replace(stretches[0], from_start=True)
+    if stretches and not stretches[-1].steady:
+        last_ms = stretches[-1].to_ms
+        logs = (_joined(of) for of in logs_of(rows, "broker_log").values())
+        ran = (max((s.to_ms for s in of if s.from_ms <= last_ms), default=0) for of in logs)
+        stretches[-1] = replace(stretches[-1], to_ms=max(last_ms, min(ran, default=0)))
     return tuple(stretches)
 
 
-def _logs(rows: Iterable[Row], kind: str) -> dict[str, list[Stretch]]:
+def name_servers_gap(logs: Mapping[str, list[Stretch]], begins: Mapping[str, int]) -> Gap | None:
+    """A time after these that the log of a name server, by name, lacks and another one has."""
+    end_ms = max(one.to_ms for of in logs.values() for one in of)
+    for server, from_ms in sorted(begins.items()):
+        found = Coverage(name_servers=tuple(_joined(logs.get(server, ()), 0)), known=True)
+        gap = found.name_server_gap(from_ms, end_ms)
+        if gap is not None:
+            return replace(gap, host=server)
+    return None
+
+
+def logs_of(rows: Iterable[Row], kind: str) -> dict[str, list[Stretch]]:
+    """The stretches of logs of this kind by host."""
     logs: dict[str, list[Stretch]] = {}
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:

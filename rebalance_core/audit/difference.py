@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import groupby
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, listed, plural
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, grouped, listed, plural
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
@@ -420,9 +420,7 @@ def classified(
         case: the group.
         prediction: its ledger.
     """
-    refusals: dict[MessageQueue, list[Row]] = {}
-    for row in case.facts("LOCK_REFUSED"):
-        refusals.setdefault(dumps.queue_of(row), []).append(row)
+    refusals = grouped(case.facts("LOCK_REFUSED"), dumps.queue_of)
     for explanations, same_time in _by_time(differences, observed, case, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)

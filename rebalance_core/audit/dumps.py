@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, grouped, known_topics
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
@@ -130,10 +130,7 @@ def queue_of(row: Row) -> MessageQueue:
 
 def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
     """The rows of each topic, topics in order."""
-    topics: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=queue_of):
-        topics.setdefault(row["topic"], []).append(row)
-    return topics
+    return grouped(sorted(rows, key=queue_of), lambda row: row["topic"])
 
 
 EMPTY_LIST = ("0", "")
@@ -294,6 +291,11 @@ def letting_go(case: GroupCase) -> set[str]:
 def said_steadily(fact: Row) -> bool:
     """True if the fact was stated pass after pass from its first to its last time."""
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
+
+
+def lasts(fact: Row) -> bool:
+    """True if it was said pass after pass, for longer than any transient."""
+    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
 def number(row: Row, name: str, default: int = -1) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, grouped
 from rebalance_core.audit.dumps import listed_members, member_rounds
 from rebalance_core.audit.orphans import spans_where, there_in
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
@@ -40,9 +40,7 @@ class DuplicateListing:
 
 def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
     """Ids whose logged processes overlap; of each id the stretch that matters most."""
-    by_id: dict[str, list[Row]] = {}
-    for row in case.rows("memberships"):
-        by_id.setdefault(row["client_id"], []).append(row)
+    by_id = grouped(case.rows("memberships"), lambda row: row["client_id"])
     duplicates = []
     for client_id, rows in sorted(by_id.items()):
         if len({row["channel_id"] for row in rows}) > 1:

@@ -6,15 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import (
-    PERSISTENT_MS,
-    Finding,
-    GroupCase,
-    Row,
-    Rule,
-    listed,
-    plural,
-)
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed, plural
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
@@ -23,7 +15,8 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 BROKER, ADMIN = "BROKER", "ADMIN"
-CLIENT_LOG, OFFSETS, RETURNED = "rocketmq_client.log", "consumerOffset.json", "return"
+CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
+RETURNED, STOPPED = "return", "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +31,7 @@ class Needs:
         offsets: the broker's consumerOffset.json has to be copied before it begins.
         routes: a name server's log has to tell of it: which brokers were up.
         answers: a broker that says that nobody is online tells as much.
+        topics: how topics are set up at the end: logs since then, or since the last topics.json.
     """
 
     roles: tuple[str, ...] = ()
@@ -46,6 +40,7 @@ class Needs:
     offsets: bool = False
     routes: bool = False
     answers: bool = False
+    topics: bool = False
 
 
 ITSELF = Needs()
@@ -60,24 +55,32 @@ CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
 RULE_NEEDS = {
     **dict.fromkeys(
         (
-            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE", "IDLE_MEMBER",
+            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE",
             "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
-            "MIXED_MESSAGE_MODELS", "ORPHAN_QUEUES", "DOUBLE_OWNER", "FROZEN_GROUP",
-            "SURPLUS_SKEW", "HASH_IMBALANCE", "MACHINE_ROOM_UNMATCHED", "CONFIG_GAP",
-            "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD",
-            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN", "TOPIC_GONE",
-            "RETRY_IMBALANCE", "POP_MIXED_WITH_PULL",
-            "POP_UNREACHED_QUEUE", "POP_IGNORED", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
-            "LEFTOVER_OFFSETS", "GROUP_NOT_CONFIGURED", "BROADCASTING_REFUSED", "BROADCAST_START",
+            "MIXED_MESSAGE_MODELS", "DOUBLE_OWNER",
+            "CONFIG_OVERLAP", "CONFIG_RETRY_UNREAD",
+            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN",
+            "RETRY_IMBALANCE", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
+            "BROADCASTING_REFUSED", "BROADCAST_START",
             "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
         ),
         MEMBERS,
     ),
     **dict.fromkeys(
         (
+            "TOPIC_GONE", "LEFTOVER_OFFSETS", "CONFIG_GAP", "CONFIG_FOREIGN_QUEUE",
+            "POP_IGNORED", "POP_MIXED_WITH_PULL", "POP_UNREACHED_QUEUE", "GROUP_NOT_CONFIGURED",
+            "IDLE_MEMBER", "ORPHAN_QUEUES", "FROZEN_GROUP", "SURPLUS_SKEW", "HASH_IMBALANCE",
+            "MACHINE_ROOM_UNMATCHED",
+        ),
+        Needs((BROKER, ADMIN), topics=True),
+    ),
+    **dict.fromkeys(("READ_FEWER_THAN_WRITTEN", "RETRY_QUEUES_UNREAD"), Needs(topics=True)),
+    **dict.fromkeys(
+        (
             "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
             "START_FAILED", "RUNNING_NOT_LISTED",
-            "GROUP_CAME_BACK",
+            "GROUP_CAME_BACK", "RESET_NOT_KEPT",
         ),
         EVENTS,
     ),
@@ -157,7 +160,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         first_ms: since when it is so; None: not known.
         last_ms: until when; None: it holds at the end.
     """
-    if not needs.roles or dumps.is_system_group(case.consumer_group):
+    if dumps.is_system_group(case.consumer_group):
+        return None
+    if needs.topics and last_ms is None and (unsure := _topics_gap(case, first_ms or 0)):
+        return unsure
+    if not needs.roles:
         return None
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
@@ -176,8 +183,33 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
         end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
-        gap = case.run.coverage.name_server_gap(begin, end)
+        gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
     return gap
+
+
+def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
+    """A broker on which topics may have been changed since: no log and no later store tells.
+
+    What a log that begins late does not have, the file tells that shows the topic.
+    """
+    run, end_ms = case.run, newest_dump_ms(case)
+    for broker in sorted(group_brokers(case)):
+        since_ms = max(first_ms, run.coverage.topic_stores.get(broker, 0))
+        until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
+        if since_ms < until_ms:
+            gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
+            if gap is not None and gap.reason != LOG_BEGINS:
+                return gap
+    return None
+
+
+def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
+    """A broker that was down between these times, since when no line tells."""
+    for broker in sorted(group_brokers(case) & case.run.untold.keys()):
+        for begin_ms, again_ms in case.run.untold[broker]:
+            if begin_ms <= to_ms and from_ms <= again_ms:
+                return Gap(NOT_COVERED, broker, begin_ms, again_ms, kind=STOPPED)
+    return None
 
 
 def unlogged(case: GroupCase) -> Gap | None:
@@ -214,19 +246,10 @@ def listed_once(case: GroupCase) -> bool:
     since: dict[str, list[int]] = {}
     for member in case.members:
         since.setdefault(member["client_id"], []).append(member["from_ms"])
-    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
-    newest: dict[str, int] = {}
-    for row in answers:
-        broker = row["asked_broker"]
-        newest[broker] = max(row["observed_ms"], newest.get(broker, 0))
+    lists = _newest_lists(case)
     for client_id, begins in since.items():
-        later = {b for b, ms in newest.items() if ms > max(begins) + SETTLING_MS}
-        times = Counter(
-            row["asked_broker"]
-            for row in answers
-            if row["client_id"] == client_id and row["observed_ms"] == newest[row["asked_broker"]]
-        )
-        if len(begins) > 1 and later and all(times[broker] < 2 for broker in later):
+        later = [ids[client_id] for ms, ids in lists.values() if ms > max(begins) + SETTLING_MS]
+        if len(begins) > 1 and later and max(later) < 2:
             return True
     return False
 
@@ -316,14 +339,13 @@ def _members_gap(case: GroupCase) -> Gap | None:
     lists = _newest_lists(case)
     end = newest_dump_ms(case)
     processes = Counter(member["client_id"] for member in case.members)
-    listed_ids = {one for ids in lists.values() for one in ids}
+    listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
-        ids = lists.get(broker)
-        if ids is None:
+        if broker not in lists:
             gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
         else:
             gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
-            known = all(processes[one] == count for one, count in ids.items())
+            known = all(processes[one] == count for one, count in lists[broker][1].items())
             if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
         if gap is not None:
@@ -340,25 +362,28 @@ def _outage_gap(case: GroupCase) -> Gap | None:
     for broker in sorted(group_brokers(case) & case.run.masters.keys()):
         outages = case.run.masters[broker]
         if end is not None and outages and outages[-1].up_ms is None:
+            down_ms, coverage = outages[-1].down_ms, case.run.coverage
             if case.run.missing:
                 return Gap(NOT_COVERED, min(case.run.missing), None, None)
-            gap = case.run.coverage.gap(broker, end, end)
+            gap = coverage.gap(broker, end, end)
             if gap is not None and gap.reason == LOG_ENDED:
+                return gap
+            gap = coverage.gap(broker, down_ms, end, down=True)
+            gap = gap or coverage.name_server_gap(down_ms, end)
+            if gap is not None:
                 return gap
     return None
 
 
-def _newest_lists(case: GroupCase) -> dict[str, Counter[str]]:
-    """By broker how often its newest whole list has each client id."""
-    answers = dumps.fresh(case, dumps.broker_answers(case), "observed_ms")
-    newest: dict[str, int] = {}
-    for row in answers:
-        newest[row["asked_broker"]] = max(row["observed_ms"], newest.get(row["asked_broker"], 0))
-    lists: dict[str, Counter[str]] = {broker: Counter() for broker in newest}
-    for row in answers:
-        broker = row["asked_broker"]
-        if row["client_id"] is not None and row["observed_ms"] == newest[broker]:
-            lists[broker][row["client_id"]] += 1
+def _newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
+    """By broker when its newest whole list was made, and how often that has each client id."""
+    lists: dict[str, tuple[int, Counter[str]]] = {}
+    for row in dumps.fresh(case, dumps.broker_answers(case), "observed_ms"):
+        broker, made_ms = row["asked_broker"], row["observed_ms"]
+        if broker not in lists or made_ms > lists[broker][0]:
+            lists[broker] = (made_ms, Counter())
+        if row["client_id"] is not None and made_ms == lists[broker][0]:
+            lists[broker][1][row["client_id"]] += 1
     return lists
 
 
@@ -369,8 +394,8 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
         severity = finding.severity or rule.severity
         gap = None
         if severity != INFO:
-            whose = finding.client_id if needs.clients else None
-            gap = _client_hole(case, finding, whose) if needs.roles else None
+            client_id = finding.client_id if needs.clients else None
+            gap = _client_hole(case, finding, client_id) if needs.roles else None
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
         yield finding if gap is None else hedged(finding, gap)
@@ -394,6 +419,8 @@ def gap_text(gap: Gap) -> str:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
         return f"{gap.host} went down at {utc(gap.from_ms)}, goes on, and no log has its return"
+    if gap.kind == STOPPED and gap.to_ms is not None:
+        return f"{gap.host} started again at {utc(gap.to_ms)}, and no log has when it stopped"
     log = f"the {gap.kind} of {gap.host}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"
@@ -411,8 +438,9 @@ def settled_by(gap: Gap) -> str:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:
         return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
-    if gap.host == NAME_SERVERS:
-        return "Copy namesrv.log of every name server, with all rotated files."
+    if gap.kind == "log":
+        which = "every name server" if gap.host == NAME_SERVERS else gap.host
+        return f"Copy namesrv.log of {which}, with all rotated files."
     if gap.kind == CLIENT_LOG:
         return f"Copy all files of the rocketmq_client.log of {gap.host} (other_days/), too."
     if gap.reason == LOG_ENDED:

@@ -46,7 +46,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
-    untold_outage,
+    untold_outages,
 )
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
@@ -131,9 +131,8 @@ def run_cluster_rules(
     down = gone if name_servers_tell(coverage, newest) else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
-    rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts)]
+    rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts, coverage)]
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
-    starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
     folders = {
@@ -142,6 +141,7 @@ def run_cluster_rules(
         if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
+    starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
     signs = {broker: covered.ends(broker) for broker in gone}
     for row in dumps:
@@ -156,7 +156,7 @@ def run_cluster_rules(
         coverage=covered,
         returned=returned,
         slaves=slaves,
-        untold_ms=untold_outage(given, facts),
+        untold=untold_outages(given, facts),
         notices=_notices(reported),
     )
     if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):

@@ -255,7 +255,7 @@ def with_known(
 
 
 def _named(row: Row, concerned: Concerned, issues: Iterable[KnownIssue]) -> Row:
-    fitting = [f"{issue.id}, {whose}" for issue in issues for whose in _fit(row, concerned, issue)]
+    fitting = [f"{issue.id}, {party}" for issue in issues for party in _fit(row, concerned, issue)]
     if not fitting:
         return row
     return {**row, "evidence": {**row["evidence"], KNOWN: "; ".join(fitting)}}
@@ -265,7 +265,7 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
     """Return whose issue it is, once, if it fits: by the language and versions that were seen."""
     if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
         return
-    whose = []
+    parts = []
     if issue.languages:
         clients = concerned.clients
         if row["client_id"] is not None:
@@ -276,7 +276,7 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
         # only Java's number is that of its release
         java = sorted({version or language for language, version in found if language == "JAVA"})
         others = sorted({str(language) for language, _ in found if language != "JAVA"})
-        whose += [f"client {', '.join([*java, *others])}"]
+        parts += [f"client {', '.join([*java, *others])}"]
     if issue.broker_from or issue.broker_to or not issue.languages:
         versions = concerned.brokers
         if row["broker_name"] in versions:
@@ -284,8 +284,8 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
         having = sorted({version for version in versions.values() if issue.of_broker(version)})
         if not having and (issue.broker_from or issue.broker_to):
             return
-        whose += [f"broker {', '.join(having) or 'of any version'}"]
-    yield ", ".join(whose)
+        parts += [f"broker {', '.join(having) or 'of any version'}"]
+    yield ", ".join(parts)
 
 
 def _holds(row: Row, concerned: Concerned, issue: KnownIssue) -> bool:

@@ -11,6 +11,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     listed,
     plural,
@@ -88,11 +89,7 @@ Observation = ClientObservation | QueueObservation
 
 def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
     """Every observation of the group, these others included, in order of time."""
-    observed: list[Observation] = [
-        *_client_observations(case),
-        *_queue_observations(case),
-        *others,
-    ]
+    observed: list[Observation] = [*_client_observations(case), *_queue_observations(case), *others]
     if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
         observed += _bare_observations(case.rows("observed_ownership"))
     return sorted(observed, key=_order)
@@ -189,14 +186,14 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
-    ours = {queue_of(row) for row in case.rows("ownership")}
+    known = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
         unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
         answered = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
-            if details.get("names_cut") == "true" and queue_of(row) not in ours:
+            if details.get("names_cut") == "true" and queue_of(row) not in known:
                 continue
             address = details.get("client_ip", "")
             if row["topic"] in not_ours or address in assigned:
@@ -525,9 +522,7 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
 def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
     """One finding a topic."""
     offsets = Offsets(case)
-    topics: dict[str, list[Unheld]] = {}
-    for one in found:
-        topics.setdefault(one.queue.topic, []).append(one)
+    topics = grouped(found, lambda one: one.queue.topic)
     for topic, unread in sorted(topics.items()):
         names = queue_names(one.queue[1:] for one in unread)
         behind, at_ms = sum(one.behind for one in unread), max(one.at_ms for one in unread)

@@ -69,9 +69,7 @@ def is_rolling(case: GroupCase, span: Span) -> bool:
 
 
 def spans_where(
-    rows: Iterable[Row],
-    value: Callable[[Row], Value],
-    holds: Callable[[Counter[Value]], bool],
+    rows: Iterable[Row], value: Callable[[Row], Value], holds: Callable[[Counter[Value]], bool]
 ) -> Iterator[Span]:
     """The stretches of epochs in which ``holds`` is true of how often each value is there."""
     changes: dict[int, list[tuple[int, Value, int]]] = {}
@@ -255,7 +253,7 @@ def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) ->
 def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
     """The event in whose window this time lies, the window made longer at both ends."""
     for epoch in case.epochs:
-        begins = epoch["from_ms"] - before_ms
+        begins = epoch["from_ms"] - before_ms - case.run.coverage.clock_error_ms
         within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
         if within and not is_initial(case, epoch):
             return cause_text(case, epoch)

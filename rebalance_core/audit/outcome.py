@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, field
 from itertools import groupby
 from typing import Any, Self
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.case import AuditRun, grouped
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.contracts.ledger import by_cause
@@ -129,11 +129,7 @@ def _by(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
 def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
     """Open findings first, then by severity, then by these columns."""
     rest = _by(names)
-    return lambda row: (
-        row["accepted"] is not None,
-        _RANK.get(row["severity"], 0),
-        *rest(row),
-    )
+    return lambda row: (row["accepted"] is not None, _RANK.get(row["severity"], 0), *rest(row))
 
 
 # An audit in short: the verdict, and the counts that the page, metrics and summary show.
@@ -240,10 +236,7 @@ def _outcome(
 
 
 def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    by_cluster: dict[str, list[Row]] = {}
-    for row in rows:
-        by_cluster.setdefault(row["cluster"], []).append(row)
-    return by_cluster
+    return grouped(rows, lambda row: row["cluster"])
 
 
 # ``metrics.prom``: an audit run's counts as a Prometheus text file (node_exporter's textfile).

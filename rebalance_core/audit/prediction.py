@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import chain
 
-from rebalance_core.audit.case import GroupCase, Row
+from rebalance_core.audit.case import GroupCase, Row, grouped
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
 from rebalance_core.audit.subscriptions import Readers, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -173,10 +173,7 @@ class Prediction:
 
     @cached_property
     def _topics(self) -> dict[str, list[Row]]:
-        rows: dict[str, list[Row]] = {}
-        for row in self._case.rows("topics"):
-            rows.setdefault(row["topic"], []).append(row)
-        return rows
+        return grouped(self._case.rows("topics"), lambda row: row["topic"])
 
     def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
         """The last holding of the queue by the client that ended before; None: it never had it."""
@@ -195,12 +192,14 @@ class Prediction:
     def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
         """True if no change of the queue is under way at this time."""
         change = self.last_change(queue, at_ms)
-        return change is None or change["latest_ms"] < at_ms
+        off_ms = self._case.run.coverage.clock_error_ms
+        return change is None or change["latest_ms"] + off_ms < at_ms
 
     def changing(self, at_ms: int, until_ms: int) -> Row | None:
         """The epoch whose change may not have reached everybody between these two times."""
+        early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
         for epoch, settled_ms in self._settling:
-            if epoch["from_ms"] - EVENT_DATED_LATE_MS <= until_ms and at_ms < settled_ms:
+            if epoch["from_ms"] - early_ms <= until_ms and at_ms < settled_ms:
                 return epoch
         return None
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import BROKER, PERSISTENT_MS, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
-from rebalance_core.audit.evidence import ADMIN, ITSELF, RULE_NEEDS
+from rebalance_core.audit.evidence import ADMIN, EVENTS, ITSELF, RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
@@ -105,6 +105,7 @@ def rules_page() -> str:
         "brokers' logs, or for what holds at the end a whole consumerConnection of each broker "
         "whose log was collected. EVENTS: the brokers' logs meanwhile. CAUSES: these and "
         f"{PERSISTENT_MS // 1000} s before. ROUTES: a name server's log. "
+        "TOPICS: the brokers' logs, or a later topics.json. "
         "Without them, or where members came or went without a line, the finding is INFO with the "
         "reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names the "
         "file that would settle it.",
@@ -158,14 +159,17 @@ def _row(rule: Rule) -> str:
 
 def _needs(rule: Rule) -> str:
     needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
-    if not needs.roles:
-        return ""
-    words = ["MEMBERS" if ADMIN in needs.roles else "CAUSES" if needs.before_ms else "EVENTS"]
-    words += ["logs of clients without a hole"] if needs.clients else []
-    words += ["consumerOffset.json copied before"] if needs.offsets else []
-    words += ["ROUTES"] if needs.routes else []
-    words += ["or brokers that say that nobody is online"] if needs.answers else []
-    return ", ".join(words)
+    asked = {
+        "MEMBERS": ADMIN in needs.roles,
+        "CAUSES": needs.before_ms > 0,
+        "EVENTS": needs.roles == EVENTS.roles and not needs.before_ms,
+        "logs of clients without a hole": needs.clients,
+        "consumerOffset.json copied before": needs.offsets,
+        "ROUTES": needs.routes,
+        "TOPICS": needs.topics,
+        "or brokers that say that nobody is online": needs.answers,
+    }
+    return ", ".join(what for what, wanted in asked.items() if wanted)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rebalance_core.audit.case import GroupCase, Row, known_topics
+from rebalance_core.audit.case import GroupCase, Row, grouped, known_topics
 from rebalance_core.model.clients import is_java, profile_of_row, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import (
@@ -258,9 +258,7 @@ def all_known(members: Iterable[Row]) -> bool:
 def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:
     """Each stretch with its topics and those unsubscribed, topic -> (epoch, since)."""
     causes = {row["epoch"]: row["causes"] for row in case.epochs}
-    processes: dict[tuple[str, str | None], list[Row]] = {}
-    for row in case.rows("memberships"):
-        processes.setdefault((row["client_id"], row["channel_id"]), []).append(row)
+    processes = grouped(case.rows("memberships"), lambda row: (row["client_id"], row["channel_id"]))
     for rows in processes.values():
         before: Row | None = None
         gone: dict[str, tuple[int, int]] = {}

@@ -60,12 +60,7 @@ MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
 _BROKER_NEEDED = (
     *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
 )  # fmt: skip
-_TOPIC_NEEDED = (
-    events.SUBSCRIBE,
-    events.UNSUBSCRIBE,
-    events.REQUEST_MODE,
-    *events.TOPIC_EVENTS,
-)
+_TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, events.REQUEST_MODE, *events.TOPIC_EVENTS)
 NEEDED = {
     "consumer_group": events.GROUP_EVENTS,
     "client_id": events.CONSUMER_EVENTS,

@@ -285,11 +285,7 @@ def _ingest(
 
 
 def _simulate_and_judge(
-    request: AuditRequest,
-    carrier: Carrier,
-    services: ModuleType,
-    output: OutputRun,
-    ingested: Any,
+    request: AuditRequest, carrier: Carrier, services: ModuleType, output: OutputRun, ingested: Any
 ) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating and judging every group")

@@ -38,8 +38,8 @@ def run(options: CollectOptions) -> JobReport:
     if options.init:
         return _init(options)
     folder = files("rebalance_core") / "bundled" / "collect"
-    with as_file(folder) as here:
-        words = _words(options, here)
+    with as_file(folder) as scripts:
+        words = _words(options, scripts)
         if options.dry_run:
             text = joined([*DRY_RUN, " ".join(words)])
             return JobReport(text, {"job": "collect", "dry_run": True, "command": words})
@@ -52,7 +52,7 @@ def run(options: CollectOptions) -> JobReport:
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
 
 
-def _words(options: CollectOptions, here: Path) -> list[str]:
+def _words(options: CollectOptions, scripts: Path) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         raise UsageError("collect needs bash, tar, find and date of GNU; there is no bash here")
@@ -65,7 +65,7 @@ def _words(options: CollectOptions, here: Path) -> list[str]:
         "--threads": options.threads,
         "--days": options.days,
     }
-    words = [bash, str(here / "collect.sh")]
+    words = [bash, str(scripts / "collect.sh")]
     for name, value in given.items():
         words += [] if value is None else [name, str(value)]
     return [*words, *(["--no-admin"] if options.no_admin else [])]

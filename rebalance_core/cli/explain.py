@@ -165,10 +165,10 @@ class LedgerFolder:
         """True if the client was in the group at that time."""
         import pyarrow.dataset as ds
 
-        here = _of_group(cluster, group) & (ds.field("client_id") == client_id)
-        here = here & (ds.field("from_ms") <= at_ms)
+        rows_of = _of_group(cluster, group) & (ds.field("client_id") == client_id)
+        rows_of = rows_of & (ds.field("from_ms") <= at_ms)
         ends = ds.field("to_ms").is_null() | (ds.field("to_ms") > at_ms)
-        return bool(self.rows("memberships", here & ends, "client_id"))
+        return bool(self.rows("memberships", rows_of & ends, "client_id"))
 
     def of_client(
         self, cluster: str, group: str, client_id: str, at_ms: int
@@ -176,22 +176,22 @@ class LedgerFolder:
         """Read the rows of a group around the epoch of that instant, and the client's loads."""
         import pyarrow.dataset as ds
 
-        here = _of_group(cluster, group)
-        epochs = sorted(self.rows("epochs", here), key=lambda row: row["epoch"])
+        of_group = _of_group(cluster, group)
+        epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
-        covers = here & (ds.field("from_epoch") <= epoch)
+        covers = of_group & (ds.field("from_epoch") <= epoch)
         covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
-        of_client = here & (ds.field("client_id") == client_id)
+        of_client = of_group & (ds.field("client_id") == client_id)
         at = ds.field("epoch") == epoch
         rows = GroupRows(
             epochs=epochs,
             ownership=self.rows("ownership", covers),
             memberships=self.rows("memberships", covers),
-            diffs=self.rows("diffs", here & at),
+            diffs=self.rows("diffs", of_group & at),
             pull_starts=self.rows("pull_starts", of_client & at),
             pop_reach=self._if_there("pop_reach", covers),
-            pop_metrics=self._if_there("pop_metrics", here),
-            group_metrics=self._if_there("group_metrics", here & at),
+            pop_metrics=self._if_there("pop_metrics", of_group),
+            group_metrics=self._if_there("group_metrics", of_group & at),
             queue_states=self.rows("queue_states", covers)
             if (self._place / "queue_states").is_folder()
             else None,

@@ -316,10 +316,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 
 
 def plan(
-    tables: Any,
-    scenarios: Sequence[str | Path] = (),
-    strategies: Any = (),
-    **options: Any,
+    tables: Any, scenarios: Sequence[str | Path] = (), strategies: Any = (), **options: Any
 ) -> Tables:
     """Plan scenarios and strategies; see `rebalance_core.plan`."""
     scenarios = [scenarios] if isinstance(scenarios, str | Path) else scenarios
@@ -389,19 +386,19 @@ def explain_queue(
     assert isinstance(options, ExplainOptions)
     assert options.queue is not None
     if isinstance(ledger, str | Path):
-        here = LedgerFolder(str(ledger))
+        source = LedgerFolder(str(ledger))
     elif isinstance(ledger, Mapping):
-        here = _LedgerHere(ledger)
+        source = _LedgerHere(ledger)
     elif hasattr(ledger, "tables"):
-        here = _LedgerHere(ledger.tables())
+        source = _LedgerHere(ledger.tables())
     else:
         raise UsageError(
             f"{type(ledger).__name__} is no ledger; give what simulate or audit_collection "
             "returned, or the folder that a job wrote"
         )
-    asked = (here.cluster_of(group, cluster), group, options.queue, options.at_ms)
+    asked = (source.cluster_of(group, cluster), group, options.queue, options.at_ms)
     try:
-        found = Explainer(here.around(*asked)).explain(options.queue, options.at_ms)
+        found = Explainer(source.around(*asked)).explain(options.queue, options.at_ms)
     except KeyError:
         raise UsageError(f"{text}: members of {group} share the topic at that time") from None
-    return Answer(replace(found, notes=(*found.notes, *here.doubts(*asked))))
+    return Answer(replace(found, notes=(*found.notes, *source.doubts(*asked))))

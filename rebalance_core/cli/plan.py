@@ -6,12 +6,7 @@ from typing import Any
 
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.plan_search import run_searched
-from rebalance_core.cli.plan_summary import (
-    dry_run_facts,
-    plan_facts,
-    render_dry_run,
-    render_plan,
-)
+from rebalance_core.cli.plan_summary import dry_run_facts, plan_facts, render_dry_run, render_plan
 from rebalance_core.cli.planning_options import PlanOptions
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier

@@ -181,14 +181,7 @@ def _cells(row: Row, shares: Sequence[Row]) -> list[str]:
 
 def _of(row: Row, shares: Sequence[Row]) -> list[Row]:
     """The shares of an outcome."""
-    names = (
-        "cluster",
-        "producer_group",
-        "topic",
-        "client_version",
-        "fault_tolerance",
-        "from_ms",
-    )
+    names = ("cluster", "producer_group", "topic", "client_version", "fault_tolerance", "from_ms")
     return [one for one in shares if all(one[name] == row[name] for name in names)]
 
 

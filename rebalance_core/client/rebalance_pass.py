@@ -352,11 +352,7 @@ def run_pass(
 
 
 def _broadcasting(
-    process: ClientProcess,
-    view: PassView,
-    brokers: BrokerAnswers,
-    topic: str,
-    record: PassRecord,
+    process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
     """Every queue of the route is the client's; True when it works on exactly those."""
     queues = view.queues[topic]
@@ -373,11 +369,7 @@ def _broadcasting(
 
 
 def _clustering(
-    process: ClientProcess,
-    view: PassView,
-    brokers: BrokerAnswers,
-    topic: str,
-    record: PassRecord,
+    process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
     """The client's share by its strategy; False: try again soon (5.2+)."""
     queues, members = _known(process, view, topic)

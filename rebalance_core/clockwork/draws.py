@@ -281,10 +281,12 @@ Recorded restarts call it for a host's members one after the other, within 15 to
 UNREGISTRATION_STEP: Final = delay_ms(
     (0, 0), (0.3, 0.3), (0.4, 3), (0.6, 5), (0.9, 8), (0.99, 25), (1, 60)
 )
-"""From the shutdown to the first broker's unregistration, and on to each next one.
+"""From the shutdown to the first broker's unregistration.
 
 Almost nothing where the log dates the leave by what a broker told of it.
 """
+UNREGISTRATION_NEXT: Final = delay_ms((0, 1), (0.25, 2.5), (0.5, 6), (0.9, 8), (0.99, 25), (1, 60))
+"""And on to each next one: a request and its answer."""
 CHANNEL_CLOSE: Final = delay_ms(
     (0, 0), (0.06, 4), (0.08, 10), (0.3, 13), (0.5, 15), (0.7, 22), (0.9, 42), (0.97, 60), (1, 300)
 )

@@ -74,25 +74,25 @@ def owner_times(
     """
     shape = len(windows.change_ms), seeds
     times = OwnerTimes(*(np.zeros(shape, np.int64) for _ in range(4)))
-    change = windows.change_of(log.at_us)
-    order = holdings.in_order(np.maximum(change, 0))
-    bounds = np.searchsorted(change[order], np.arange(shape[0] + 1))
+    change, at_ms = windows.change_of(log.at_us), log.at_us // MS_US
+    last = last_of_run(log.seed, change) & (change >= 0)
+    times.last_ms[change[last], log.seed[last]] = at_ms[last]
+    np.maximum(times.last_ms - windows.change_ms[:, None], 0, out=times.convergence_ms)
+    if not count_owners:
+        return times
+    # What a change leads to may come before it, by the log; a queue has its owner from then on.
+    since = np.maximum(np.searchsorted(windows.change_ms, at_ms, side="right") - 1, 0)
+    order = holdings.in_order(since)
+    bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))
     owners = _Owners.at_first(script, seeds)
     for number, change_ms in enumerate(windows.change_ms.tolist()):
         rows = order[bounds[number] : bounds[number + 1]]
-        seed, at_ms = log.seed[rows].astype(np.int64), log.at_us[rows] // MS_US
-        last = last_of_run(seed)
-        over_ms = np.zeros(seeds, np.int64)
-        over_ms[seed[last]] = np.maximum(at_ms[last] - change_ms, 0)
-        times.convergence_ms[number] = over_ms
-        times.last_ms[number][seed[last]] = at_ms[last]
-        if not count_owners:
-            continue
+        seed = log.seed[rows].astype(np.int64)
         owners.look_at(readable.mask(change_ms))
         followed_ms = int(windows.followed_ms[number])
         orphans, doubles = owners.orphans * followed_ms, owners.doubles * followed_ms
         steps = owners.step(seed, log.queue[rows].astype(np.int64), log.delta[rows])
-        left_ms = np.maximum(followed_ms - np.maximum(at_ms - change_ms, 0), 0)
+        left_ms = np.maximum(followed_ms - np.maximum(at_ms[rows] - change_ms, 0), 0)
         # Whole numbers below 2 ** 53: the sums of floats are exact.
         times.orphan_ms[number] = orphans + _sums(seed, steps.orphans * left_ms, seeds)
         times.double_ms[number] = doubles + _sums(seed, steps.doubles * left_ms, seeds)

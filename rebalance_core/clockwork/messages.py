@@ -110,15 +110,18 @@ class MessageFacts:
 #
 # Each pull request carries what its client has consumed (``commitOffset``), so the offset at the
 # broker is about one message old where messages come, and up to 5 s old where none does. The
-# shares are of 26 recorded rolling restarts (docs/fidelity.md).
+# shares are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
 
 CONSUME_THREADS = 20
 """DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
-_ONE_MORE = ((50, 0.89), (300, 0.46), (1_000, 0.22))
-"""(gap ms, share): where the taker asks so soon after the drop, the giver's last message is not
-committed yet in so many hand-overs of a concurrent group between members that stay."""
-_ONE_MORE_ELSE = 0.06
-"""The share of an orderly group, and where the giver leaves gracefully."""
+ONE_MORE = ((1, 1.0), (50, 0.55), (300, 0.4), (1_000, 0.1))
+"""(gap ms, share): where the taker asks before the drop, or so soon after it, the giver's last
+message is not committed yet in so many hand-overs of a concurrent group between members that stay.
+
+Beside what was in work. Who leaves gracefully commits all the rest.
+"""
+ONE_MORE_ORDERLY = 0.06
+"""The same of an orderly group, after any gap."""
 _LATE_AFTER_MS = 1_000
 """A message that waits longer is late."""
 
@@ -206,9 +209,9 @@ def replayed_milli(
     age_ms = np.minimum(age_ms, since_ms)
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
-    stays = ~gone & (not ticks.script.settings.ordered)
+    share = _share_of_one_more(moved.gap_ms[rows], ticks.script.settings.ordered)
     # where none comes in so long, the timer has committed the last one
-    share = _share_of_one_more(moved.gap_ms[rows], stays) * np.minimum(rate * persist_ms, 1)
+    share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
     again += _whole(np.where(lost, uncommitted, share), draws)
     found[rows] = np.rint(MILLI * again).astype(np.int64)
@@ -233,12 +236,13 @@ _LONG_MS = NEVER // MS_US
 """Whoever has a queue so long is not behind."""
 
 
-def _share_of_one_more(gap_ms: Ints, stays: Bools) -> Floats:
-    """How often a giver that was not lost has not committed its last message in time."""
-    share = np.full(len(gap_ms), _ONE_MORE_ELSE)
-    share[stays] = 0.0
-    for longest_ms, of_handovers in reversed(_ONE_MORE):
-        share[stays & (gap_ms < longest_ms)] = of_handovers
+def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
+    """How often a giver that stays has not committed its last message in time."""
+    if ordered:
+        return np.full(len(gap_ms), ONE_MORE_ORDERLY)
+    share = np.zeros(len(gap_ms))
+    for longest_ms, of_handovers in reversed(ONE_MORE):
+        share[gap_ms < longest_ms] = of_handovers
     return share
 
 

@@ -39,6 +39,7 @@ from rebalance_core.clockwork.draws import (
     TIMERS_AFTER,
     TOPIC_VISIBLE,
     UNLOCK_TOGETHER,
+    UNREGISTRATION_NEXT,
     UNREGISTRATION_STEP,
     Delay,
     Timer,
@@ -564,7 +565,9 @@ class ListTimes(ClientTimes):
             at = self.ended[life.index]
             if ending.graceful:
                 rank = np.broadcast_to(self.broker_rank[:, None], shape[1:])
-                steps = self._steps(life, rank + 1, _LEAVING, UNREGISTRATION_STEP)
+                draws = uniforms(self.seeds, life.entity, Timer.BROKER_STEP, _LEAVING)
+                steps = UNREGISTRATION_STEP.many(draws)
+                steps = steps + self._steps(life, rank, _LEAVING + 1, UNREGISTRATION_NEXT)
                 times[life.index] = self.stopped[life.index] + steps
             elif ending.notified:
                 close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))

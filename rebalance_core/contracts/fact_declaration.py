@@ -136,8 +136,7 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
 # Kinds of ``observed_facts`` that lines of more than one log become.
 
 CLIENT_TOPIC = FactKind(
-    "CLIENT_TOPIC",
-    "a client's own subscription, retry topics apart: expression",
+    "CLIENT_TOPIC", "a client's own subscription, retry topics apart: expression"
 )
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",

@@ -91,6 +91,7 @@ COVERAGE = Table(
         facts BIGINT what they state
         complete BOOLEAN false: cut off, refused, or not readable to its end
         clock_offset_ms? BIGINT how far its clock is behind the others
+        clock_error_ms? BIGINT how far off its corrected times may still be
         time_zone? STRING zone of its times; null: epoch times
         note? STRING what is special, or missing
         """,
@@ -135,8 +136,7 @@ _OTHER_KINDS = (
     ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
     FactKind(
-        "BROKER_REGISTERED",
-        "last word of a name server's log on the broker: name, registered",
+        "BROKER_REGISTERED", "last word of a name server's log on the broker: name, registered"
     ),
     FactKind(
         "GROUP_CONFIG",
@@ -146,10 +146,7 @@ _OTHER_KINDS = (
         "which_broker_when_consume_slowly, consume_timeout_minute, group_sys_flag, "
         "subscriptions, attributes",
     ),
-    FactKind(
-        "GROUP_CONFIGS",
-        "what was read of that file: groups, rejected (entries)",
-    ),
+    FactKind("GROUP_CONFIGS", "what was read of that file: groups, rejected (entries)"),
     FactKind(
         "GROUP_AT_BROKER",
         "consumerConnection of this broker: members, topics, "
@@ -157,9 +154,7 @@ _OTHER_KINDS = (
         MOMENTS,
     ),
     FactKind(
-        "GROUP_AT_PROXY",
-        "consumerConnection of a proxy: as GROUP_AT_BROKER, and proxy",
-        MOMENTS,
+        "GROUP_AT_PROXY", "consumerConnection of a proxy: as GROUP_AT_BROKER, and proxy", MOMENTS
     ),
     FactKind(
         "CONNECTION",
@@ -184,18 +179,12 @@ _OTHER_KINDS = (
         "settings of a client that can pop (consumerStatus): invisible_ms, threads",
         MOMENTS,
     ),
+    FactKind("HEARTBEAT_INTERVAL", "heartbeatBrokerInterval unlike the default: interval_ms"),
     FactKind(
-        "HEARTBEAT_INTERVAL",
-        "heartbeatBrokerInterval unlike the default: interval_ms",
+        "GAVE_UP_ASKING", "a client with clientRebalance=false divides the topic itself: strategy"
     ),
     FactKind(
-        "GAVE_UP_ASKING",
-        "a client with clientRebalance=false divides the topic itself: strategy",
-    ),
-    FactKind(
-        "CONSUME_RATE",
-        "consume RT of a topic, mean of the last minute: consume_rt_ms",
-        MOMENTS,
+        "CONSUME_RATE", "consume RT of a topic, mean of the last minute: consume_rt_ms", MOMENTS
     ),
     FactKind(
         "ORDER_BLOCK",

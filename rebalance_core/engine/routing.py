@@ -328,8 +328,8 @@ def _wanted(
     wanted = np.asarray(fits)
     names = _names_of(groups)
     kept = wanted_with_mates((names[n] for n in np.flatnonzero(wanted).tolist()), mates)
-    here = np.array([name in kept for name in names], np.bool_)
-    return groups.filter(pa.array(here)).combine_chunks(), wanted[here]
+    chosen = np.array([name in kept for name in names], np.bool_)
+    return groups.filter(pa.array(chosen)).combine_chunks(), wanted[chosen]
 
 
 def _names_of(groups: pa.Table) -> list[Group]:

@@ -314,8 +314,8 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     ids = settled.view.client_ids
     if len(ids) > len(settled.queues):
         place = settled.queues.index(queue)
-        whose = [ids[i] for i in range(place, len(ids), len(settled.queues))]
-        text = f"index % mqAll gives it to {', '.join(whose)}, and none of them takes it"
+        owners = [ids[i] for i in range(place, len(ids), len(settled.queues))]
+        text = f"index % mqAll gives it to {', '.join(owners)}, and none of them takes it"
         return Reason(settlement.NOT_SUBSCRIBED, text)
     formula = formula_of(strategy, queue, settled.queues, ids)
     assert formula.entry is not None

@@ -167,8 +167,8 @@ def _nearby(
     near = [q for q in queues if strategy.rooms.broker_room(q) == room]
     ids = [cid for cid in client_ids if strategy.rooms.client_room(cid) == room]
     asked = ids or list(client_ids)
-    whom = f"its {len(ids)} members" if ids else f"all {len(asked)} members, as none is there"
-    head = f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {whom}"
+    sharers = f"its {len(ids)} members" if ids else f"all {len(asked)} members, as none is there"
+    head = f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {sharers}"
     inner = formula_of(
         strategy.inner, queue, near, asked, client_id if client_id in asked else None
     )
@@ -376,14 +376,14 @@ def pop_formula(
     index = client_ids.index(client_id)
     formula = formula_of(inner, queue, queues, client_ids)
     steps = _steps_to(formula.entry, index, client_ids, share)
-    whose = "its own share" if steps == 0 else f"the share of [{formula.entry}] {formula.owner}"
+    place = "its own share" if steps == 0 else f"the share of [{formula.entry}] {formula.owner}"
     after = "" if steps == 0 else f", {steps} after its own place, [{index}]"
     head = (
         f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
         f"{share} of cidAll"
     )
     values = formula.values | {"shareQueueNum": share, "clientIndex": index, "steps": steps}
-    lines = (head, f"this queue is in {whose}{after}", *formula.lines)
+    lines = (head, f"this queue is in {place}{after}", *formula.lines)
     return replace(formula, strategy=name, lines=lines, values=values)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_core.ingest.clock_zones import is_zone
+from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
     CLIENT_LOG,
@@ -22,7 +22,7 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import CHANGED, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import BEGUN, CHANGED, JOIN, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -60,7 +60,9 @@ class ClockShifts:
         heads: to those of the lines.
         beats: to those that a broker prints in them of its own clock.
         offsets: how far the clock of each host that is compared is behind the others, in ms.
+        left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
+        clients: by client id how far the clock is behind that its subVersions and start are of.
         unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
             is behind the first of them.
     """
@@ -68,25 +70,40 @@ class ClockShifts:
     heads: Mapping[str, int] = field(default_factory=dict)
     beats: Mapping[str, int] = field(default_factory=dict)
     offsets: Mapping[Host, int] = field(default_factory=dict)
+    left: Mapping[Host, int] = field(default_factory=dict)
     late: Mapping[str, int] = field(default_factory=dict)
+    clients: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
-        return bool(self.heads or self.beats)
+        return bool(self.heads or self.beats or self.clients)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """The evidence at the right times."""
+        """The evidence at the right times; a client's commits when they were surely sent."""
+        most = {kind: ms for ms, kind in sorted((ms, kind) for (kind, _), ms in self.left.items())}
+        late_ms = most.get(BROKER_LOG, 0) + most.get(CLIENT_LOG, 0)
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
             beat, beats = piece.values.get("beat_ms"), self.beats.get(name, 0)
             if beat is not None and beats:
                 piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
-            shift = self.heads.get(name, 0)
+            shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield piece
+            yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
+
+
+def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
+    """The evidence, what a client says in it by its clock at the right times."""
+    if not behind_ms:
+        return piece
+    values, named = piece.values, ("start_ms", "known_ms", *LOCAL_FIELDS)
+    moved = {name: values[name] + behind_ms for name in named if values.get(name)}
+    if values.get("versions"):
+        moved["versions"] = {topic: ms + behind_ms for topic, ms in values["versions"].items()}
+    return replace(piece, values={**values, **moved})
 
 
 def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:
@@ -103,19 +120,63 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     offsets |= _of_name_servers(marks)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
+    left: dict[Host, int] = {}
+    clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
         if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
             continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
-        left = file.kind != NAMESRV_LOG and is_zone(behind)
-        behind = behind if abs(behind) > LEAST_OFFSET_MS and not left else 0
+        stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
+        behind = behind if abs(behind) > LEAST_OFFSET_MS and not stays else 0
         head = behind - late.get(file.place, 0) if host[0] == BROKER_LOG else behind
         if head:
             heads[file.name] = head
+            left[host] = left.get(host) or _left(host, offsets, marks)
         if behind:
             beats[file.name] = behind
-    return ClockShifts(heads, beats, offsets, late, unsure)
+    named = [(n, h) for h in marks if h[0] == CLIENT_LOG for n in marks[h] if n.startswith(JOIN)]
+    several = Counter(name for name, _ in named)  # a client id of processes on two hosts
+    clients = {n[len(JOIN) :]: offsets[h] for n, h in named if h in clocks and several[n] == 1}
+    return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
+
+
+def _hosts_off(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats], offsets: Mapping[Host, int]
+) -> set[Host]:
+    """Clients whose clock is off: the epoch times in their lines, too, and not the lines alone."""
+    newest: dict[Host, int] = {}
+    for file in files:
+        of_file = counted.get(file.name)
+        if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
+            host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
+            newest[host] = max(ms, newest.get(host, ms))
+    off = {h: ms for h, ms in offsets.items() if h[0] == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
+    return {
+        host
+        for host, behind in off.items()
+        if (
+            abs(newest[host]) < abs(newest[host] - behind)
+            if host in newest
+            else not is_zone(behind)
+        )
+    }
+
+
+def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
+    """The most that a corrected clock and others still differ by in what both log."""
+    if host[0] == NAMESRV_LOG:
+        whole = nearest_zone(offsets[host], 0) == offsets[host]
+        return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
+    here, behind = marks.get(host, {}), offsets.get(host, 0)
+    apart = [
+        abs(_nearest(marks[other][name], ms + behind - offset) - (ms + behind - offset))
+        for other, offset in offsets.items()
+        if {host[0], other[0]} == {BROKER_LOG, CLIENT_LOG}
+        for name in here.keys() & marks[other].keys() - {CHANGED}
+        for ms in here[name]
+    ]
+    return max((ms for ms in apart if ms <= LEAST_OFFSET_MS), default=SAME_MS)
 
 
 def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
@@ -139,10 +200,12 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
+    starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
+    behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
-            compare = _between if other[0] == BROKER_LOG else _behind
+            compare = _between if other[0] == BROKER_LOG else behind_client
             behind = compare(marks[one], marks[other])
             if behind is not None:
                 edges.setdefault(one, {})[other] = behind
@@ -175,6 +238,7 @@ def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
         if 2 * _explained(ahead, 0) >= len(starts) > 0:
             offsets[host] = 0
         elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+            behind = nearest_zone(behind, REGISTERED_MS) or behind
             offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
 
@@ -208,14 +272,16 @@ def _marks(
     }
 
 
-def _behind(broker: Marks, client: Marks) -> int | None:
+def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
+
+    ``starts_logged``: logs of clients have their starts.
 
     What both write of one client tells it, if most such moments agree. Else it is the difference at
     which most moments agree that somebody came or went: none, where that explains them and not all
     that they write of clients is off.
     """
-    began = _begun(client)
+    began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
     near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
     named = _of_most(near)
@@ -223,13 +289,16 @@ def _behind(broker: Marks, client: Marks) -> int | None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
-    for step, _ in Counter(ms // SAME_MS for ms in near).most_common(MOST_TRIED):
-        like = sorted(ms for ms in near if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
-        behind = like[len(like) // 2]
-        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-        often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
-        if often and 2 * len(like) > len(near) and abs(behind) > LEAST_OFFSET_MS:
-            best, matches = behind, found
+    # a clock that is off by more than the log is long has its first moments far from the broker's
+    first = sorted(ms for n in shared if is_zone(ms := client[n][0] - broker[n][0]))
+    for apart in (near, first):
+        for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
+            like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
+            behind = like[len(like) // 2]
+            found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+            often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+            if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
+                best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
 
@@ -248,7 +317,7 @@ def _between(one: Marks, other: Marks) -> int | None:
     return 0 if abs(named) <= LEAST_OFFSET_MS else named
 
 
-def _begun(client: Marks) -> dict[str, list[int]]:
+def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
     """The marks without the heartbeats of a client that was there when its log begins.
 
     They are none that a broker wrote of: it did when the client came.
@@ -257,17 +326,21 @@ def _begun(client: Marks) -> dict[str, list[int]]:
     return {
         name: times
         for name, times in client.items()
-        if not name.startswith(SEEN) and (name == CHANGED or _is_first(client, name, first))
+        if not name.startswith((BEGUN, SEEN))
+        and (name == CHANGED or _is_first(client, name, first, starts_logged))
     }
 
 
-def _is_first(client: Marks, name: str, log_ms: int) -> bool:
-    """True if the heartbeats that are named so begin with the log, or with the client in it.
+def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
+    """True if the heartbeats that are named so begin with the client's start, where it is logged.
 
-    Nobody commits before its first heartbeat: its timer for that begins to run when it starts.
+    Else with the log; nobody commits before its first heartbeat: its timer for that begins to run
+    when it starts.
     """
-    begin = client[name][0]
-    seen = client.get(f"{SEEN}{name.partition(' ')[2]}", [begin])
+    begin, client_id = client[name][0], name.partition(" ")[2]
+    if starts_logged:
+        return any(0 <= begin - ms <= FIRST_MS for ms in client.get(f"{BEGUN}{client_id}", ()))
+    seen = client.get(f"{SEEN}{client_id}", [begin])
     return seen[0] >= begin and begin - log_ms <= FIRST_MS
 
 
@@ -345,43 +418,29 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
+    corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
+    found: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):
-        how = "later" if late_ms > 0 else "earlier"
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The lines of brokers/{place} are {abs(late_ms) / SECOND_MS:.1f} s {how} than the "
-            "epoch times in them. Their times are read as corrected.",
-            "Let the broker's log have the time of its clock.",
-            WARNING,
-            evidence={"folder": f"brokers/{place}", "behind_ms": -late_ms},
-        )
+        how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
+        text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
+        remedy = "Let the broker's log have the time of its clock."
+        evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
+        found.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
-        hosts = [f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure)]
+        hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
         apart = max(shifts.unsure.values()) - min(shifts.unsure.values())
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The clocks of {', '.join(hosts)} differ by up to {apart / SECOND_MS:.1f} s, by what "
-            "they log of the same clients, and nothing tells which is right: none is corrected.",
-            "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell.",
-            WARNING,
-            evidence={"folders": ", ".join(hosts), "apart_ms": apart},
-        )
+        text = f"The clocks of {hosts} differ by up to {apart / SECOND_MS:.1f} s, by what they log "
+        text += "of the same clients, and nothing tells which is right: none is corrected."
+        remedy = "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell."
+        found.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for (kind, place), behind in sorted(shifts.offsets.items()):
-        if abs(behind) <= LEAST_OFFSET_MS:
-            continue
-        folder = f"{_FOLDERS[kind]}/{place}"
-        how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
-        read = (
-            "It is a whole time zone, and not corrected."
-            if kind != NAMESRV_LOG and is_zone(behind)
-            else "Its times are read as corrected."
-        )
-        yield finding(
-            "INGEST_CLOCK_OFFSET",
-            f"The clock of {folder} is {how} the others, by what both sides log. {read}",
-            "Synchronise the host's clock (chrony, NTP)."
-            if not is_zone(behind)
-            else "Name its time zone in collection.toml.",
-            WARNING,
-            evidence={"folder": folder, "behind_ms": behind},
-        )
+        if abs(behind) > LEAST_OFFSET_MS:
+            folder = f"{_FOLDERS[kind]}/{place}"
+            how = f"{abs(behind) / SECOND_MS:.1f} s {'behind' if behind > 0 else 'ahead of'}"
+            text = f"The clock of {folder} is {how} the others, by what both sides log."
+            zone = "It is a whole time zone, and not corrected."
+            read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
+            remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
+            found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
+    for text, remedy, shown in found:
+        yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)

@@ -86,8 +86,8 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
         high = max((one.gap_high for one in of_files if one.gap_high is not None), default=None)
         if low is None or high is None:
             continue
-        shift = _zone(high, SLACK_MS)
-        if kind == BROKER_LOG and _zone(low, SLACK_MS) != shift:
+        shift = nearest_zone(high, SLACK_MS)
+        if kind == BROKER_LOG and nearest_zone(low, SLACK_MS) != shift:
             continue
         if kind == CLIENT_LOG and shift < 0:
             last_ms = ends.pop(f"{CLIENT_LOG} {place}", 0)
@@ -102,14 +102,14 @@ def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) 
     """All dumps with local times, if each client of consumerStatus is off by one zone."""
     dumps = [f for f in files if f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS]
     gaps = [gap for file in dumps if (gap := counted[file.name].gap_low) is not None]
-    zones = Counter(_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
+    zones = Counter(nearest_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
     if not zones or any(abs(gap) <= 2 * SLACK_MS for gap in gaps):
         return {}
     (shift, times), *_ = zones.most_common()
     return {f.name: shift for f in dumps} if shift and 2 * times > len(gaps) else {}
 
 
-def _zone(gap_ms: int, slack_ms: int) -> int:
+def nearest_zone(gap_ms: int, slack_ms: int) -> int:
     """The nearest offset of a zone, 0 if there is none so near."""
     shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
@@ -117,17 +117,12 @@ def _zone(gap_ms: int, slack_ms: int) -> int:
 
 def in_step(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
     """The counts with the times of the files corrected."""
-    return [
-        replace(
-            one,
-            shift_ms=one.shift_ms + shifts[one.name],
-            first_ms=None if one.first_ms is None else one.first_ms + shifts[one.name],
-            last_ms=None if one.last_ms is None else one.last_ms + shifts[one.name],
-        )
-        if one.name in shifts
-        else one
-        for one in stats
-    ]
+    moved = []
+    for one in stats:
+        shift = shifts.get(one.name, 0)
+        first, last = (None if ms is None else ms + shift for ms in (one.first_ms, one.last_ms))
+        moved.append(replace(one, shift_ms=one.shift_ms + shift, first_ms=first, last_ms=last))
+    return moved
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
@@ -135,15 +130,12 @@ def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
     for piece in pieces:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)
-        if not shift:
-            yield piece
-        elif name.startswith("mqadmin/"):
+        if shift and name.startswith("mqadmin/"):
             local = {n: piece.values[n] + shift for n in LOCAL_FIELDS if piece.values.get(n)}
-            yield replace(piece, values={**piece.values, **local}) if local else piece
-        elif piece.at_ms is not None:
-            yield replace(piece, at_ms=piece.at_ms + shift)
-        else:
-            yield piece
+            piece = replace(piece, values={**piece.values, **local})
+        elif shift and piece.at_ms is not None:
+            piece = replace(piece, at_ms=piece.at_ms + shift)
+        yield piece
 
 
 def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
@@ -157,10 +149,7 @@ def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
             elif file.kind == CLIENT_LOG:
                 what = f"the times of clients/{file.place}", f'time_zones."clients/{file.place}/*"'
             else:
-                what = (
-                    f"the times of brokers/{file.place}",
-                    "GMT+8 in its logback file",
-                )
+                what = f"the times of brokers/{file.place}", "GMT+8 in its logback file"
             named.setdefault((*what, shift), []).append(file.name)
     for (subject, key, shift), names in sorted(named.items()):
         how = f"{_hours(abs(shift))}, all {'too early' if shift > 0 else 'too late'},"

@@ -215,6 +215,7 @@ class ClusterContext:
         static_topics: topics whose queues a route maps onto those of brokers, with its source.
         client_intervals: by client id and column what logs of clients print, where not usual.
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
+        client_clocks: see `clock_offsets.ClockShifts.clients`.
     """
 
     cluster: str
@@ -245,6 +246,7 @@ class ClusterContext:
     static_topics: Mapping[str, str] = field(default_factory=dict)
     client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    client_clocks: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:

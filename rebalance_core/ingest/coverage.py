@@ -40,6 +40,7 @@ START_MS = 10_000
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 90 * SECOND_MS
 CLIENT_PAUSE_MS = 50 * SECOND_MS
+NAME_SERVER_PAUSE_MS = 30 * SECOND_MS
 STEADY_STEPS = 5
 USUAL_TIMES = 3.5
 EXPIRY_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
@@ -83,6 +84,7 @@ def coverage_rows(
         clock = host[2], files[0].place
         for row in found:
             clock_cells: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
+            clock_cells["clock_error_ms"] = clocks.left.get(clock)
             if clock in clocks.unsure:
                 clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | clock_cells)
@@ -219,7 +221,8 @@ def _stretches(
         gaps = _gaps(sorted(steps))
         if host[2] == NAMESRV_LOG and len(gaps) >= STEADY_STEPS and _usual(gaps) <= STEP_MS:
             steady = STEADY
-        least_ms = CLIENT_PAUSE_MS if steady or host[2] == CLIENT_LOG else PAUSE_MS
+        least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
+        least_ms = NAME_SERVER_PAUSE_MS if steady else least_ms
         longest_ms = max(least_ms, int(USUAL_TIMES * _usual(gaps)))
         pauses = [
             (low, high)
@@ -242,9 +245,9 @@ def was_away(
     """
     came = [ms for ms in starts if low <= ms <= high + START_MS]
     went = [ms for ms in ends if low <= ms <= high + START_MS]
-    here = [high - max(came)] if came else []
-    here += [min(went) - EXPIRY_MS - low] if went else []
-    return bool(here) and max(here) <= longest_ms
+    spans = [high - max(came)] if came else []
+    spans += [min(went) - EXPIRY_MS - low] if went else []
+    return bool(spans) and max(spans) <= longest_ms
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:

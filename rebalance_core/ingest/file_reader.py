@@ -140,9 +140,9 @@ FOREIGN, HEADED, STACK = range(3)
 """A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
-UP, SEEN, LATE = "up ", "seen ", "late"
-"""Marks: a member came, and a broker told the others; a broker came; a client's log first names a
-client; how much later than the epoch time in it a broker's line is, in ms.
+JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
+"""Marks: a member came, and a broker told the others; a broker came; a client's log has its start;
+it first names the client; how much later than the epoch time in it a broker's line is, in ms.
 """
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -250,8 +250,8 @@ class FileStats:
 
         Such a file is one row of ``rejected``, not one a line.
         """
-        ours = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
-        if not ours or self.understood or len(self.codes) != 1 or self.rejected < 2:
+        parsed = self.kind == collection.ADMIN or self.kind in LINE_PARSERS
+        if not parsed or self.understood or len(self.codes) != 1 or self.rejected < 2:
             return ""
         return next(iter(self.codes))
 
@@ -419,9 +419,11 @@ class FileReader:
                 self._note_refusal(piece)
                 yield piece
                 continue
+            self._note_mark(piece)
+            if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:
+                continue  # it dates the client's start, and states nothing else
             self.stats.facts += 1
             self._note_gap(piece)
-            self._note_mark(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -460,10 +462,12 @@ class FileReader:
         elif fact.kind == "committed" and fact.values["client_id"]:
             if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
                 self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
+        elif fact.kind == "client_created":
+            self.stats.mark(f"{BEGUN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
-            self.stats.mark(f"join {fact.values['client_id']}", fact.at_ms)
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
-            self.stats.mark(f"join {fact.values['client_id']}", fact.values["beat_ms"])
+            self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
             self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):

@@ -245,9 +245,7 @@ def _assumed(context: ClusterContext) -> dict[str, Any]:
 
 
 def _shown(
-    pieces: Iterable[Evidence],
-    versions: Mapping[str, str],
-    context: ClusterContext,
+    pieces: Iterable[Evidence], versions: Mapping[str, str], context: ClusterContext
 ) -> dict[str, Any]:
     """Return what files tell; of several statements the last.
 

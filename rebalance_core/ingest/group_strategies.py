@@ -70,10 +70,7 @@ class GroupStrategies:
 
 
 def group_strategies(
-    pieces: Iterable[Evidence],
-    given: str | None,
-    presence: Presence,
-    context: ClusterContext,
+    pieces: Iterable[Evidence], given: str | None, presence: Presence, context: ClusterContext
 ) -> GroupStrategies:
     """The strategies of one group.
 

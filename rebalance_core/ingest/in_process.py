@@ -5,7 +5,7 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,7 @@ def read_collection(
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
+    context = replace(context, client_clocks=clocks.clients)
     tables = assemble(evidence, context)
     tables["findings"] = [
         *tables.get("findings", []),

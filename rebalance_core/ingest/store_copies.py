@@ -36,7 +36,7 @@ def stated_once(pieces: Iterable[Evidence]) -> list[Evidence]:
         return pieces
     copies = set()
     before: Counter[str] = Counter()
-    here: Counter[str] = Counter()
+    current: Counter[str] = Counter()
     turn = None
     for number in sorted(range(len(pieces)), key=lambda n: pieces[n].position >> FILE_BITS):
         piece = pieces[number]
@@ -44,11 +44,11 @@ def stated_once(pieces: Iterable[Evidence]) -> list[Evidence]:
             continue
         if piece.position >> FILE_BITS != turn:
             turn = piece.position >> FILE_BITS
-            before |= here
-            here = Counter()
+            before |= current
+            current = Counter()
         said = _said(piece)
-        here[said] += 1
-        if here[said] <= before[said]:
+        current[said] += 1
+        if current[said] <= before[said]:
             copies.add(number)
     return [piece for number, piece in enumerate(pieces) if number not in copies]
 

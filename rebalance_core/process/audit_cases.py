@@ -12,11 +12,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
-from rebalance_core.checks.input_tables import (
-    InputTables,
-    read_tables,
-    tables_at,
-)
+from rebalance_core.checks.input_tables import InputTables, read_tables, tables_at
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import RowCounts

@@ -11,6 +11,8 @@ from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import FAR_MS, LOG_SILENT_MS
 from rebalance_core.audit.evidence import UNLOGGED
 from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.events import BROKER_DOWN
+from rebalance_core.model.times import SECOND_MS
 from rebalance_core.model.verdicts import FAILED, LOG_ENDED, NOT_COVERED, UNKNOWN
 
 _BOUNDS = ("start_offset_low", "start_offset_high")
@@ -29,7 +31,8 @@ class CoveredStarts:
         runs: by cluster, with its coverage.
         tables: ``findings`` of ingest on the groups of the rows, as those with members that came or
             went without a line have no bounds; ``committed_offsets``, as what clients of unknown
-            clocks committed has no time.
+            clocks committed has no time; ``cluster_events``, as when brokers went and came back is
+            not known by a name server whose clock is off.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
@@ -38,6 +41,11 @@ class CoveredStarts:
         self._unlogged = {
             (row["cluster"], row["consumer_group"]) for row in rows if row["rule_id"] in UNLOGGED
         }
+        late = {name for name, run in self._runs.items() if run.coverage.clock_error_ms > SECOND_MS}
+        if late and "cluster_events" in tables:
+            down = pc.field("event_type").cast(pa.string()) == BROKER_DOWN
+            late &= set(tables["cluster_events"].filter(down)["cluster"].to_pylist())
+        self._undated = late
         self._committing: set[tuple[str, str]] = set()
         unclocked = any(run.coverage.client_clock_unknown for run in self._runs.values())
         if unclocked and "committed_offsets" in tables:
@@ -92,9 +100,10 @@ class CoveredStarts:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
-        if run.coverage.clock_off or timeless:
+        if run.coverage.clock_off or timeless or cluster in self._undated:
             return _NEVER_MS, NOT_COVERED
-        untold = (FAR_MS if run.untold_ms is None else run.untold_ms), NOT_COVERED
+        begins = (one for spans in run.untold.values() for one, _ in spans)
+        untold = min(begins, default=FAR_MS), NOT_COVERED
         gap = run.coverage.name_server_gap(0, None) if broker in run.slaves else None
         gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
         if gap is None:

@@ -32,12 +32,7 @@ from rebalance_core.engine.options import (
     row_forecast,
 )
 from rebalance_core.engine.routing import interests_of, refuse_no_group
-from rebalance_core.engine.table_writer import (
-    LedgerFacts,
-    TableWriters,
-    Written,
-    ledger_written,
-)
+from rebalance_core.engine.table_writer import LedgerFacts, TableWriters, Written, ledger_written
 from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.storage.place import Location
 

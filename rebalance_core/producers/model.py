@@ -201,10 +201,10 @@ class ProducerModel:
 
     def route(self, without: frozenset[str]) -> TopicRoute:
         """A topic's route while these brokers are not registered."""
-        here = [broker for broker in self.brokers if broker.name not in without]
+        registered = [broker for broker in self.brokers if broker.name not in without]
         return TopicRoute(
-            tuple(QueueData(b.name, b.queues, b.queues, READ_WRITE) for b in here),
-            tuple(BrokerData(b.name, frozenset({0})) for b in here),
+            tuple(QueueData(b.name, b.queues, b.queues, READ_WRITE) for b in registered),
+            tuple(BrokerData(b.name, frozenset({0})) for b in registered),
         )
 
 

@@ -22,14 +22,7 @@ from rebalance_core.replay.group_state import (
     UnknownMember,
     group_view,
 )
-from rebalance_core.replay.settle import (
-    Holdings,
-    Settled,
-    StrategyKey,
-    Taken,
-    settle,
-    strategy_key,
-)
+from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, Taken, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy
 
 

@@ -6,11 +6,7 @@ from typing import TypeAlias
 
 from rebalance_core.model.clients import BYTES, DROP, UTF16, parse_version
 from rebalance_core.model.errors import AllocationError
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    BROKER_STRATEGIES,
-    PROXY_REBALANCE,
-)
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PROXY_REBALANCE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_state import GroupView, Member, ProcessKey, SharedTopic

@@ -6,15 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from rebalance_core.model.verdicts import (
-    DIFFERS,
-    ERROR,
-    INFO,
-    OFFLINE,
-    UNKNOWN,
-    UNSTABLE,
-    WARNING,
-)
+from rebalance_core.model.verdicts import DIFFERS, ERROR, INFO, OFFLINE, UNKNOWN, UNSTABLE, WARNING
 from rebalance_core.report.visible import visible
 
 Row = Mapping[str, Any]

@@ -206,11 +206,7 @@ def load_words(balance: GroupBalance) -> str:
 
 
 def bars(
-    counts: Sequence[float],
-    width: int,
-    colour: str,
-    even: float = 0,
-    titles: Sequence[str] = (),
+    counts: Sequence[float], width: int, colour: str, even: float = 0, titles: Sequence[str] = ()
 ) -> Markup:
     """Upright bars, at most `width` wide; with `even`: its line, and a dot for each 0."""
     if not counts:

@@ -89,8 +89,7 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
         UsageError: A constant is wrong.
     """
     return _call(
-        "rmq_allocate",
-        {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids},
+        "rmq_allocate", {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids}
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -230,14 +230,14 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
         for begin, end in pairwise(starts):
             if begin == end:
                 continue
-            here = (batch["path"][begin].as_py(), batch["start"][begin].as_py())
-            if here != split or reader is None:
+            current = (batch["path"][begin].as_py(), batch["start"][begin].as_py())
+            if current != split or reader is None:
                 if reader is not None:
                     yield reader.stats
-                split, reader, done = here, readers.of(here[0]), 0
+                split, reader, done = current, readers.of(current[0]), 0
             lines, _ = as_text(batch["line"].slice(begin, end - begin))
             reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
-            yield from _read_block(reader, lines, here[1], done)
+            yield from _read_block(reader, lines, current[1], done)
             done += len(lines)
     if reader is not None:
         yield reader.stats
@@ -269,10 +269,10 @@ def _read_block(
     kinds = np.select(
         [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
     )
-    ours = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
-    stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(ours).as_py() or 0)
+    wanted = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
+    stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(wanted).as_py() or 0)
     counts = stats.understood, stats.leading, stats.below, dict(stats.steps)
-    rows = pc.indices_nonzero(ours)
+    rows = pc.indices_nonzero(wanted)
     for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
         number = done + row + 1
         source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
@@ -481,6 +481,7 @@ def ingest(
         of_cluster = [*clocks.corrected(zoned)]
         given, wrong = in_process.given_groups(collection)
         context = in_process.context_of(collection, of_cluster, stats, given, assumed)
+        context = replace(context, client_clocks=clocks.clients)
         tables = broker_tables(of_cluster, context)
         tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
         tables["findings"] += file_findings(collection, stats, assumed, context)

@@ -14,10 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_limits import (
-    BadRowLimits,
-    RowCounts,
-)
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.ledger_pass import (
     REPLAYED,

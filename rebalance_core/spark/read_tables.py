@@ -40,14 +40,7 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables
 from rebalance_core.spark.hadoop_folder import remote_files
 from rebalance_core.spark.older_sparks import JVM_ERRORS, context_of, is_condition
-from rebalance_core.spark.sources import (
-    Batches,
-    Read,
-    Source,
-    cores_of,
-    rows_of,
-    source_of,
-)
+from rebalance_core.spark.sources import Batches, Read, Source, cores_of, rows_of, source_of
 from rebalance_core.storage.place import Location, Place
 
 # Files that driver and executors reach alike: the tasks read them themselves.
@@ -315,8 +308,8 @@ def _files(spark: SparkSession, path: str) -> list[str]:
         return sorted(unquote(uri) for uri in listing.inputFiles())
     except AnalysisException as error:
         if is_condition(error, "PATH_NOT_FOUND"):
-            here = is_local(path) and local_path(path).exists()
-            where = f" where Spark runs; {SHARE_IT}" if here else ""
+            on_driver = is_local(path) and local_path(path).exists()
+            where = f" where Spark runs; {SHARE_IT}" if on_driver else ""
             raise InputRefused(f"{path} does not exist{where}") from error
         raise
 

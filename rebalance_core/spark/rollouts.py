@@ -18,13 +18,7 @@ from rebalance_core.planning.rollout.choice import search_plans
 from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Piece, Rollouts
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
-from rebalance_core.process.rollouts import (
-    SEARCHED,
-    WARNINGS,
-    WRITTEN,
-    rollouts_of,
-    search_tables,
-)
+from rebalance_core.process.rollouts import SEARCHED, WARNINGS, WRITTEN, rollouts_of, search_tables
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.propagate import ReadyGroups, ready_groups

@@ -77,9 +77,7 @@ def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
     return rejected.mapInArrow(run, ROUTED_DDL)
 
 
-def routed_tables(
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
     """Each bucket in a task of `routed_rows`, and its rows by table."""
     chunks = sorted(
         (row for batch in batches for row in batch.to_pylist()), key=lambda row: row["bucket"]

@@ -140,9 +140,9 @@ def _imported(what: str, text: str) -> Any:
     module, colon, attribute = text.partition(":")
     if not (module and colon and attribute):
         raise UsageError(f"{what} = {text!r}: expected module:attribute, e.g. acme.rebalance:Grey")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
     try:
         found: Any = import_module(module)
     except Exception as error:

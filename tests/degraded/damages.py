@@ -16,6 +16,10 @@ from tests.recordings.wrappings import FORMS, LOG, wrapped_files
 HEAD = re.compile(rb"(?m)^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 FORMAT = "%Y-%m-%d %H:%M:%S"
 BEAT = re.compile(rb"(lastUpdateTimestamp=)(\d{13})")
+VERSION = re.compile(rb"(subVersion=)(\d{13})")
+CLIENT_ID = re.compile(rb"(?<=clientID=)[^,\]]+")
+STARTED = re.compile(rb"(PROP_CONSUMER_START_TIMESTAMP *: )(\d{13})")
+LAST = re.compile(rb"(last(?:Lock|Pull|Consume)Timestamp=)(\d{14})")
 MESSAGE = re.compile(rb"^[^A-Za-z]*(?:INFO|WARN|ERROR|DEBUG)\S* .*? - ")
 WORDS = re.compile(rb"[A-Za-z][A-Za-z' _-]*")
 SHIFTS_S = (1, -1, 5, -5, 60, -60, 8 * 3600, -8 * 3600)
@@ -67,13 +71,13 @@ def _dropped(files: Files, paths: list[str], named: str = "") -> str:
 
 
 def log_head(files: Files, rng: Draw) -> str:
-    """Logs begin late: what came before was rotated away."""
-    return _cut(files, rng, lambda heads, a, b: lambda at: at >= heads[b])
+    """Logs begin late: what came before was rotated away, or tailed off in the middle of a line."""
+    return _cut(files, rng, lambda heads, a, b: lambda at: at >= heads[b], torn=-1)
 
 
 def log_tail(files: Files, rng: Draw) -> str:
-    """Logs end early: they were copied before the rest was written."""
-    return _cut(files, rng, lambda heads, a, b: lambda at: at <= heads[a])
+    """Logs end early: they were copied before the rest was written, be it of a line."""
+    return _cut(files, rng, lambda heads, a, b: lambda at: at <= heads[a], torn=1)
 
 
 def log_middle(files: Files, rng: Draw) -> str:
@@ -84,7 +88,9 @@ def log_middle(files: Files, rng: Draw) -> str:
 Keep = Callable[[bytes], bool]
 
 
-def _cut(files: Files, rng: Draw, rule: Callable[[list[bytes], int, int], Keep]) -> str:
+def _cut(
+    files: Files, rng: Draw, rule: Callable[[list[bytes], int, int], Keep], torn: int = 0
+) -> str:
     logs = _some_logs(files, rng)
     if not logs:
         return NOTHING
@@ -103,7 +109,21 @@ def _cut(files: Files, rng: Draw, rule: Callable[[list[bytes], int, int], Keep])
             return there
 
         files.keep_lines(path, kept)
+        if torn:
+            _tear(files, path, torn)
     return f"{heads[first].decode()} .. {heads[last].decode()} of {_named(logs)}"
+
+
+def _tear(files: Files, path: str, end: int) -> None:
+    """Half of the cuts go through a line: the first one, or the last; drawn by what is left."""
+    lines = files.text(path).splitlines(keepends=True)
+    own = random.Random(f"{path} {len(lines)}")
+    if len(lines) > 1 and own.random() < 0.5:
+        line = lines[0 if end < 0 else -1]
+        at = own.randrange(1, len(line))
+        lines[0 if end < 0 else -1] = line[at:] if end < 0 else line[:at]
+        files.taken.append((path, line))
+        files.put(path, b"".join(lines))
 
 
 def lines_lost(files: Files, rng: Draw) -> str:
@@ -181,13 +201,39 @@ def clock_shifted(files: Files, rng: Draw) -> str:
     def beat(match: re.Match[bytes]) -> bytes:
         return match[1] + str(int(match[2]) + 1000 * seconds).encode()
 
+    own = b""
     for path in files.logs():
         if host_of(path) == host:
             text = files.text(path)
             files.taken.append((path, text))
+            own += text
             text = HEAD.sub(head, text)
             files.put(path, BEAT.sub(beat, text) if beats else text)
+    if beats and host.startswith("clients/"):
+        _shift_stamps(files, own, delta)
     return f"{host} {seconds:+d} s{', its stamps too' if beats else ''}"
+
+
+def _shift_stamps(files: Files, log: bytes, delta: timedelta) -> None:
+    """What a client of that clock sends: its subVersions at brokers, its answers to mqadmin."""
+    names, versions = {*CLIENT_ID.findall(log)}, {m[2] for m in VERSION.finditer(log)}
+
+    def epoch(match: re.Match[bytes]) -> bytes:
+        ours = match.re is not VERSION or match[2] in versions
+        return match[1] + str(int(match[2]) + ours * round(1000 * delta.total_seconds())).encode()
+
+    def local(match: re.Match[bytes]) -> bytes:
+        moment = datetime.strptime(match[2].decode(), "%Y%m%d%H%M%S") + delta  # noqa: DTZ007
+        return match[1] + moment.strftime("%Y%m%d%H%M%S").encode()
+
+    for path in [*files.logs(), *files.dumps()]:
+        text = files.text(path)
+        changed = VERSION.sub(epoch, text) if path.startswith(("brokers/", "clients/")) else text
+        if any(name in path.encode() for name in names):
+            changed = LAST.sub(local, STARTED.sub(epoch, changed))
+        pairs = zip(text.splitlines(), changed.splitlines(), strict=True)
+        files.taken += ((path, line) for line, other in pairs if line != other)
+        files.put(path, changed)
 
 
 def shuffled(files: Files, rng: Draw) -> str:

@@ -15,8 +15,9 @@ from tests.recordings.test_audit import PLANTED
 FAILURES = ("false ERROR", "false WARNING", "false EQUAL", "false DIFFERS", "start outside",
             "green", "not mute", "changed", "ended")  # fmt: skip
 NOTED = ("other rule",)
-CASES, FORM_ALONE, SECOND_DAMAGE = 0.2, 0.2, 0.25
-"""Shares of trials: with a case, not a recording; of its form alone; with a second damage."""
+CASES, FORM_ALONE, SECOND_DAMAGE, FORM_TOO = 0.2, 0.2, 0.25, 0.15
+"""Shares of trials: with a case, not a recording; of its form alone; with a second damage; of those
+with damages: in another form, too."""
 
 
 @dataclass
@@ -74,6 +75,9 @@ def run_trial(seed: int, subject: str | None = None, kind: str | None = None) ->
     harmless = rng.random() < FORM_ALONE
     twice = not harmless and rng.random() < SECOND_DAMAGE
     drawn_kinds = [rng.choice(sorted(HARMLESS if harmless else DAMAGES)) for _ in range(1 + twice)]
+    form = random.Random(f"form {seed}")
+    if not harmless and form.random() < FORM_TOO:
+        drawn_kinds.append(form.choice(sorted(HARMLESS)))
     for drawn_kind in drawn_kinds if kind is None else [kind]:
         did_kind, said = drawn_kind, (HARMLESS | DAMAGES)[drawn_kind](files, rng)
         if not said:
@@ -117,7 +121,7 @@ def table(trials: Iterable[Trial]) -> str:
     """Failures by kind of damage, groups that became UNKNOWN, planted faults that are named."""
     rows: dict[str, Counter[str]] = {}
     for trial in trials:
-        for name in (" + ".join(trial.kinds) if len(trial.kinds) == 1 else "two kinds", "all"):
+        for name in (" + ".join(trial.kinds) if len(trial.kinds) == 1 else "several kinds", "all"):
             row = rows.setdefault(name, Counter())
             row["trials"] += 1
             row["failed"] += trial.failed

@@ -10,15 +10,12 @@ VECTORS = (
 KERNELS = (
     f"{UNIT}/kernels/test_small_histories.py",
     f"{UNIT}/kernels/test_segments.py",
-    f"{UNIT}/kernels/ownership/test_holdings.py",
+    f"{UNIT}/kernels/test_sharing.py",
     f"{UNIT}/kernels/test_owners.py",
-    f"{UNIT}/kernels/codes/test_topic_sets.py",
     f"{UNIT}/kernels/test_places.py",
-    f"{UNIT}/kernels/test_start_modes.py",
-    f"{UNIT}/kernels/test_chain_lows.py",
-    f"{UNIT}/kernels/tables/starts/test_lookups.py",
-    f"{UNIT}/kernels/codes/test_codes.py",
-    f"{UNIT}/kernels/codes/test_fleet.py",
+    f"{UNIT}/kernels/test_starts.py",
+    f"{UNIT}/kernels/test_codes.py",
+    f"{UNIT}/kernels/test_missing_columns.py",
     f"{UNIT}/kernels/test_reasons.py",
     f"{UNIT}/kernels/test_recordings_equality.py",
 )
@@ -37,7 +34,7 @@ PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
     "rebalance_core/kernels": (KERNELS, EQUALITY),
     "rebalance_core/producers": (
         (f"{UNIT}/producers", "tests/conformance/test_producers.py"),
-        (f"{UNIT}/process/producers",),
+        (f"{UNIT}/process/test_producers.py",),
     ),
 }
 

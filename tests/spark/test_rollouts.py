@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.process import rollouts as in_process
 from rebalance_core.spark import InputTables, SparkSession
@@ -17,7 +18,10 @@ STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 SEARCH = Search("restart", "*", surge=(1, "50%"), unavailable=(0,), pause=(0,), down=15_000)
 
 
-def test_both_places_write_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_both_places_write_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "MOST_FUTURES", 100)
     here = in_process.run_search(read_input_tables(str(STEADY)), SEARCH, tmp_path / "process")
     there = on_spark.run_search(
         spark, InputTables.read(spark, str(STEADY)), SEARCH, str(tmp_path / "spark")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.evidence import hedged
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
@@ -183,7 +185,9 @@ class StarvedProcess:
         return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
 
 
-def starved_timers(facts: Iterable[Row], broker_events: Iterable[Row]) -> Iterator[Finding]:
+def starved_timers(
+    facts: Iterable[Row], broker_events: Iterable[Row], covered: Coverage | None = None
+) -> Iterator[Finding]:
     """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
 
     One dead broker costs a tenth of the time, which is no finding unless the route change is
@@ -192,6 +196,7 @@ def starved_timers(facts: Iterable[Row], broker_events: Iterable[Row]) -> Iterat
     Args:
         facts: of one cluster; HEARTBEAT_FAILED counts.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of the same.
+        covered: of which times the name servers' logs tell; None: of all.
     """
     gone = _gone(broker_events)
     failed: dict[str, list[Row]] = {}
@@ -206,7 +211,12 @@ def starved_timers(facts: Iterable[Row], broker_events: Iterable[Row]) -> Iterat
         if (process := _process(name, rows, gone)) and (process.late_ms or len(process.brokers) > 1)
     ]
     if starved:
-        yield _finding(starved)
+        found, gap = _finding(starved), None
+        if covered and all(one.blocked_ms < SEVERE_MS for one in starved):
+            # a broker that was back, of which no line is left, is out of no route
+            since_ms = min(one.last_ms - one.late_ms for one in starved)
+            gap = covered.name_server_gap(since_ms, found.last_ms)
+        yield hedged(found, gap) if gap and found.severity != INFO else found
 
 
 def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:

@@ -14,7 +14,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.evidence import hedged
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
@@ -113,25 +113,38 @@ def slaves_not_readable(
     )
 
 
-def name_servers_differ(facts: Iterable[Row]) -> Iterator[Finding]:
-    """Brokers that not all name servers with a log know alike."""
-    views: dict[str, dict[str, bool]] = {}
+def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> Iterator[Finding]:
+    """Brokers that not all name servers with a log know alike.
+
+    Args:
+        facts: of one cluster; NAME_SERVER_FILE and BROKER_REGISTERED count.
+        covered: rows of ``coverage``; none: the logs tell of all the time.
+    """
+    views: dict[str, dict[str, Row]] = {}
     servers: set[str] = set()
     for row in facts:
         if row["kind"] == "NAME_SERVER_FILE":
             servers.add(row["details"]["name"])
         elif row["kind"] == "BROKER_REGISTERED":
-            name, registered = row["details"]["name"], row["details"]["registered"] == "true"
-            views.setdefault(row["broker_name"], {})[name] = registered
-    for broker, known in sorted(views.items()):
-        by = {server: known.get(server, False) for server in sorted(servers | known.keys())}
-        if len(by) > 1 and len(set(by.values())) > 1:
-            without = ", ".join(server for server, found in by.items() if not found)
-            yield Finding(
-                f"{broker} is not registered with {without}, but with the other name servers.",
-                {server: "registered" if found else "not there" for server, found in by.items()},
+            views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
+    logs = logs_of(covered, "namesrv_log")
+    for broker, words in sorted(views.items()):
+        registered = {
+            server for server, row in words.items() if row["details"]["registered"] == "true"
+        }
+        without = sorted((servers | words.keys()) - registered)
+        if registered and without:
+            seen = dict.fromkeys(sorted(registered), "registered")
+            found = Finding(
+                f"{broker} is not registered with {', '.join(without)}, but with the other name "
+                "servers.",
+                seen | dict.fromkeys(without, "not there"),
                 broker_name=broker,
             )
+            heard_ms = {server: row["first_ms"] for server, row in words.items()}
+            begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
+            gap = name_servers_gap(logs, begins) if logs else None
+            yield hedged(found, gap) if gap else found
 
 
 def broker_flaps(
@@ -139,7 +152,8 @@ def broker_flaps(
 ) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
 
-    Of one whose log does not have all of that time nobody knows that it was not.
+    Of one whose log does not have all of that time, or not at that time as its clock is off, nobody
+    knows that it was not.
 
     Args:
         events: BROKER_UP and BROKER_DOWN of one cluster.
@@ -171,6 +185,7 @@ def broker_flaps(
         found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
+            severity=INFO if covered and covered.clock_off else None,
             broker_name=name,
             first_ms=begin,
             last_ms=end,
@@ -179,27 +194,24 @@ def broker_flaps(
         yield hedged(found, gap) if gap else found
 
 
-def untold_outage(events: Iterable[Row], facts: Iterable[Row]) -> int | None:
-    """The first start of a broker before one that no end of it comes before; None: there is none.
+def untold_outages(
+    events: Iterable[Row], facts: Iterable[Row]
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By broker its starts, each with the one before, between which no line tells of its end.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
         facts: BROKER_STARTED counts.
     """
-    turns: dict[str, list[tuple[int, bool]]] = {}
-    for row in events:
-        if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN"):
-            turns.setdefault(row["broker_name"], []).append((row["event_ms"], False))
-    for row in facts:
-        if row["kind"] == "BROKER_STARTED":
-            turns.setdefault(row["broker_name"], []).append((row["first_ms"], True))
-    untold = [
-        one
-        for of_broker in turns.values()
-        for (one, started), (_, again) in pairwise(sorted(of_broker))
-        if started and again
-    ]
-    return min(untold, default=None)
+    ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
+    starts = [row for row in facts if row["kind"] == "BROKER_STARTED"]
+    turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
+    turns += [(row["broker_name"], row["first_ms"], True) for row in starts]
+    untold: dict[str, tuple[tuple[int, int], ...]] = {}
+    for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
+        if broker == same and started and again:
+            untold[broker] = (*untold.get(broker, ()), (one, other))
+    return untold
 
 
 def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -131,6 +132,8 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
     intervals = _intervals(case)
     for client_id, pauses in sorted(pauses_of(case).items()):
         longest = max(back - lost for lost, back, _ in pauses)
+        ends = accumulate((back for _, back, _ in pauses), max)  # at several brokers it is one
+        often = 1 + sum(lost > end for (lost, _, _), end in zip(pauses[1:], ends, strict=False))
         brokers = sorted({broker for _, _, broker in pauses if broker})
         where = f" by {listed(brokers, 3)}" if brokers else ""
         beat_ms = intervals.get(client_id, 0)
@@ -145,7 +148,7 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
             f"heartbeat came for {lasting(CHANNEL_EXPIRY_MS)}, and it was back up to "
             f"{lasting(longest)} later ({listed([utc(lost) for lost, _, _ in pauses], 3)}). {why}",
             {"times": str(len(pauses))} | ({"interval_ms": str(beat_ms)} if rare else {}),
-            severity=WARNING if rare or len(pauses) >= OFTEN else INFO,
+            severity=WARNING if rare or often >= OFTEN else INFO,
             remedy=RARE_BEATS if rare else None,
             broker_name=brokers[0] if len(brokers) == 1 else None,
             client_id=client_id,
@@ -285,14 +288,14 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
         return
     topics = sorted({queue.topic for queue in reading.queues})
     denied = reading.denied_by
-    says = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
+    offline = f"; {listed(denied, 3)} say that nobody is online" if denied else ""
     pops = f"; it pops: {listed(reading.retry_topics, 3)} has offsets" if (
         reading.retry_topics
     ) else ""  # fmt: skip
     yield Finding(
         f"Offsets of {plural(len(reading.queues), 'queue')} of {listed(topics, 5)} advanced from "
         f"{utc(reading.first_ms)} to {utc(reading.last_ms)}, and no log or dump names a member of "
-        f"{case.consumer_group}{says}{pops}. Its members are most likely behind proxies.",
+        f"{case.consumer_group}{offline}{pops}. Its members are most likely behind proxies.",
         {
             "topics": listed(topics),
             "not_online_at": listed(denied) or "unknown",

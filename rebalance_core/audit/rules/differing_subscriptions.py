@@ -8,6 +8,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     lasting,
     listed,
     plural,
@@ -125,9 +126,7 @@ def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
     differing = _differing(case)
     for topic in sorted(differing):
         yield _by_clients(case, topic, differing[topic])
-    changes: dict[str, list[Row]] = {}
-    for fact in case.facts("TAGS_CHANGED"):
-        changes.setdefault(fact["topic"], []).append(fact)
+    changes = grouped(case.facts("TAGS_CHANGED"), lambda fact: fact["topic"])
     for topic in sorted(changes.keys() - differing.keys()):
         yield from _by_flips(case, topic, changes[topic])
 

@@ -1,14 +1,22 @@
 """Groups that no broker has, and offsets that nobody reads on from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import Finding, GroupCase, Rule, listed, plural, queue_names
+from rebalance_core.audit.case import (
+    PERSISTENT_MS,
+    Finding,
+    GroupCase,
+    Rule,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 # GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
@@ -233,15 +241,18 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     if unlisted is not None and unlisted.goes_on:
         return  # RUNNING_NOT_LISTED
     topics: dict[str, int] = {}
-    for queue, lag in backlog(case).items():
+    behind = backlog(case)
+    for queue, lag in behind.items():
         topics[queue.topic] = topics.get(queue.topic, 0) + lag
     if topics:
+        ended = _how_it_ended(case, since, topics)
+        sure = _is_sure(case) and _committed_since(case, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         yield Finding(
             f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
-            {"behind": listed(parts)} | _how_it_ended(case, since, topics),
-            severity=None if _is_sure(case) else INFO,
+            {"behind": listed(parts)} | ended,
+            severity=None if sure else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=None if unlisted is None else MAY_RUN,
@@ -259,6 +270,20 @@ def _how_it_ended(case: GroupCase, since: int, topics: dict[str, int]) -> dict[s
     return ({"ended": EXPIRED} if EXPIRED in ends else {}) | (
         {"popped": listed(popped)} if popped else {}
     )
+
+
+def _committed_since(
+    case: GroupCase, queues: Iterable[MessageQueue], since: int, *, expired: bool
+) -> bool:
+    """True if what the last members committed as they went is known of one of these queues.
+
+    Older commits do not tell what is left; who expired was gone that long before.
+    """
+    seen = Offsets(case).committed_ms
+    for fact in case.facts("QUEUE_PROGRESS"):
+        seen[dumps.queue_of(fact)] = max(fact["first_ms"], seen.get(dumps.queue_of(fact), 0))
+    last_ms = since - (PERSISTENT_MS if expired else 2 * OFFSET_PERSIST_MS)
+    return any(seen.get(queue, 0) >= last_ms for queue in queues)
 
 
 def _is_sure(case: GroupCase) -> bool:

@@ -9,12 +9,13 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import broker_answers, configs, fresh, member_rounds, said_steadily
+from rebalance_core.audit.dumps import broker_answers, configs, fresh, lasts, member_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.subscriptions import is_proxied
@@ -235,9 +236,9 @@ def _stale(
 
 def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     """One finding a client that did not find itself in the list it asked for."""
-    by_client: dict[str, list[Row]] = {}
-    for fact in case.facts("NOT_IN_MEMBER_LIST"):
-        by_client.setdefault(fact["client_id"] or "a client", []).append(fact)
+    by_client = grouped(
+        case.facts("NOT_IN_MEMBER_LIST"), lambda fact: fact["client_id"] or "a client"
+    )
     for client_id, facts in sorted(by_client.items()):
         first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
         causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
@@ -258,11 +259,6 @@ def _is_short(fact: Row) -> bool:
     return bool(fact["last_ms"] - fact["first_ms"] <= ROUTE_MS)
 
 
-def _lasts(fact: Row) -> bool:
-    """True if it was said pass after pass, for longer than any transient."""
-    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
-
-
 def find_no_list(case: GroupCase) -> Iterator[Finding]:
     """One finding for all times at which clients got no list of members.
 
@@ -275,7 +271,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
     ]
     if not facts:
         return
-    long = [fact for fact in facts if _lasts(fact)]
+    long = [fact for fact in facts if lasts(fact)]
     shown = long or facts
     first = min(fact["first_ms"] for fact in shown)
     last = max(fact["last_ms"] for fact in shown)

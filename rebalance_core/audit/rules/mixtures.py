@@ -115,7 +115,7 @@ def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str
     return {name: sorted(clients[name]) for name in sorted(clients)}
 
 
-def _mixtures_parts(who: dict[str, list[str]]) -> str:
+def _mixtures_parts(who: Mapping[str, list[str]]) -> str:
     return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
 
 
@@ -162,9 +162,11 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
 def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     joined_ms = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
     proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    empty_ms = case.last_epoch["from_ms"] if case.last_epoch and not case.members else 0
     listed_ms: dict[str, int] = {}
     for row in sorted(dumps.listed_members(case), key=lambda row: row["observed_ms"]):
-        listed_ms.setdefault(row["client_id"], row["observed_ms"])
+        if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too
+            listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
     if joined_ms:
         since = {one: listed_ms.get(one, ms) for one, ms in joined_ms.items()}
@@ -172,7 +174,7 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     if len(who) > 1:
         severity, what, remedy, evidence = _judged(case, of_client)
         yield Finding(
-            f"Members are clients of different languages: {_mixed_languages_parts(who)}. {what}",
+            f"Members are clients of different languages: {_mixtures_parts(who)}. {what}",
             {name: listed(ids) for name, ids in who.items()} | evidence,
             severity=severity,
             first_ms=min(since[one] for ids in who.values() for one in ids),
@@ -199,7 +201,7 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 f"Members were clients of different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
-                f"{_mixed_languages_parts(who)}. {what[0]}",
+                f"{_mixtures_parts(who)}. {what[0]}",
                 {name: listed(ids) for name, ids in who.items()} | what[1],
                 severity=INFO if orphans.is_rolling(case, span) else WARNING,
                 first_ms=span.first_ms,
@@ -223,13 +225,16 @@ def _judged(
     """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
     group = _group_of(case, of_client, None)
     if not strategy_is_known(case) or not group.members:
-        return WARNING, "By which strategy they divide is not known.", None, {}
+        severity = WARNING if group.members else INFO
+        return severity, "By which strategy they divide is not known.", None, {}
     differs = _difference(group)
     if differs is not None:
         return ERROR, differs[0], _remedy(group), differs[1]
     evidence = _named(group)
-    if group.unsure or not group.queues:
-        return WARNING, _doubt(group) or "None of their queues is known.", None, evidence
+    if not group.queues:
+        return INFO, "None of their queues is known.", None, evidence
+    if group.unsure:
+        return WARNING, _doubt(group), None, evidence
     how = "alike" if group.is_alike else "differently, yet none is left out or read twice"
     what = f"By {_by(group)} they divide the {plural(len(group.queues), 'queue')} at hand {how}."
     return INFO, what, "Nothing; look again before the strategy changes.", evidence
@@ -289,10 +294,6 @@ def _remedy(group: MixedGroup) -> str | None:
 
 
 # In words.
-
-
-def _mixed_languages_parts(who: Mapping[str, list[str]]) -> str:
-    return listed((f"{name} ({listed(ids, 3)})" for name, ids in who.items()), 5)
 
 
 def _by(group: MixedGroup) -> str:

@@ -33,11 +33,11 @@ def find_notices_off(case: GroupCase) -> Iterator[Finding]:
     if not brokers and case.settings.get("notified") is not False:
         return
     where = f" at {listed(brokers, 5)}" if brokers else ""
-    whose = " for the whole broker" if of_all and not of_group else ""
+    scope = " for the whole broker" if of_all and not of_group else ""
     passes_s = window_ms(Event(0, 0, CONSUMER_LEAVE), case.slowest, OFF) // SECOND_MS
     lost = "" if of_all else " A member whose connection closes is told of all the same."
     yield Finding(
-        f"notifyConsumerIdsChangedEnable=false{where}{whose}: members are not told when another "
+        f"notifyConsumerIdsChangedEnable=false{where}{scope}: members are not told when another "
         "one joins or leaves, and see it in a pass of their own, up to "
         f"{passes_s} s later: until then queues may have two owners, or none.{lost}",
         {"brokers": listed(brokers)},

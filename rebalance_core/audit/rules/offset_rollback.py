@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
+from rebalance_core.audit.case import (
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
 from rebalance_core.audit.orphans import explained, is_broadcasting
@@ -85,12 +94,8 @@ def _logged(case: GroupCase) -> list[Fall]:
 
 def _observed(case: GroupCase) -> list[Fall]:
     """Falls between two observations too far apart for one store to be older than the other."""
-    observations: dict[MessageQueue, list[Row]] = {}
-    for row in case.rows("committed_offsets"):
-        observations.setdefault(queue_of(row), []).append(row)
     fallen = []
-    for queue, rows in observations.items():
-        rows.sort(key=lambda row: row["observed_ms"])
+    for queue, rows in _commits(case).items():
         high = rows[0]
         for row in rows[1:]:
             if row["committed_offset"] >= high["committed_offset"]:
@@ -102,6 +107,12 @@ def _observed(case: GroupCase) -> list[Fall]:
                 )  # fmt: skip
                 high = row
     return fallen
+
+
+def _commits(case: GroupCase) -> dict[MessageQueue, list[Row]]:
+    """The commits of each queue in order of time."""
+    rows = sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"])
+    return grouped(rows, queue_of)
 
 
 def _finding(falls: list[Fall], explanation: str | None) -> Finding:
@@ -169,9 +180,7 @@ class Reset:
 
 def find_not_kept(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic and severity."""
-    found: dict[tuple[str, bool], list[Reset]] = {}
-    for reset in _not_kept(case):
-        found.setdefault((reset.queue.topic, reset.is_sure), []).append(reset)
+    found = grouped(_not_kept(case), lambda reset: (reset.queue.topic, reset.is_sure))
     for (topic, sure), resets in sorted(found.items()):
         first = resets[0]
         names = queue_names((one.queue.broker_name, one.queue.queue_id) for one in resets)
@@ -193,12 +202,8 @@ def find_not_kept(case: GroupCase) -> Iterator[Finding]:
 
 def _not_kept(case: GroupCase) -> list[Reset]:
     """The last reset of each queue that a commit contradicts, the widest first."""
-    asked: dict[MessageQueue, list[Row]] = {}
-    for fact in case.facts("OFFSET_RESET"):
-        asked.setdefault(queue_of(fact), []).append(fact)
-    commits: dict[MessageQueue, list[Row]] = {}
-    for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"]):
-        commits.setdefault(queue_of(row), []).append(row)
+    asked = grouped(case.facts("OFFSET_RESET"), queue_of)
+    commits = _commits(case)
     found = []
     for queue, facts in asked.items():
         ends = [fact["first_ms"] for fact in facts[1:]]

@@ -9,6 +9,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     lasting,
     listed,
     plural,
@@ -190,18 +191,16 @@ class Block:
 
 def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic and severity (rocketmq.md §14)."""
-    grouped: dict[tuple[str, str], list[Block]] = {}
+    by_severity: dict[tuple[str, str], list[Block]] = {}
     for block in _blocks(case):
         severity = WARNING if block.gone or block.standing else INFO
-        grouped.setdefault((block.queue.topic, severity), []).append(block)
-    for (topic, severity), blocks in sorted(grouped.items()):
+        by_severity.setdefault((block.queue.topic, severity), []).append(block)
+    for (topic, severity), blocks in sorted(by_severity.items()):
         yield _finding(case, topic, severity, blocks)
 
 
 def _blocks(case: GroupCase) -> Iterator[Block]:
-    by_queue: dict[MessageQueue, list[Row]] = {}
-    for fact in case.facts("ORDER_BLOCK"):
-        by_queue.setdefault(queue_of(fact), []).append(fact)
+    by_queue = grouped(case.facts("ORDER_BLOCK"), queue_of)
     for queue, facts in sorted(by_queue.items()):
         for since_ms in sorted({number(fact, "pop_ms") for fact in facts}):
             held = [fact for fact in facts if number(fact, "pop_ms") == since_ms]

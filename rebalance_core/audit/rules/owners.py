@@ -10,6 +10,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     lasting,
     listed,
     plural,
@@ -25,6 +26,7 @@ from rebalance_core.audit.duplicate_ids import (
     logged_duplicates,
     multiplied,
 )
+from rebalance_core.audit.evidence import newest_dump_ms
 from rebalance_core.audit.orphans import (
     Offsets,
     is_broadcasting,
@@ -176,7 +178,7 @@ def _twice(case: GroupCase) -> list[Row]:
     for row in case.rows("ownership"):
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
-    doubled = []
+    doubled: list[Row] = []
     for rows in held.values():
         if len(rows) == 1 and rows[0]["holders"] < 2:
             continue
@@ -199,20 +201,28 @@ def _end(case: GroupCase, row: Row) -> int:
 
 
 def _seen(case: GroupCase) -> list[Row]:
-    """Queues that dumps show with two clients at a time when nothing was changing."""
+    """Queues that dumps show with two clients at a time when nothing was changing.
+
+    Over since one of them went, where one did before the newest dump.
+    """
     idle = suspended_clients(case)
+    stays = sorted(case.rows("memberships"), key=lambda row: _end(case, row))
+    ends = {row["client_id"]: row["to_ms"] for row in stays}
+    newest_ms = newest_dump_ms(case) or 0
     observations: dict[MessageQueue, list[Row]] = {}
     for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
         if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
-    doubled = []
+    doubled: list[Row] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, one in enumerate(rows):
             for other in _together(rows, place):
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
-                    doubled += [_as_held(one), _as_held(other)]
-    return doubled
+                    went = [ends.get(row["client_id"]) for row in (one, other)]
+                    over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
+                    doubled += [{**_as_held(row), "to_ms": over} for row in (one, other)]
+    return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
 def _together(rows: list[Row], place: int) -> Iterator[Row]:
@@ -237,7 +247,7 @@ def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
 
 
 def _as_held(observation: Row) -> Row:
-    return {**observation, "holders": 1, "from_ms": observation["observed_ms"], "to_ms": None}
+    return {**observation, "holders": 1, "from_ms": observation["observed_ms"]}
 
 
 def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
@@ -411,9 +421,7 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
             first_ms=min(duplicate.first_ms for duplicate in crowd),
             last_ms=None if None in over else max(end for end in over if end is not None),
         )
-    by_broker: dict[str, list[DuplicateListing]] = {}
-    for listing in multiplied(case):
-        by_broker.setdefault(listing.broker_name, []).append(listing)
+    by_broker = grouped(multiplied(case), lambda listing: listing.broker_name)
     for broker, listings in sorted(by_broker.items()):
         entries = sum(len(listing.addresses) for listing in listings)
         ids = sorted(listing.client_id for listing in listings)

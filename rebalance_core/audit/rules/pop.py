@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
-    PERSISTENT_MS,
     Finding,
     GroupCase,
     Row,
     Rule,
+    grouped,
     known_topics,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import configs, flag, number, said_steadily, subscribed_topics
+from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
 from rebalance_core.audit.subscriptions import (
     Readers,
@@ -222,9 +222,7 @@ class ListenerTime:
 
 def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic (rocketmq.md §14)."""
-    by_topic: dict[str, list[Row]] = {}
-    for fact in case.facts("POP_TIMED_OUT"):
-        by_topic.setdefault(fact["topic"], []).append(fact)
+    by_topic = grouped(case.facts("POP_TIMED_OUT"), lambda fact: fact["topic"])
     slow = _too_slow(case)
     for topic, facts in sorted(by_topic.items()):
         yield _invisible_time_finding(case, topic, facts, slow.get(topic))
@@ -342,12 +340,8 @@ def find_missing_pop_retry_topic(case: GroupCase) -> Iterator[Finding]:
     for topic in sorted(topics):
         names = pop_retry_topics(case.consumer_group, topic)
         facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]
-        if any(_lasts(fact) for fact in facts):
+        if any(lasts(fact) for fact in facts):
             yield _missing_pop_retry_topic_finding(case, topic, facts)
-
-
-def _lasts(fact: Row) -> bool:
-    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
 def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Row]) -> Finding:

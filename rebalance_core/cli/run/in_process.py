@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rebalance_core.cli.options import PROCESS
 from rebalance_core.cli.run import run_record
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_folder import (
-    breakable_lock,
-    folder_here,
-    refuse_own_input,
-)
+from rebalance_core.cli.run.output_folder import breakable_lock, folder_here, refuse_own_input
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say

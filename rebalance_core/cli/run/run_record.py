@@ -316,8 +316,8 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
         dead: the run whose lock proves that what lies there is a dead run's. If it surely is, its
             half-written tables are in nobody's way.
     """
-    ours = (LOCK_NAME, BREAKING_NAME)
-    names = [name for name in folder.names() if name not in ours and not name.startswith(".")]
+    locks = (LOCK_NAME, BREAKING_NAME)
+    names = [name for name in folder.names() if name not in locks and not name.startswith(".")]
     run = find_run(folder)
     if not names or (run is not None and run["status"] != paths.STATUS_OK):
         return
@@ -393,11 +393,7 @@ class OutputRun:
         try:
             with output_errors(self.folder.url):
                 self._lock.acquire()
-                check_output(
-                    self.folder,
-                    overwrite=self._options.overwrite,
-                    dead=self.broken,
-                )
+                check_output(self.folder, overwrite=self._options.overwrite, dead=self.broken)
         except BaseException:
             with suppress(OSError, OutputExists):  # the first error says more
                 self._lock.release(undo=True)

@@ -26,10 +26,7 @@ from rebalance_core.storage.package_zip import write_package
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"
 
 # All that results depend on; everything else is the operator's.
-RESULT_SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-}
+RESULT_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 QUICK_SETTINGS = {
     # Noting for each column the line of Python that made it doubles the time of making our plans.
@@ -183,8 +180,4 @@ def versions(session: SparkSession) -> dict[str, str | None]:
     if context_of(session) is not None:
         jvm: Any = session._jvm
         java = str(jvm.System.getProperty("java.version"))
-    return {
-        "spark": session.version,
-        "python": python_version(),
-        "java": java,
-    }
+    return {"spark": session.version, "python": python_version(), "java": java}

@@ -197,9 +197,9 @@ class MemberLists:
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known is not None)
         # a life whose past differs between futures counts as moving, too
-        here = (since < begin) & (until >= end)
-        moving |= here.any(axis=1) != here.all(axis=1)
-        settled = self.hashes[here.all(axis=1) & ~moving].sum(dtype=np.uint64)
+        listed = (since < begin) & (until >= end)
+        moving |= listed.any(axis=1) != listed.all(axis=1)
+        settled = self.hashes[listed.all(axis=1) & ~moving].sum(dtype=np.uint64)
         endings = [futures.script.lives[life].ending for life in lives]
         return MemberList(
             number=number,
@@ -354,7 +354,7 @@ class WakeUps:
         comes, goes = (
             self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
         )
-        comes = (comes | place.is_fresh) & np.bool_(notified)
+        comes = np.logical_and(comes | place.is_fresh, notified)
         goes &= place.notified[moving]
         found: list[tuple[int, bool, NDArray[np.int64]]] = []
         for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):

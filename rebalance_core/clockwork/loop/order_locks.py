@@ -109,8 +109,8 @@ def renew_all(world: World, client: Client) -> None:
     for queue in sorted(client.held):
         broker = _broker(world, queue)
         lock = broker.locks.get(queue)
-        ours = lock is None or lock.client_id == client.life.client_id or _expired(world, lock)
-        if ours and broker.up and not broker.lockless:
+        free = lock is None or lock.client_id == client.life.client_id or _expired(world, lock)
+        if free and broker.up and not broker.lockless:
             _lock(world, client, queue)
 
 

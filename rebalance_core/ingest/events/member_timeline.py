@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rebalance_core.ingest.clock_offsets import of_clock
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import (
     HEARTBEAT_SEEN_MS,
@@ -252,6 +253,7 @@ class MemberTimeline:
             name = self._connections[client_id].process_of(channel)
         if client_id is None or name is None:
             return  # registered before the log begins, and no line names its client
+        piece = of_clock(piece, self.context.client_clocks.get(client_id, 0))
         member = ConnectedMember(client_id, name)
         topics = frozenset(t for t in piece.values["topics"] if not is_retry_topic(t))
         again = piece.place in self._tables and self._tables[piece.place].knows(member)

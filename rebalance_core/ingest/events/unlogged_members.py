@@ -132,6 +132,8 @@ def _finding(group: str, client_id: str, rows: list[Row]) -> Row:
 
 LATE_LINE_MS = 2_000
 """Pulls of a suspended consumer are put off by 1 s and logged: one may follow the resumption."""
+PUT_OFF_MS = 30_000
+"""A consumer that is suspended puts a pull off more often: none waits at a broker for so long."""
 
 
 def suspension_events(
@@ -143,10 +145,13 @@ def suspension_events(
 ) -> list[Row]:
     """Suspensions and resumptions of members that are there.
 
-    A member that was suspended before its log begins shows by the pulls that it puts off.
+    A member that was suspended before its log begins shows by the pulls that it puts off; one that
+    no longer puts them off, while its log goes on, has resumed.
     """
+    pieces = list(pieces)
     rows: list[Row] = []
     state: dict[str, tuple[bool, int]] = {}
+    put_off: dict[str, Evidence] = {}
     kinds = ("suspended", "resumed", "paused")
     ordered = sorted(
         (p for p in pieces if p.kind in kinds),
@@ -161,19 +166,32 @@ def suspension_events(
         if client_id is None or not channels:
             continue
         suspended, since = state.get(client_id, (False, 0))
+        put_off |= {client_id: piece} if piece.kind == "paused" else {}
         if piece.kind == "paused" and (suspended or at_ms - since < LATE_LINE_MS):
             continue
         wanted = piece.kind != "resumed"
         state[client_id] = (wanted, at_ms)
         if wanted != suspended:
             kind = CONSUMER_SUSPEND if wanted else CONSUMER_RESUME
-            rows.append(
-                event(
-                    kind, at_ms, piece.source, consumer_group=group,
-                    client_id=client_id, channel_id=channels[0],
-                )
-            )  # fmt: skip
+            rows.append(_of_suspension(kind, at_ms, piece, group, client_id, channels[0]))
+    for client_id, piece in put_off.items():
+        at_ms = context.time_of(piece) + SECOND_MS
+        lines = (context.time_of(one) for one in pieces if one.place == piece.place)
+        channels = presence.channels(client_id, at_ms)
+        suspended, since = state.get(client_id, (False, 0))
+        goes_on = suspended and since <= at_ms and max(lines) > at_ms + PUT_OFF_MS
+        if goes_on and channels:
+            kind = CONSUMER_RESUME
+            rows.append(_of_suspension(kind, at_ms, piece, group, client_id, channels[0]))
     return rows
+
+
+def _of_suspension(
+    kind: str, at_ms: int, piece: Evidence, group: str, client_id: str, channel_id: str | None
+) -> Row:
+    return event(
+        kind, at_ms, piece.source, consumer_group=group, client_id=client_id, channel_id=channel_id
+    )
 
 
 # When a client called unsubscribe(), by its own log: brokers learn it with a later heartbeat.

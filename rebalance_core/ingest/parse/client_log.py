@@ -262,8 +262,8 @@ def _order_lock(message: str) -> Fields:
 
 
 def _created(message: str) -> Fields:
-    """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; those with
-    usual intervals state nothing.
+    """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; usual
+    intervals are left out.
     """
     pieces = java_text.between(
         message[message.find(_CLIENT_ID) :], _CLIENT_ID, ", ClientConfig:", ""
@@ -272,7 +272,7 @@ def _created(message: str) -> Fields:
         return None
     found = {name: pieces[1].partition(f" {name}=")[2].partition(",")[0] for name in _INTERVALS}
     if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
-        return log_lines.NOTHING
+        found = {}
     return {"client_id": pieces[0]} | found
 
 

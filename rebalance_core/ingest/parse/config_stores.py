@@ -53,7 +53,7 @@ KINDS = {
         "how the broker keeps its configurations: forms (JSON, or those of RocksDB whose sign is "
         "there), modified (pairs of a JSON store and when it was written, epoch ms: where the "
         "listing says so)"
-    ),
+    )
 }
 
 _SIGN = re.compile(rf"(?:.*/)?config(?:-\d+)?/(?P<folder>{'|'.join(FORM_OF_FOLDER)})/CURRENT")
@@ -223,7 +223,7 @@ REQUEST_MODE_KINDS = {
         "the mode in which a group gets messages of a topic from the broker whose file this is: "
         "consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is written "
         "as PULL, what was never set has no entry and is PULL"
-    ),
+    )
 }
 
 

@@ -138,7 +138,7 @@ ORDER_INFO_KINDS = {
         "attempt_id (None: the version that wrote it has none), commit_bits, offsets, pop_ms, "
         "invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None: each was "
         "acknowledged, or the file does not tell)"
-    ),
+    )
 }
 
 
@@ -201,7 +201,7 @@ LOCAL_OFFSET_KINDS = {
     "local_offset": (
         "an offset in the local store of a client; the path of the file holds client id and "
         "group: topic, broker_name, queue_id, committed_offset"
-    ),
+    )
 }
 
 

@@ -56,8 +56,7 @@ def _repeated(message: str) -> bool:
 
 def _removed(message: str) -> Fields:
     return log_lines.named(
-        ("broker",),
-        between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", ""),
+        ("broker",), between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", "")
     )
 
 

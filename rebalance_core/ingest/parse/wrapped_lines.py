@@ -371,9 +371,9 @@ class Unwrapper:
             return spring["pid"], text[spring.end() :]
         process = _PROCESS.match(text[begin:].lstrip())
         dash = text.find(" - ", begin, begin + _HEAD_LIMIT)
-        ours = self._message.match(text, begin)
+        match = self._message.match(text, begin)
         ends = [dash + 3] if dash >= 0 else []
-        ends += [ours.end()] if ours else []
+        ends += [match.end()] if match else []
         return process[1] if process else "", text[min(ends, default=begin) :].lstrip()
 
 

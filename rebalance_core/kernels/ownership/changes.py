@@ -487,9 +487,9 @@ def held_before(piece: Broadcast | Shared) -> Ints:
 def _only_other(cell: Ints, is_add: Bools, client: Ints, cells: int) -> Ints:
     """`Changes.other` where a queue has many holders."""
     other = np.full(len(cell), -1, np.int64)
-    for mine, theirs in ((is_add, ~is_add), (~is_add, is_add)):
+    for mine, others in ((is_add, ~is_add), (~is_add, is_add)):
         single = np.full(cells, -1, np.int64)
-        single[cell[theirs]] = client[theirs]
-        single[np.bincount(cell[theirs], minlength=cells) != 1] = -1
+        single[cell[others]] = client[others]
+        single[np.bincount(cell[others], minlength=cells) != 1] = -1
         other[mine] = single[cell[mine]]
     return other

@@ -198,9 +198,9 @@ def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     again_ms[order] = np.where(last, segments.NEVER, np.roll(from_ms[order], -1))
     # the next epoch in which somebody adds the queue and may learn of it late
     end = np.append(np.flatnonzero(segments.last_of_run(adds.queue, adds.epoch)), count)
-    here = np.searchsorted(end, np.arange(count))
+    run_of = np.searchsorted(end, np.arange(count))
     late = np.where(prepared.epochs.seen_late[adds.epoch], np.arange(count), count)
-    following = np.append(np.minimum.accumulate(late[::-1])[::-1], count)[end[here] + 1]
+    following = np.append(np.minimum.accumulate(late[::-1])[::-1], count)[end[run_of] + 1]
     same = np.append(adds.queue, segments.NONE)[following] == adds.queue
     late_ms = np.where(same, np.append(from_ms, segments.NEVER)[following], segments.NEVER)
     together = ~(

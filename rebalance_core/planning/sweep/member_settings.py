@@ -164,12 +164,12 @@ def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGr
     reasons = {group: cannot_pop(kinds) for group, kinds in member_settings(tables).items()}
     pop = {group for group, reason in reasons.items() if reason is None}
     rows = tables[EVENTS]
-    theirs = _of(rows, pop)
+    popped = _of(rows, pop)
     is_mode = pc.equal(rows["event_type"], events.REQUEST_MODE)
-    joins = pc.and_(theirs, pc.equal(rows["event_type"], events.CONSUMER_JOIN))
-    asking = _asking(rows, joins).filter(pc.invert(pc.and_(theirs, is_mode)))
-    topics = _topics(tables, rows.filter(theirs), pop)
-    modes = pa.Table.from_pylist(list(_mode_rows(rows.filter(theirs), topics, mode)), asking.schema)
+    joins = pc.and_(popped, pc.equal(rows["event_type"], events.CONSUMER_JOIN))
+    asking = _asking(rows, joins).filter(pc.invert(pc.and_(popped, is_mode)))
+    topics = _topics(tables, rows.filter(popped), pop)
+    modes = pa.Table.from_pylist(list(_mode_rows(rows.filter(popped), topics, mode)), asking.schema)
     changed = {EVENTS: pa.concat_tables([asking, modes])}
     if GROUPS in tables:
         settings = tables[GROUPS]

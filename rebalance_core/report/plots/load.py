@@ -281,11 +281,7 @@ def _of_steps(frame: Any) -> Figure:
 
 
 def _banded(
-    title: str,
-    subtitle: str,
-    panels: dict[str, list[Band]],
-    high: float,
-    feet: Sequence[str] = (),
+    title: str, subtitle: str, panels: dict[str, list[Band]], high: float, feet: Sequence[str] = ()
 ) -> Figure:
     """A band for each strategy, and the idle consumers below each."""
     left = 2.3 if any(panels) else 0.75

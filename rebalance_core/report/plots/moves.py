@@ -220,15 +220,7 @@ def _row(axes: Axes, frame: Any, name: str, bars: int, highest: float) -> None:
     )  # fmt: skip
     head, detail = _sums(rows)
     edge = 1 + 0.15 / (style.WIDTH - LEFT - RIGHT)
-    axes.text(
-        edge,
-        0.52,
-        head,
-        transform=axes.transAxes,
-        va="bottom",
-        size=10,
-        weight="bold",
-    )
+    axes.text(edge, 0.52, head, transform=axes.transAxes, va="bottom", size=10, weight="bold")
     axes.text(
         edge, 0.47, detail, transform=axes.transAxes, va="top", size=style.SMALL, color=style.QUIET
     )

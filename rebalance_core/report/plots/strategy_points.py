@@ -94,9 +94,9 @@ def _point(row: Any) -> _Point:
         if count
     ]
     high = "" if worst is None or worst != worst else f" (worst {float(worst):.2f})"
-    whose = [] if row.of_rocketmq else ["not RocketMQ's"]
+    origin = [] if row.of_rocketmq else ["not RocketMQ's"]
     figures = [
-        *whose,
+        *origin,
         f"{style.whole(float(row.moved_per_rebalance))} moved",
         f"peak {mean:.2f}{high}",
     ]

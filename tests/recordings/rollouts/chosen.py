@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from rebalance_core.planning.rollout.choice import Searched, search_plans
-from rebalance_core.planning.rollout.futures import DeployedGroup, Rollouts, deployed_group
+from rebalance_core.planning.rollout.futures import (
+    DeployedGroup,
+    Figures,
+    Piece,
+    Rollouts,
+    deployed_group,
+)
 from rebalance_core.planning.rollout.search import Budgets, RolloutPlan, Search
 from rebalance_core.planning.sweep.transitions import CLOCK
 from rebalance_core.process.rollouts import played_here
@@ -57,10 +63,11 @@ class Chosen:
 
 
 def all_chosen() -> Iterator[Chosen]:
-    """Of both groups and all budgets. Cost: some seconds each."""
+    """Of both groups and all budgets. Cost: some seconds a group."""
     for group in _groups():
+        played: dict[Piece, Figures] = {}
         for name, budgets in BUDGETS.items():
-            searched = _searched(group, budgets)
+            searched = _searched(group, budgets, played)
             plan = list(PLANS)[searched.chosen]
             seen = measured()[group.name[1]]
             kept = [each["copies"] for each in seen.values() if _keeps(each, budgets)]
@@ -103,13 +110,19 @@ def _keeps(seen: dict[str, float], budgets: Budgets) -> bool:
 def _groups() -> Iterator[DeployedGroup]:
     """Both groups as they were before a recorded rollout."""
     for run in recorded("r1-P1-1"):
-        its = run.history
-        before = tuple(event for event in its.events if event.event_ms < run.from_ms)
-        yield deployed_group(replace(its, events=before))
+        before = tuple(event for event in run.history.events if event.event_ms < run.from_ms)
+        yield deployed_group(replace(run.history, events=before))
 
 
-def _searched(group: DeployedGroup, budgets: Budgets) -> Searched:
+def _searched(group: DeployedGroup, budgets: Budgets, played: dict[Piece, Figures]) -> Searched:
+    """The search; ``played`` are the futures of the group so far, and gets those of this one."""
     clock = replace(CLOCK, handler_ms=HANDLER_MS)
     search = Search("restart", group.name[1], budgets)
     rollouts = Rollouts(search, tuple(PLANS.values()), (group,), clock)
-    return search_plans(rollouts, lambda pieces: played_here(rollouts, pieces))
+
+    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+        new = [piece for piece in pieces if piece not in played]
+        played.update(zip(new, played_here(rollouts, new), strict=True))
+        return (played[piece] for piece in pieces)
+
+    return search_plans(rollouts, play)

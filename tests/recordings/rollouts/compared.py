@@ -85,21 +85,6 @@ def by_plan(found: Sequence[Compared]) -> dict[tuple[str, str], tuple[float, flo
     }
 
 
-def own_correlations(found: Sequence[Compared], draws: int = 1_000) -> NDArray[np.float64]:
-    """(draws,) the rank correlation if one future of each run, at random, were what was seen.
-
-    What chance alone makes of the order of the plans, were all that is simulated right.
-    """
-    rng = np.random.default_rng(0)
-    futures: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
-    for one in found:
-        futures[one.group, one.run.plan].append(rng.choice(one.futures, draws))
-    pairs = [(np.median(futures[key], axis=0), made) for key, (_, made) in by_plan(found).items()]
-    return np.array(
-        [rank_correlation((seen[n], made) for seen, made in pairs) for n in range(draws)]
-    )
-
-
 def rank_correlation(pairs: Iterable[tuple[float, float]]) -> float:
     """Spearman's, of what was seen and simulated."""
     seen, simulated = zip(*pairs, strict=True)

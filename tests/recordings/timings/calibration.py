@@ -30,7 +30,8 @@ TIMERS = "client created until its timers started"
 LEAD = "last broker's notice of a registration until `start()` returned"
 STEP = "from one broker's notice of a registration to the next"
 CLOSED = "death until the first CHANGE"
-LEFT = "`shutdown()` until the first CHANGE, and from one broker's to the next"
+LEFT = "`shutdown()` until the first CHANGE"
+LEFT_NEXT = "from one broker's CHANGE after a leave to the next"
 SPREAD = "CHANGE of one broker at its receivers, after the first of them"
 IDLE = "a pass that changes nothing"
 DROP = "begin of a pass until it gave up queues"
@@ -140,7 +141,7 @@ def _ends(of: _Recording) -> Iterator[tuple[str, int]]:
             for first in firsts[:1]:
                 yield (CLOSED if kind == "kill" else LEFT), first - begin
             if kind == "leave":
-                yield from ((LEFT, b - a) for a, b in pairwise(firsts))
+                yield from ((LEFT_NEXT, b - a) for a, b in pairwise(firsts))
             yield from ((SPREAD, at - times[0]) for times in others for at in times[1:])
 
 

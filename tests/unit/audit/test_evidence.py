@@ -1,13 +1,14 @@
 """What a rule needs beside what it is seen by, and what is said without it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
-from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
 from rebalance_core.audit.evidence import MEMBERS, RULE_NEEDS, gap_of
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
 from rebalance_core.model.events import CONSUMER_SUSPEND
@@ -188,26 +189,70 @@ def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
     ("stretches", "severity", "reason"),
     [
         ([(0, 1000)], "WARNING", None),
-        ([(0, 1000, False)], "WARNING", None),
         ([(500, 1000)], "INFO", "LOG_BEGINS"),
         ([(0, 450), (520, 1000)], "INFO", "NOT_COVERED"),
         ([(0, 500)], "INFO", "LOG_ENDED"),
-        # of a name server that logs little an early end is no sign
-        ([(0, 500, False)], "WARNING", None),
         ([], "INFO", "NOT_COVERED"),
     ],
 )
 def test_which_brokers_were_up_is_told_by_name_servers(
-    stretches: list[tuple[float, ...]], severity: str, reason: str | None
+    stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
     case = covered(fell_back(), (0, 1000), begins=True)
-    told = tuple(
-        Stretch(ms(one[0]), ms(one[1]), one[0] == 0, steady=len(one) == 2) for one in stretches
-    )
+    told = tuple(Stretch(ms(one), ms(other), one == 0) for one, other in stretches)
     coverage = replace(case.run.coverage, name_servers=told)
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
     assert ("namesrv.log" in row["remedy"]) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("broker", "again", "severity"),
+    [("a", 590, "INFO"), ("a", 460, "INFO"), ("a", 300, "WARNING"), ("b", 590, "WARNING")],
+)
+def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
+    broker: str, again: float, severity: str
+) -> None:
+    case = covered(fell_back(), (0, 1000), begins=True)
+    untold = {broker: ((ms(10), ms(again)),)}
+    row = found(replace(case, run=replace(case.run, untold=untold)), "OFFSET_ROLLBACK")
+    assert row["severity"] == severity
+    assert ("started again" in row["summary"]) is (severity == "INFO")
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity"),
+    [([(0, 1000)], "WARNING"), ([(0, 505), (525, 1000)], "INFO"), ([(510, 1000)], "INFO")],
+)
+def test_a_reset_may_have_been_followed_by_one_whose_line_is_missing(
+    stretches: list[tuple[float, float]], severity: str
+) -> None:
+    reset = fact("OFFSET_RESET", 500, topic="T", broker_name="a", queue_id=0, offset=90)
+    looks = [commit(0, 30, at=400), commit(0, 35, at=530)]
+    case = case_of(topic(), join(A), facts=[reset], commits=looks)
+    assert found(covered(case, *stretches), "RESET_NOT_KEPT")["severity"] == severity
+
+
+@pytest.mark.parametrize(
+    ("logs", "reason"),
+    [
+        ({"a": (0, 900_000), "b": (0, 900_000)}, None),
+        ({"a": (0, 900_000), "b": (0, 310_000)}, "LOG_ENDED"),
+        ({"a": (0, 900_000), "b": (400_000, 900_000)}, "LOG_ENDED"),
+        ({}, "LOG_ENDED"),
+    ],
+)
+def test_a_name_server_that_writes_little_tells_nothing_by_silence(
+    logs: dict[str, tuple[int, int]], reason: str | None
+) -> None:
+    """Name servers of 4.x and 5.0: that no broker went down since is told by brokers alone."""
+    row: dict[str, Any] = {"complete": True, "note": None, "clock_offset_ms": None}
+    rows = [{**row, "host": host, "role": "BROKER", "kind": "broker_log", "from_ms": one,
+             "to_ms": other} for host, (one, other) in logs.items()]  # fmt: skip
+    rows += [{**row, "host": "namesrv", "role": "NAME_SERVER", "kind": "namesrv_log",
+              "from_ms": 0, "to_ms": 300_000}]  # fmt: skip
+    gap = coverage_of(rows, {host: [host] for host in logs}).name_server_gap(100_000, 900_000)
+    assert (gap and gap.reason) == reason
 
 
 @pytest.mark.parametrize(
@@ -263,3 +308,25 @@ def test_since_when_members_subscribe_what_a_dump_alone_tells_is_not_known() -> 
     untold = {"rule_id": "INGEST_SUBSCRIPTION_NOT_LOGGED"}
     case = replace(case, tables={**case.tables, "findings": [untold]})
     assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "INFO"
+
+
+@pytest.mark.parametrize(
+    ("stretches", "stored", "severity"),
+    [
+        ([(0, 1000)], 0, "ERROR"),
+        ([(0, 500)], 0, "INFO"),
+        ([(0, 300), (400, 1000)], 0, "INFO"),
+        # the numbers are those of its topics.json, too
+        ([(0, 500)], 890, "ERROR"),
+        ([(0, 500)], 510, "INFO"),
+        ([(0, 300), (400, 1000)], 450, "ERROR"),
+    ],
+)
+def test_how_a_topic_is_set_up_at_the_end_needs_a_later_file(
+    stretches: list[tuple[float, float]], stored: float, severity: str
+) -> None:
+    case = case_of(topic(read=4, write=8, at=100), join(A), facts=[fact("DUMP", 890)])
+    case = covered(case, *stretches)
+    coverage = replace(case.run.coverage, topic_stores={"a": ms(stored)} if stored else {})
+    row = found(replace(case, run=replace(case.run, coverage=coverage)), "READ_FEWER_THAN_WRITTEN")
+    assert row["severity"] == severity

@@ -53,6 +53,14 @@ def test_nothing_is_read_after_the_begin_of_a_leave() -> None:
     assert (log.at_us <= ticks.ended[log.life, log.seed]).all()
 
 
+def test_brokers_lose_who_leaves_one_after_the_other_a_request_apart() -> None:
+    ticks = Ticks(story(*RECREATED), np.arange(1_000), EXACT)
+    first, second = np.sort(ticks.unregistered[0], axis=0)
+    apart_ms = (second - first) / 1_000
+    assert apart_ms.min() >= 1
+    assert np.median(apart_ms) == pytest.approx(6, abs=1)  # 5 to 8 in the calibrating half
+
+
 def test_leaves_at_one_time_begin_in_an_order_that_is_drawn() -> None:
     script = story(*RECREATED, ordered=True)
     ticks = Ticks(script, np.arange(200), EXACT)

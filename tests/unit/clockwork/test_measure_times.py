@@ -45,6 +45,15 @@ def test_what_is_done_before_the_change_takes_no_time() -> None:
     assert (row["convergence_ms_max"], row["orphan_queue_seconds"]) == (0, 0)
 
 
+def test_a_queue_taken_just_before_a_join_is_logged_has_its_owner_from_then_on() -> None:
+    group = two_members()
+    group.consumer(-2_100, events.CONSUMER_LEAVE, "c0")
+    group.there("c0")
+    leave, join = rows(group.measured((0, "c1", 2, -2_100, -1), (0, "c2", 2, -900, 1)).partial)
+    assert (leave["cause"], join["cause"]) == ("CONSUMER_LEAVE", "CONSUMER_JOIN")
+    assert (leave["orphan_queue_seconds"], join["orphan_queue_seconds"]) == (1.2, 0.0)
+
+
 @pytest.mark.parametrize(
     ("topic_at", "early", "convergence"),
     [
@@ -168,8 +177,7 @@ def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, in
         for ms in range(start, calm + 1):
             owners = Counter(q for held in script.initial for q in held)
             for at, queue, delta in rows:
-                # What is done before its change was logged counts from then on.
-                if at < end and max(at, start if at >= begins[number] else at) <= ms:
+                if at <= ms:
                     owners[queue] += delta
             alone = sum(owners[queue] == 0 for queue in readable[start])
             more = sum(max(0, owners[queue] - 1) for queue in readable[start])

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE
+from rebalance_core.ingest.clock_offsets import ClockShifts
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA
 
@@ -71,9 +73,17 @@ def test_a_clock_that_is_off_is_named_and_corrected(
     ((name, behind),) = offsets(tables).items()
     assert host.endswith(name)
     assert abs(behind + 1000 * seconds) < 500
+    (error,) = {row["clock_error_ms"] for row in tables["coverage"]} - {None}
+    assert abs(behind + 1000 * seconds) <= error < 1_000
     for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
         assert row["event_type"] == same["event_type"], row
         assert abs(row["event_ms"] - same["event_ms"]) < 1_000, row
+    commits, right = (
+        sorted(row["observed_ms"] for row in of["committed_offsets"] if row["client_id"])
+        for of in (tables, whole)
+    )
+    # dated when they were surely sent, whatever the clock still is off
+    assert all(ms <= late <= ms + 2 * error for ms, late in zip(right, commits, strict=True))
 
 
 @pytest.mark.parametrize("seconds", [-60, -8 * 3600, 8 * 3600])
@@ -87,7 +97,8 @@ def test_the_clock_of_a_name_server_is_compared_with_starts_of_brokers(
     whole = ingest_collection(DATA / "timing" / "collection").tables
     for row, same in zip(_of_brokers(tables), _of_brokers(whole), strict=True):
         assert row["event_type"] == same["event_type"]
-        assert abs(row["event_ms"] - same["event_ms"]) < 5_000
+        whole_zone = seconds % 3600 == 0
+        assert abs(row["event_ms"] - same["event_ms"]) <= (0 if whole_zone else 5_000)
 
 
 def _of_brokers(tables: Any) -> list[Any]:
@@ -126,13 +137,16 @@ def test_heartbeats_at_the_end_of_a_log_are_not_the_joins_of_its_clients(tmp_pat
     assert (named(tables), offsets(tables)) == ([], {})
 
 
-def test_heartbeats_after_a_commit_are_not_the_first_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begin", ["11:46:22.200", "11:46:18.600", "11:46:43.600"])
+def test_heartbeats_without_the_client_s_start_are_not_the_first_ones(
+    begin: str, tmp_path: Path
+) -> None:
     """Five groups of one process: all of them are 100 s later than when they came."""
     shutil.copytree(DATA / "strategies" / "collection", tmp_path / "c")
     path = tmp_path / "c" / "clients" / "k1" / "rocketmq_client.log.gz"
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-    kept = b"".join(line for line in lines if line[:23] > b"2026-11-21 11:46:22.200")
-    assert kept.index(b"[persistAll]") < kept.index(b"send heart beat")
+    kept = b"".join(line for line in lines if line[:23] > f"2026-11-21 {begin}".encode())
+    assert b"send heart beat" in kept
     path.write_bytes(gzip.compress(kept, 1))
     tables = ingest_collection(tmp_path / "c").tables
     assert (named(tables), offsets(tables)) == ([], {})
@@ -188,3 +202,48 @@ def test_clients_that_come_back_together_are_no_difference_of_clocks(tmp_path: P
         path.write_text(log(minute))
     (tmp_path / "collection.toml").write_text('cluster = "C"\n')
     assert named(ingest_collection(tmp_path).tables) == []
+
+
+@pytest.mark.parametrize("seconds", [-5, -60, -8 * 3600, 60])
+def test_what_a_client_says_by_its_clock_is_corrected_with_it(seconds: int, tmp_path: Path) -> None:
+    """Its subVersions and its start; broker-a's log begins late: it may have come back to it."""
+    shutil.copytree(DATA / "join-leave" / "collection", tmp_path / "c")
+    for host in ("a", "b"):
+        (path,) = (tmp_path / "c" / "brokers" / f"broker-{host}").glob("broker.log*")
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(line for line in lines if line[:19] > b"2026-11-21 11:28:50"))
+    right = _joined(ingest_collection(tmp_path / "c").tables)
+    own = (tmp_path / "c" / "clients" / "c3" / "rocketmq_client.log").read_bytes()
+    versions = set(re.findall(rb"subVersion=(\d{13})", own))
+    for path in (tmp_path / "c").rglob("*"):
+        if path.is_file():
+            text = path.read_bytes()
+            for version in versions:
+                text = text.replace(version, b"%d" % (int(version) + 1000 * seconds))
+            path.write_bytes(text)
+    path = tmp_path / "c" / "clients" / "c3" / "rocketmq_client.log"
+    path.write_bytes(HEAD.sub(lambda m: _later(m[1], seconds), path.read_bytes()))
+    assert _joined(ingest_collection(tmp_path / "c").tables) == right
+
+
+def test_what_mqadmin_shows_of_a_client_is_by_its_clock() -> None:
+    said = {
+        "client_file": "x",
+        "last_pull_ms": 5,
+        "start_ms": 3,
+        "queue_id": 1,
+        "versions": {"T": 7},
+    }
+    piece = Evidence("group", "g", "client_queue", 900, "", 0, "mqadmin/1-consumerStatus-g", said)
+    (right,) = ClockShifts(clients={"x": 100}).corrected([piece])
+    assert (right.at_ms, right.values) == (
+        900, said | {"last_pull_ms": 105, "start_ms": 103, "versions": {"T": 107}},
+    )  # fmt: skip
+
+
+def _joined(tables: Any) -> list[tuple[Any, ...]]:
+    return [
+        (row["client_id"], row["event_ms"], row.get("detail"))
+        for row in tables["cluster_events"]
+        if row["event_type"] == "CONSUMER_JOIN"
+    ]

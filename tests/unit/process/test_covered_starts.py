@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
-from rebalance_core.audit.rules.cluster import untold_outage
+from rebalance_core.audit.rules.cluster import untold_outages
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.covered_starts import CoveredStarts
@@ -101,6 +101,19 @@ def test_what_a_client_of_an_unknown_clock_committed_has_no_time(
     assert row[0] == status
 
 
+@pytest.mark.parametrize(
+    ("kind", "error_ms", "status"),
+    [("BROKER_DOWN", 20_000, "UNKNOWN"), ("BROKER_DOWN", 700, "OK"), ("BROKER_UP", 20_000, "OK")],
+)
+def test_when_brokers_went_is_not_known_by_a_clock_that_is_off(
+    kind: str, error_ms: int, status: str
+) -> None:
+    event = {"cluster": "c", "event_ms": 1, "sequence": 0, "event_type": kind, "broker_name": "a"}
+    coverage = replace(WHOLE, clock_error_ms=error_ms)
+    (row,) = covered(coverage, start(520_000), cluster_events=[event])
+    assert row[0] == status
+
+
 def test_a_start_that_failed_stays_failed() -> None:
     row = start(520_000, status="FAILED", start_offset_low=None, start_offset_high=None)
     coverage = Coverage({"a": ()}, known=True)
@@ -117,9 +130,9 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() ->
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
     down = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
     up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
-    assert untold_outage([down, up], starts[:2]) is None
-    assert untold_outage([down, up], starts) == 300_000
-    run = AuditRun(0, 900_000, coverage=WHOLE, untold_ms=510_000)
+    assert untold_outages([down, up], starts[:2]) == {}
+    assert untold_outages([down, up], starts) == {"a": ((300_000, 700_000),)}
+    run = AuditRun(0, 900_000, coverage=WHOLE, untold={"a": ((510_000, 700_000),)})
     rows = [start(505_000), start(520_000, consumer_group="other")]
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
     made = CoveredStarts({"c": run}, {})(batch).to_pylist()

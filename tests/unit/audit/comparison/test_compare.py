@@ -7,7 +7,9 @@ import pytest
 
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
+from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
+from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     DIFFERS,
@@ -172,6 +174,15 @@ def test_who_left_between_two_rounds_is_not_asked_again() -> None:
 def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
     result = compare(case(*status(A, JOINED_MS + 1_000, 0, 1, 2, 3)))
     assert (result.verdict, result.differences) == (UNSTABLE, ())
+
+
+def test_windows_are_longer_by_what_corrected_clocks_may_still_be_off() -> None:
+    settled_ms = case().settled_by[1]
+    off = replace(RUN, coverage=Coverage(known=False, clock_error_ms=700))
+    assert case(run=off).settled_by[1] == settled_ms + 700
+    for at_ms, within in ((JOINED_MS - 2_300, True), (JOINED_MS - 2_800, False)):
+        sure, unsure = (Prediction(case(run=run)).changing(at_ms, at_ms) for run in (RUN, off))
+        assert (sure, unsure is not None) == (None, within)
 
 
 def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:

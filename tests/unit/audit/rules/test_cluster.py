@@ -7,6 +7,7 @@ import pytest
 from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
+from rebalance_core.contracts.observed import STEADY
 from tests.unit.audit.comparison.group_rows import fact
 
 
@@ -35,6 +36,24 @@ def test_a_broker_that_one_name_server_does_not_know() -> None:
     assert gone.broker_name == never.broker_name == "b"
     assert "n2" in gone.summary
     assert never.evidence == {"n1": "registered", "n2": "not there"}
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "severity"),
+    [(0, 900_000, None), (0, 500_000, "INFO"), (300_000, 900_000, "INFO")],
+)
+def test_a_name_server_whose_log_is_cut_may_know_it(
+    begin: int, end: int, severity: str | None
+) -> None:
+    rows = [
+        {"host": name, "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": first,
+         "to_ms": last, "note": STEADY}
+        for name, first, last in (("n1", 0, 900_000), ("n2", begin, end))
+    ]  # fmt: skip
+    facts = [server("n1"), server("n2"), view("n1", "b", "true") | {"first_ms": 200_000}]
+    (found,) = name_servers_differ(facts, rows)
+    assert found.severity == severity
+    assert (found.remedy is not None) is (severity == "INFO")
 
 
 def test_one_name_server_cannot_differ() -> None:
@@ -71,6 +90,12 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
     (found,) = broker_flaps(flaps, (), covered)
     assert found.severity == severity
+
+
+def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
+    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    (found,) = broker_flaps(flaps, (), Coverage(known=False, clock_off=True))
+    assert found.severity == "INFO"
 
 
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:

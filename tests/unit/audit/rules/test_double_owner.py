@@ -1,9 +1,14 @@
+import pytest
+
 from rebalance_core.model.events import CONSUMER_SUSPEND
 from tests.unit.audit.cases import (
     Row,
     case_of,
+    fact,
     findings_of,
     join,
+    leave,
+    ms,
     of_member,
     queue_row,
     severities,
@@ -45,6 +50,14 @@ def test_dumps_that_show_two_owners_at_rest() -> None:
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
     assert severities(RULE, case) == ["ERROR"]
     assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
+
+
+@pytest.mark.parametrize(("dumped", "severity"), [(900, "WARNING"), (700, "ERROR")])
+def test_what_dumps_showed_is_over_when_one_of_the_two_went(dumped: int, severity: str) -> None:
+    seen, dump = [held("x", 500), held("y", 500)], fact("DUMP", dumped, command="consumerStatus")
+    happened = topic(), join("x"), join("y"), leave("y", 800)
+    (one,) = findings_of(RULE, case_of(*happened, owned=seen, facts=[dump]))
+    assert (one.severity, one.last_ms) == (severity, ms(800) if severity == "WARNING" else None)
 
 
 def test_a_client_that_is_seen_again_after_another() -> None:

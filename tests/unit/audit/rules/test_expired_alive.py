@@ -25,6 +25,15 @@ def test_again_and_again() -> None:
     assert severities(RULE, case) == ["WARNING"]
 
 
+def test_one_pause_that_several_brokers_saw_is_one() -> None:
+    lived = [
+        of_member(CONSUMER_LOST, ID, 202, broker_name="a", detail=EXPIRED),
+        of_member(CONSUMER_JOIN, ID, 225, broker_name="a"),
+    ]
+    case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), *lived)
+    assert severities(RULE, case) == ["INFO"]
+
+
 def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
     closed = pause(ID, 200, 224, None)
     new = [of_member(CONSUMER_LOST, ID, 200, detail=EXPIRED), join("10.0.0.1@8#2", at=224)]

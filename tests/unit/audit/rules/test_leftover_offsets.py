@@ -104,6 +104,16 @@ def test_nobody_reads_and_messages_wait() -> None:
     assert "5 messages not read: T 5" in one.summary
 
 
+def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() -> None:
+    gone = topic(), join("x"), leave("x", 500)
+    lost = topic(), join("x"), replace(of_member(CONSUMER_LOST, "x", 500), detail=EXPIRED)
+    for events, at, severity in (
+        (gone, 480, "INFO"), (gone, 495, "WARNING"), (lost, 380, "WARNING"), (lost, 300, "INFO"),
+    ):  # fmt: skip
+        own: dict[str, Any] = {"commits": [commit(0, 4, at=at)], "ends": [end(0, 9)]}
+        assert severities(OFFLINE, case_of(*events, facts=[CONFIG], **own)) == [severity]
+
+
 def test_offline_without_lag_just_gone_or_online() -> None:
     done: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
     assert findings_of(OFFLINE, case_of(*GONE, **done)) == []

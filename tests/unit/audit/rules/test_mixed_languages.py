@@ -7,6 +7,7 @@ from tests.unit.audit.cases import (
     case_of,
     findings_of,
     join,
+    leave,
     listed_at,
     of_unknown_strategy,
     severities,
@@ -93,3 +94,16 @@ def test_a_java_client_of_3_4_9_is_that_for_node() -> None:
 def test_languages_of_who_is_gone_do_not_count() -> None:
     rows = [*listed_at("a", 500, "x"), *listed_at("a", 500, "y", language="GO")]
     assert findings_of(RULE, case_of(topic(), join("x"), members=rows)) == []
+
+
+def test_who_was_listed_before_all_went_is_gone() -> None:
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    events = [join("m0"), join("m1"), leave("m0", 600), leave("m1", 600)]
+    assert findings_of(RULE, case_of(topic(read=8), *events, members=members)) == []
+
+
+def test_of_members_that_only_a_list_shows_nothing_is_sure() -> None:
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    assert severities(RULE, case_of(topic(read=8), members=members)) == ["INFO"]
+    unknown = case_of(join("m0"), join("m1"), members=members)
+    assert severities(RULE, unknown) == ["INFO"]

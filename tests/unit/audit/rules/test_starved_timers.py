@@ -1,7 +1,9 @@
 """Heartbeats to dead brokers, and what they cost the one thread of a client's timers."""
 
+from dataclasses import replace
 from typing import Any
 
+from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.client_logs import starved_timers
 from rebalance_core.model.times import MINUTE_MS
@@ -55,6 +57,18 @@ def test_a_route_change_learnt_late() -> None:
     assert one.severity == "WARNING"
     assert "still went there 7 min after the broker was out of the routes" in one.summary
     assert one.evidence["processes"] == "clients/c1, pid 7"
+
+
+def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
+    late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
+    steady = Stretch(0, 9 * MINUTE_MS, from_start=True)
+    cut = (replace(steady, to_ms=4 * MINUTE_MS), replace(steady, from_ms=5 * MINUTE_MS,
+           from_start=False))  # fmt: skip
+    for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
+        covered = Coverage(name_servers=stretches, known=True)
+        (one,) = starved_timers(late, down, covered)
+        assert one.severity == severity
+    assert "namesrv.log" in (one.remedy or "")
 
 
 def test_a_broker_that_came_back_meanwhile() -> None:
