@@ -35,10 +35,13 @@ def column(tables: Tables, name: str) -> list[object]:
 
 
 def test_the_state_after_an_event_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked, signature = [], GroupState.signature
-    monkeypatch.setattr(
-        GroupState, "signature", lambda state: looked.append(state) or signature(state)
-    )
+    looked, signature = list[GroupState](), GroupState.signature
+
+    def looked_at(state: GroupState) -> tuple[object, ...]:
+        looked.append(state)
+        return signature(state)
+
+    monkeypatch.setattr(GroupState, "signature", looked_at)
     events = topic(0, 2), join(1_000, "x"), join(90_000, "y"), leave(200_000, "x")
     replay_history(history(*events), strategy_for)
     assert len(looked) == len(events) + 1
