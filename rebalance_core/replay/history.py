@@ -293,6 +293,8 @@ class _Windows:
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
         """Until when all of some processes may act, and on retry topics; of none, any client."""
+        if len(self._settled) == 1:  # all have the same
+            return self._until(self._settled)
         kinds = {self._of[key] for key in members} or {self._settings.intervals}
         return self._until(kinds)
 

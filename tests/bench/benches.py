@@ -74,6 +74,7 @@ BENCHES = (
         ("--seeds", "200"),
         ("--seeds", "1000"),
     ),
+    Bench("restart", "tests.bench.runs.restart", ("--rounds", "1"), ("--rounds", "3")),
     Bench(
         "propagation",
         "tests.bench.runs.propagation",

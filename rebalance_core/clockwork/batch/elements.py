@@ -29,6 +29,7 @@ class Elements:
         held: (topics, elements) sets of queues.
         limit: passes begin before.
         rest: when something unlogged may move the clock of passes next.
+        rests: it may at all in the segment.
         alike_us: passes that begin before see what the last one saw.
     """
 
@@ -85,6 +86,7 @@ class Elements:
         self._comes[self.observed] = BEFORE_ALL
         self._rests = self._times_of_rest(segment)
         self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
+        self.rests = len(self._rests) > 1
         self._rests_past = np.zeros(len(self.ids), np.int64)
         self.alike_us = np.full(len(self.ids), BEFORE_ALL, np.int64)
         self._asks_until_us = segment.asks_until_us

@@ -274,7 +274,7 @@ def longest_timeouts_us(script: Script) -> int:
 
 # Stretches cut at their changes, so that no part has more operations than it must.
 
-SHORTEST_US = 5 * SECOND_US
+SHORTEST_US = 15 * SECOND_US
 """Changes that lie closer together are played as one."""
 LOOK_BACK_US = 5 * SECOND_US
 """Longer than a notice is under way and waits for the end of a pass and for the minimum; without

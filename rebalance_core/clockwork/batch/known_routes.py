@@ -237,6 +237,8 @@ class KnownRoutes:
         return np.array(known, bool)[:, None]
 
     def _answered(self, tick: NDArray[np.int64]) -> Times:
+        if (tick < 0).all():
+            return np.full(tick.shape, BEFORE_ALL, np.int64)
         started = self._futures.ticks.timers_start[self._lives]
         words = self._futures.words[self._lives]
         delay = draws.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))

@@ -336,11 +336,6 @@ class WakeUps:
             rows_at = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
             yield np.stack([row[0] if row else never for row in rows_at])
 
-    def operations(self, place: MemberList) -> Times:
-        """(K, S) when a list changes in the segment, told or not."""
-        rows = [place.since[place.moving], place.until[place.moving]]
-        return np.concatenate(rows) if len(place.moving) else np.empty((0, self._seeds), np.int64)
-
     def _wakes_itself(self) -> NDArray[np.bool_]:
         """(lives,) ``start()`` of a push consumer ends with a wake-up of its own."""
         push = self.futures.script.settings.consumer_type == PUSH

@@ -113,7 +113,8 @@ class _MixedPlay:
         return np.asarray(who[one_each], np.int64)
 
     def _ask(self, who: Ints) -> None:
-        outcome, _ = self._passes.ask_for_locks(who)
+        assert self._passes.orderly is not None
+        outcome, _ = self._passes.orderly.ask_for_locks(who)
         self._elements.settle(who, outcome.end_us, outcome.balanced)
         self._beat(who, self._elements.number[who] - 1, outcome)
 

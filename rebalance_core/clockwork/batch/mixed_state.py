@@ -91,11 +91,6 @@ class SubscriptionsNow:
             found = np.where(since[elements] <= at_us, codes[elements], found)
         return found
 
-    def has(self, topic: int, elements: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """True where an element subscribes a topic at a time."""
-        found: NDArray[np.bool_] = self._its.has[self.codes_at(elements, at_us), topic]
-        return found
-
     def state_has(self, state: int, topic: int) -> NDArray[np.bool_]:
         """(lives, 1) True where a life subscribes a topic in one of its states."""
         found: NDArray[np.bool_] = self._its.has[self.codes[state], topic][:, None]

@@ -224,6 +224,10 @@ class Passes:
         sets: of queues.
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
+
+    Attributes:
+        answers: of the brokers.
+        orderly: the steps of passes that take order locks; None: no pass does.
     """
 
     def __init__(
@@ -240,11 +244,13 @@ class Passes:
         self._lists = lists
         self._topics = np.array(elements.futures.topics, np.int64)
         self._shares, self._first_route = shares, shares.first[self._topics]
-        self._answers = Answers(elements, routes, lists)
+        self.answers = Answers(elements, routes, lists)
         self._holdings = SegmentHoldings(elements, moves)
-        self._orderly = None
-        if locks is not None:
-            self._orderly = OrderlyPasses(elements, self._answers, sets, self._holdings, locks)
+        self.orderly = (
+            None
+            if locks is None
+            else OrderlyPasses(elements, self.answers, sets, self._holdings, locks)
+        )
 
     def run(self, who: Ints, begin: Times) -> PassOutcome:
         """One pass each of the elements ``who``, no element twice."""
@@ -269,10 +275,10 @@ class Passes:
         outcome.end_us += outcome.timed_out_us
         self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
         outcome.notifies &= state.heartbeats[who]
-        if self._orderly is not None:
-            self._orderly.wait_for_locks(who, outcome)
+        if self.orderly is not None:
+            self.orderly.wait_for_locks(who, outcome)
         if state.futures.silences:
-            blocked = self._answers.blocked(who, begin + SAMPLE_AFTER_US)
+            blocked = self.answers.blocked(who, begin + SAMPLE_AFTER_US)
             outcome.end_us += np.where(outcome.notifies, blocked, 0)
         for topic, rows, versions in fetches:
             self._routes.fetch(topic, who[rows], versions, outcome.end_us[rows])
@@ -303,12 +309,12 @@ class Passes:
         outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
         at = np.searchsorted(acts, rows)
         locks = state.takes_locks[mine]
-        if self._orderly is not None and locks.any():
+        if self.orderly is not None and locks.any():
             some = acts[locks]
-            dropped = self._orderly.drop(
+            dropped = self.orderly.drop(
                 mine[locks], shares[:, some], changes[:, some], drop_us[locks]
             )
-            self._orderly.note_masters(mine[locks], knowns[:, some])
+            self.orderly.note_masters(mine[locks], knowns[:, some])
             outcome.notifies[some] = dropped | notified[locks]
             state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
             free = ~locks[at]
@@ -319,7 +325,7 @@ class Passes:
         self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
     ) -> NDArray[np.int32]:
         """(topics, n) the share of each pass, of the lists that brokers answer it."""
-        state, answers = self._elements, self._answers
+        state, answers = self._elements, self.answers
         share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
         asks, everything = knowns >= 0, state.broadcasting[who]
         empty = answers.without_queues(who, knowns)
@@ -357,25 +363,6 @@ class Passes:
         versions = self._routes.visible(topic, who[rows], begin[rows])
         outcome.fetched[rows] |= versions != UNKNOWN
         return rows, versions
-
-    def first_to_ask(self, who: Ints) -> Ints:
-        """`OrderlyPasses.first_to_ask`."""
-        assert self._orderly is not None
-        return self._orderly.first_to_ask(who)
-
-    def retry_in_vain(self, who: Ints, until_us: Times) -> None:
-        """`OrderlyPasses.retry_in_vain`."""
-        assert self._orderly is not None
-        self._orderly.retry_in_vain(who, until_us)
-
-    def ask_for_locks(self, who: Ints) -> tuple[PassOutcome, Times]:
-        """`OrderlyPasses.ask_for_locks`."""
-        assert self._orderly is not None
-        return self._orderly.ask_for_locks(who)
-
-    def calm(self, who: Ints, at_us: Times) -> NDArray[np.bool_]:
-        """`Answers.calm`."""
-        return self._answers.calm(who, at_us)
 
 
 def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:

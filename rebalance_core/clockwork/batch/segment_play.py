@@ -65,7 +65,7 @@ class _SegmentPlay:
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
         self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
-        self._orderly = locks is not None
+        self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._changes = SortedRows(self._list_changes())
@@ -144,11 +144,13 @@ class _SegmentPlay:
             asks_us = np.where(state.asks_us < ticks.NEVER, state.next_act(begin), ticks.NEVER)
             asks = np.flatnonzero(asks_us < open_us[state.seed])
             if len(asks):
-                self._ask(self._passes.first_to_ask(asks), settled_us)
+                self._ask(asks, settled_us)
 
     def _ask(self, who: Ints, settled_us: Times) -> None:
         state = self._elements
-        outcome, refused_until = self._passes.ask_for_locks(who)
+        assert self._orderly is not None
+        who = self._orderly.first_to_ask(who)
+        outcome, refused_until = self._orderly.ask_for_locks(who)
         state.settle(who, outcome.end_us, outcome.balanced)
         self._register(who, state.used[who], outcome)
         until = np.minimum(refused_until, settled_us[state.seed[who]])
@@ -157,7 +159,7 @@ class _SegmentPlay:
         until = np.minimum(until, np.minimum(state.limit[who], state.rest[who]))
         rows = np.flatnonzero((state.last_end[who] < until) & ~state.beats[who])
         if len(rows):
-            self._passes.retry_in_vain(who[rows], until[rows])
+            self._orderly.retry_in_vain(who[rows], until[rows])
 
     def _acts_anew(self, begin: Times) -> Times:
         """(elements,) no pass begins before that does what the one before did not."""
@@ -187,14 +189,15 @@ class _SegmentPlay:
         state = self._elements
         woken = self._woken_next(who)
         begin = state.next_begin(who, woken)
-        while True:
+        while state.rests:
             rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
             rests &= (state.rest[who] < state.limit[who]) & (state.asks_us[who] == ticks.NEVER)
             rows = np.flatnonzero(rests)
             if not len(rows):
-                return begin
+                break
             state.put_out_of_step(who[rows], woken[rows])
             begin[rows] = state.next_begin(who[rows], woken[rows])
+        return begin
 
     def _woken_next(self, who: Ints) -> Times:
         """The first wake-up of each that no pass has used up; `NEVER`."""
@@ -227,9 +230,11 @@ class _SegmentPlay:
             until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
         until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
         # nobody else asks; and what a pass fetches, its next one sees
-        asked_us = state.used[who] if self._orderly else state.last_end[who] + state.wait[who]
+        asked_us = (
+            state.used[who] if self._orderly is not None else state.last_end[who] + state.wait[who]
+        )
         rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
-        rows = rows[self._passes.calm(who[rows], seen_us[rows])]
+        rows = rows[self._passes.answers.calm(who[rows], seen_us[rows])]
         state.alike_us[who] = ticks.BEFORE_ALL
         state.alike_us[who[rows]] = until[rows]
 

@@ -173,10 +173,11 @@ class Shares:
         self._ids = [life.client_id for life in self._script.lives]
         last = {client_id: number for number, client_id in enumerate(self._ids)}
         self._client = np.array([last[client_id] for client_id in self._ids], np.int64)
-        self._follows = {
-            rules: np.array([rules_of(trait.member) == rules for trait in self._traits])
-            for rules in self._alike
+        self._follow = {
+            rules: np.array([n for name in names if name for n in names[name]], np.int64)
+            for rules, names in self._alike.items()
         }
+        """By rules: who goes by them, of those that have a client id."""
         self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
         self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
 
@@ -285,13 +286,12 @@ class Shares:
         try:
             of_places = self._by_place(key, route, lives)
             if of_places is not None:
-                at = self._places_of(lives)
-                listed = np.flatnonzero((at >= 0) & self._follows[key])
-                self.table[row, listed] = of_places[at[listed]]
-                if at[life] >= 0:
+                alike = self._follow[key]
+                self.table[row, alike] = of_places[self._places_of(lives)[alike]]
+                if self._ids[life]:
                     return
             client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
-            shares = {} if of_places is not None else self._shares(key, route, members)
+            shares = self._shares(key, route, members)
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(route, share)}
@@ -336,18 +336,22 @@ class Shares:
     def _by_place(
         self, key: Rules, route: int, lives: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
-        """Sets by place in the list of members; None where names count, or somebody's throws."""
+        """Sets by place in the list of members, and at last that of who is not in it.
+
+        None where names count, or somebody's throws.
+        """
         strategy = self._strategies[key]
         if not strategy.by_place or (self._nameless and self._nameless & set(lives.tolist())):
             return None
         found = self._of_places.get((key, route, len(lives)))
         if found is None:
-            names = [str(n) for n in range(len(lives))]
+            names, queues = [str(n) for n in range(len(lives))], self._mq_all(key, route)
             try:
-                shares = strategy.allocate_all(self._mq_all(key, route), names)
+                shares = [*strategy.allocate_all(queues, names).values()]
+                shares.append(strategy.allocate("nobody", queues, names))
             except AllocationError:
                 return None
-            found = np.array([self._number(route, share) for share in shares.values()], np.int32)
+            found = np.array([self._number(route, share) for share in shares], np.int32)
             self._of_places[key, route, len(lives)] = found
         return found
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds
+from rebalance_core.clockwork.batch.member_lists import MemberLists
 from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.script import Script
@@ -53,3 +54,36 @@ def test_who_came_long_ago_still_counts(monkeypatch: pytest.MonkeyPatch) -> None
     assert played(script, monkeypatch) > 0
     given_up = [row for row in rows_of(play_seeds(script, SEEDS, EXACT)) if row[4] < 0]
     assert len(given_up) == 5 * len(SEEDS)
+
+
+def test_passes_look_lists_up_once_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each list that no pass changes is as it was looked over member by member."""
+    asked, hashes_at = list[int](), MemberLists.hashes_at
+
+    def looked_up(lists: MemberLists, *where: np.ndarray) -> np.ndarray:
+        found = hashes_at(lists, *where)
+        for number, place in enumerate(lists.lists):
+            rows = where[0] == number
+            seeds, at_us = (each[rows] for each in where[1:])
+            assert found[rows].tolist() == lists._hash_at(place, seeds, at_us).tolist()
+        asked.append(len(found))
+        return found
+
+    rounds, run = list[int](), Passes.run
+
+    def counted(passes: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+        rounds.append(len(who))
+        return run(passes, who, begin)
+
+    monkeypatch.setattr(MemberLists, "hashes_at", looked_up)
+    monkeypatch.setattr(Passes, "run", counted)
+    script = story(
+        *(topic(0, 3, name, "a") for name in "TUV"),
+        *(joins(100 * n, f"c{n}") for n in range(5)),
+        *(happens(400_000 + 900 * n, "CONSUMER_LEAVE", f"c{n}") for n in range(3)),
+        subscriptions=("T", "U", "V"), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    assert rows_of(play_seeds(script, SEEDS, EXACT)) == rows_of(
+        play_seeds_one_by_one(script, SEEDS, EXACT)
+    )
+    assert len(asked) == len(rounds) > 1

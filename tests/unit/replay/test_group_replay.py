@@ -7,6 +7,7 @@ import pytest
 
 from rebalance_core.model.events import Event
 from rebalance_core.replay.group_replay import GroupLedger, replay_group
+from rebalance_core.replay.group_state import GroupState
 from rebalance_core.replay.history import replay_history
 from tests.unit.replay.histories import (
     RETRY,
@@ -31,6 +32,19 @@ def column(tables: Tables, name: str) -> list[object]:
 
 
 # --- epochs -----------------------------------------------------------------------------------
+
+
+def test_the_state_after_an_event_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, signature = list[GroupState](), GroupState.signature
+
+    def looked_at(state: GroupState) -> tuple[object, ...]:
+        looked.append(state)
+        return signature(state)
+
+    monkeypatch.setattr(GroupState, "signature", looked_at)
+    events = topic(0, 2), join(1_000, "x"), join(90_000, "y"), leave(200_000, "x")
+    replay_history(history(*events), strategy_for)
+    assert len(looked) == len(events) + 1
 
 
 def test_epochs_begin_with_the_first_join_and_touch() -> None:
