@@ -57,10 +57,7 @@ _LATER = {
     "planning.producer_model": ["read_producer_model=read_model"],
     "planning.rollout.choice": ["DEFAULT_ROLLOUT=DEFAULT_PLAN"],
     "planning.rollout.search": ["read_search"],
-    "planning.rollout.words": [
-        "rollout_recommendation=recommendation",
-        "rollout_texts=texts_of",
-    ],
+    "planning.rollout.words": ["rollout_recommendation=recommendation", "rollout_texts=texts_of"],
     "planning.scenario.file": ["read_scenarios"],
     "planning.sweep.plan_options": ["PlanConfig"],
     "planning.sweep.transitions": ["simulated_handovers"],
@@ -163,10 +160,7 @@ def audit_collection(collection: str | Path, **options: Any) -> Audit:
 
 
 def plan(
-    tables: Any,
-    scenarios: Sequence[str | Path] = (),
-    strategies: Any = (),
-    **options: Any,
+    tables: Any, scenarios: Sequence[str | Path] = (), strategies: Any = (), **options: Any
 ) -> Tables:
     """Plan as `rebalance plan` does; ``plan_summary``, ``plan_steps`` and the other tables.
 

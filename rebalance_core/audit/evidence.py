@@ -16,7 +16,7 @@ from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVER
 
 BROKER, ADMIN = "BROKER", "ADMIN"
 CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
-RETURNED, STOPPED = "return", "stop"
+RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,8 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return unsure
     if not needs.roles:
         return None
+    if case.run.coverage.clock_off:
+        return Gap(NOT_COVERED, "", None, None, kind=CLOCK)
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
@@ -415,6 +417,8 @@ def hedged(finding: Finding, gap: Gap) -> Finding:
 
 def gap_text(gap: Gap) -> str:
     """The gap in words."""
+    if gap.kind == CLOCK:
+        return "the clock of a broker is off, and its times are not corrected"
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
@@ -434,6 +438,8 @@ def gap_text(gap: Gap) -> str:
 
 def settled_by(gap: Gap) -> str:
     """The one file that would settle it."""
+    if gap.kind == CLOCK:
+        return "Name the broker's time zone in collection.toml, or synchronise its clock."
     if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:

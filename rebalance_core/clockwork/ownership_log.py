@@ -117,9 +117,7 @@ def _packed(
     return words, lows, widths
 
 
-def ownership_log(
-    rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64],
-) -> OwnershipLog:
+def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]) -> OwnershipLog:
     """A log of rows (seed, life, queue, at_us, delta), in order."""
     table = np.asarray(rows, np.int64).reshape(-1, 5)
     return OwnershipLog(

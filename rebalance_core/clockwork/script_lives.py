@@ -298,11 +298,7 @@ class BrokerBook:
         return next(life for life in reversed(self.lives) if life.broker == number)
 
 
-def numbered(
-    named: NamedRoute,
-    entity: int,
-    queues: Mapping[MessageQueue, int],
-) -> RouteVersion:
+def numbered(named: NamedRoute, entity: int, queues: Mapping[MessageQueue, int]) -> RouteVersion:
     """A route version with the script's numbers of queues."""
     return RouteVersion(
         moment=named.moment,

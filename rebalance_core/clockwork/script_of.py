@@ -137,11 +137,7 @@ class _Builder:
     """Walks the events once, with the replay's own state."""
 
     def __init__(
-        self,
-        history: GroupHistory,
-        options: ClockOptions,
-        replay: Replay,
-        popped: frozenset[str],
+        self, history: GroupHistory, options: ClockOptions, replay: Replay, popped: frozenset[str]
     ) -> None:
         self._history, self._options, self._replay = history, options, replay
         self._popped = popped

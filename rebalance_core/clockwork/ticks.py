@@ -51,11 +51,7 @@ from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script, 
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import OFF
 from rebalance_core.model.group_settings import LITE_PULL, PULL
-from rebalance_core.model.times import (
-    CHANNEL_SCAN_MS,
-    LOCK_RENEWAL_MS,
-    ROUTE_POLL_MS,
-)
+from rebalance_core.model.times import CHANNEL_SCAN_MS, LOCK_RENEWAL_MS, ROUTE_POLL_MS
 from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
 
 # Arrays of times, and the periods of the timers of a client.

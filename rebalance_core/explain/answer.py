@@ -156,8 +156,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if frozen and not passing:
         _, text, _ = _kept(settled, frozen[0])
         return Reason(
-            settled.outcome(frozen[0]),
-            f"{text}; nobody who is still there held this queue",
+            settled.outcome(frozen[0]), f"{text}; nobody who is still there held this queue"
         )
     if not any(subscribes(member, settled.topic) for member in members):
         return Reason(settlement.NOT_SUBSCRIBED, f"no member subscribes {settled.topic}")

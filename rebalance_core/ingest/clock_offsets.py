@@ -289,8 +289,8 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
-    # a clock that is off by more than the log is long has its first moments far from the broker's
-    first = sorted(ms for n in shared if is_zone(ms := client[n][0] - broker[n][0]))
+    # the nearest heartbeat may be a later one: the first of both are of one moment
+    first = sorted(client[name][0] - broker[name][0] for name in shared)
     for apart in (near, first):
         for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
             like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)

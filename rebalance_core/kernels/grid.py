@@ -182,11 +182,7 @@ def _steps(
 
 
 def _readable(
-    events: Events,
-    epochs: Epochs,
-    brokers: TopicBrokers,
-    broker_first: Ints,
-    routes: RouteChanges,
+    events: Events, epochs: Epochs, brokers: TopicBrokers, broker_first: Ints, routes: RouteChanges
 ) -> Ints:
     """By broker cell: the readable queues, whether or not the topic is active."""
     group = brokers.group[routes.topic_broker]

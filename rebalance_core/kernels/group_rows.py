@@ -501,13 +501,7 @@ def divided(
             segments.sums(unstated[joins], bounds) > 0,
             segments.sums(own_timers, bounds) > 0,
         ],
-        [
-            NO_KERNEL,
-            MANY_STRATEGIES,
-            BROADCASTING_PROXY,
-            SUBSCRIPTION_UNKNOWN,
-            OWN_INTERVALS,
-        ],
+        [NO_KERNEL, MANY_STRATEGIES, BROADCASTING_PROXY, SUBSCRIPTION_UNKNOWN, OWN_INTERVALS],
         REGULAR,
     )
     retrying = segments.sums(~reads_all & ~behind_proxy, bounds) > 0

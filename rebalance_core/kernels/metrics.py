@@ -136,8 +136,7 @@ class _Moves:
     @classmethod
     def of(cls, changes: OwnerChanges) -> _Moves:
         return cls(
-            changes.cell[changes.is_add],
-            changes.cell[changes.is_add & (changes.kind == VOLUNTARY)],
+            changes.cell[changes.is_add], changes.cell[changes.is_add & (changes.kind == VOLUNTARY)]
         )
 
 

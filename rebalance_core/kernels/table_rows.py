@@ -67,10 +67,7 @@ def coded_schema(table: str) -> pa.Schema:
 def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
     """``cluster`` and ``consumer_group`` of each row."""
     names = prepared.coded.names
-    return {
-        "cluster": coded(names.clusters, group),
-        "consumer_group": coded(names.groups, group),
-    }
+    return {"cluster": coded(names.clusters, group), "consumer_group": coded(names.groups, group)}
 
 
 def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, pa.Array]:

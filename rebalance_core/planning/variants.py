@@ -11,12 +11,7 @@ from rebalance_core.model.group_settings import RequestMode, parse_request_mode
 from rebalance_core.planning.known_strategies import planning_strategy
 from rebalance_core.planning.scenario.cluster_life import ClusterNames, EditedRows
 from rebalance_core.planning.scenario.edit import matches
-from rebalance_core.planning.scenario.scenario import (
-    Scenario,
-    group_edits,
-    shared_edits,
-    unmatched,
-)
+from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits, unmatched
 from rebalance_core.planning.strategies import PlanningStrategy
 
 BASELINE = "baseline"

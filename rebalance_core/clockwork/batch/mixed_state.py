@@ -15,13 +15,7 @@ from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, state_of, take_over
 from rebalance_core.clockwork.batch.member_lists import MemberList
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.ticks import (
-    BEFORE_ALL,
-    FIRST_HEARTBEAT_US,
-    NEVER,
-    Ticks,
-    Times,
-)
+from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_HEARTBEAT_US, NEVER, Ticks, Times
 from rebalance_core.model.queue import is_retry_topic
 
 # Who subscribes what, from when on.

@@ -296,10 +296,7 @@ def seeds_of_a_slice(script: Script) -> int:
 
 
 def _play_slice(
-    script: Script,
-    seeds: NDArray[np.int64],
-    options: ClockOptions,
-    beginnings: Beginnings | None,
+    script: Script, seeds: NDArray[np.int64], options: ClockOptions, beginnings: Beginnings | None
 ) -> OwnershipLog:
     if not (script.changes and script.lives):
         return ownership_log([])

@@ -542,13 +542,7 @@ def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) ->
     """`rules.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
     to_start = (least == 0) & ~overflow_to_max
     return np.select(
-        [
-            (most == 0) & (offset != 0),
-            most == 0,
-            offset < least,
-            offset <= most,
-            to_start,
-        ],
+        [(most == 0) & (offset != 0), most == 0, offset < least, offset <= most, to_start],
         [0, segments.NONE, least, segments.NONE, 0],
         most,
     )

@@ -244,10 +244,7 @@ class NewTopic(Edit):
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Brokers and groups."""
-        return {
-            "broker": ("brokers", self.broker),
-            "subscribed_by": ("groups", self.subscribed_by),
-        }
+        return {"broker": ("brokers", self.broker), "subscribed_by": ("groups", self.subscribed_by)}
 
     def concerns_group(self, consumer_group: str) -> bool:
         """True for the groups that subscribe it."""

@@ -162,9 +162,7 @@ def with_shared_figures(
     costs = {group: redelivery_of(kinds) for group, kinds in members.items()}
     found = [costs.get(group) for group in groups]
     for name, seconds in zip(
-        REDELIVERY,
-        ([of and of[0] for of in found], [of and of[1] for of in found]),
-        strict=True,
+        REDELIVERY, ([of and of[0] for of in found], [of and of[1] for of in found]), strict=True
     ):
         values = pa.array(seconds, pa.float64())
         steps = _with(steps, name, pc.if_else(shared, values, pa.scalar(None, pa.float64())))

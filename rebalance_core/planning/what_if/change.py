@@ -100,12 +100,7 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 # look; by default they look like those of RocketMQ's clients (`client_id_form`).
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
-TEMPLATES = {
-    GO: "{ip}@{pid}",
-    NODE: "{ip}@{pid}",
-    DOTNET: "{ip}@{pid}",
-    CPP: "{ip}@{pid}#DEFAULT",
-}
+TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
 """Of clients whose ids are not made as Java's; those of C++ are of 1.2.5 or later."""
 FIELDS = {
     "n": "1, 2, 3 … of the consumers added",

@@ -330,3 +330,11 @@ def test_how_a_topic_is_set_up_at_the_end_needs_a_later_file(
     coverage = replace(case.run.coverage, topic_stores={"a": ms(stored)} if stored else {})
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "READ_FEWER_THAN_WRITTEN")
     assert row["severity"] == severity
+
+
+def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
+    case = covered(fell_back(), (0, 1000))
+    coverage = replace(case.run.coverage, clock_off=True)
+    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
+    assert "collection.toml" in row["remedy"]
