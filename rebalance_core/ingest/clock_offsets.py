@@ -203,11 +203,12 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
+    apart = _apart(marks, starts_logged)
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
             compare = _between if other[0] == BROKER_LOG else behind_client
             behind = compare(marks[one], marks[other])
-            if behind is not None:
+            if behind is not None and (behind or other not in apart):
                 edges.setdefault(one, {})[other] = behind
                 edges.setdefault(other, {})[one] = -behind
     offsets: dict[Host, int] = {}
@@ -218,6 +219,26 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
             offsets |= found
             unsure |= rivals
     return offsets, unsure
+
+
+def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
+    """Clients of whose moments with any broker none is at the same time.
+
+    That others came or went then, by chance, does not make their clock right.
+    """
+    brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
+    found: set[Host] = set()
+    for host, client in marks.items():
+        began = _begun(client, starts_logged) if host[0] == CLIENT_LOG else {}
+        near = [ms for of in brokers for ms in _near(of, began)]
+        found |= {host} if near and not any(-EARLY_MS <= ms <= SLOW_MS for ms in near) else set()
+    return found
+
+
+def _near(broker: Marks, client: Marks) -> list[int]:
+    """How much later the client wrote of what both name, of the moments that are nearest."""
+    shared = broker.keys() & client.keys() - {CHANGED}
+    return sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
 
 
 def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
@@ -283,7 +304,7 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """
     began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
-    near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
+    near = _near(broker, began)
     named = _of_most(near)
     if named is not None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named
