@@ -149,18 +149,11 @@ def _hosts_off(
     for file in files:
         of_file = counted.get(file.name)
         if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
-            host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
-            newest[host] = max(ms, newest.get(host, ms))
+            ms = of_file.gap_high - of_file.shift_ms
+            newest[file.kind, file.place] = max(ms, newest.get((file.kind, file.place), ms))
     off = {h: ms for h, ms in offsets.items() if h[0] == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
-    return {
-        host
-        for host, behind in off.items()
-        if (
-            abs(newest[host]) < abs(newest[host] - behind)
-            if host in newest
-            else not is_zone(behind)
-        )
-    }
+    alike = {h for h, ms in off.items() if abs(newest.get(h, ms)) < abs(newest.get(h, ms) - ms)}
+    return alike | {h for h, ms in off.items() if h not in newest and not is_zone(ms)}
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
@@ -227,12 +220,10 @@ def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
     That others came or went then, by chance, does not make their clock right.
     """
     brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
-    found: set[Host] = set()
-    for host, client in marks.items():
-        began = _begun(client, starts_logged) if host[0] == CLIENT_LOG else {}
-        near = [ms for of in brokers for ms in _near(of, began)]
-        found |= {host} if near and not any(-EARLY_MS <= ms <= SLOW_MS for ms in near) else set()
-    return found
+    began = {h: _begun(of, starts_logged) for h, of in marks.items() if h[0] == CLIENT_LOG}
+    near = {host: [ms for of in brokers for ms in _near(of, own)] for host, own in began.items()}
+    at_once = {host for host, of in near.items() if any(-EARLY_MS <= ms <= SLOW_MS for ms in of)}
+    return {host for host, of in near.items() if of} - at_once
 
 
 def _near(broker: Marks, client: Marks) -> list[int]:
