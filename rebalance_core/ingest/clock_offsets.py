@@ -149,18 +149,11 @@ def _hosts_off(
     for file in files:
         of_file = counted.get(file.name)
         if file.kind == CLIENT_LOG and of_file is not None and of_file.gap_high is not None:
-            host, ms = (file.kind, file.place), of_file.gap_high - of_file.shift_ms
-            newest[host] = max(ms, newest.get(host, ms))
+            ms = of_file.gap_high - of_file.shift_ms
+            newest[file.kind, file.place] = max(ms, newest.get((file.kind, file.place), ms))
     off = {h: ms for h, ms in offsets.items() if h[0] == CLIENT_LOG and abs(ms) > LEAST_OFFSET_MS}
-    return {
-        host
-        for host, behind in off.items()
-        if (
-            abs(newest[host]) < abs(newest[host] - behind)
-            if host in newest
-            else not is_zone(behind)
-        )
-    }
+    alike = {h for h, ms in off.items() if abs(newest.get(h, ms)) < abs(newest.get(h, ms) - ms)}
+    return alike | {h for h, ms in off.items() if h not in newest and not is_zone(ms)}
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
@@ -203,11 +196,12 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
+    apart = _apart(marks, starts_logged)
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
             compare = _between if other[0] == BROKER_LOG else behind_client
             behind = compare(marks[one], marks[other])
-            if behind is not None:
+            if behind is not None and (behind or other not in apart):
                 edges.setdefault(one, {})[other] = behind
                 edges.setdefault(other, {})[one] = -behind
     offsets: dict[Host, int] = {}
@@ -218,6 +212,24 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
             offsets |= found
             unsure |= rivals
     return offsets, unsure
+
+
+def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
+    """Clients of whose moments with any broker none is at the same time.
+
+    That others came or went then, by chance, does not make their clock right.
+    """
+    brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
+    began = {h: _begun(of, starts_logged) for h, of in marks.items() if h[0] == CLIENT_LOG}
+    near = {host: [ms for of in brokers for ms in _near(of, own)] for host, own in began.items()}
+    at_once = {host for host, of in near.items() if any(-EARLY_MS <= ms <= SLOW_MS for ms in of)}
+    return {host for host, of in near.items() if of} - at_once
+
+
+def _near(broker: Marks, client: Marks) -> list[int]:
+    """How much later the client wrote of what both name, of the moments that are nearest."""
+    shared = broker.keys() & client.keys() - {CHANGED}
+    return sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
 
 
 def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
@@ -283,7 +295,7 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """
     began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
-    near = sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
+    near = _near(broker, began)
     named = _of_most(near)
     if named is not None:
         return 0 if -EARLY_MS <= named <= SLOW_MS else named

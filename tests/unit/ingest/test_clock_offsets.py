@@ -249,3 +249,10 @@ def _joined(tables: Any) -> list[tuple[Any, ...]]:
         for row in tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN"
     ]
+
+
+def test_what_others_did_at_a_time_does_not_make_a_clock_right(tmp_path: Path) -> None:
+    """Of notify2 itself nothing is at the same time: two processes have its client id."""
+    tables = skewed("nightly", "clients/notify2", -5, tmp_path / "c")
+    (row,) = [row for row in tables["coverage"] if row["host"] == "notify2"]
+    assert row["clock_offset_ms"] is None
