@@ -294,7 +294,6 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     that they write of clients is off.
     """
     began = _begun(client, starts_logged)
-    shared = broker.keys() & began.keys() - {CHANGED}
     near = _near(broker, began)
     named = _of_most(near)
     if named is not None:
@@ -302,13 +301,14 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
     # the nearest heartbeat may be a later one: the first of both are of one moment
-    first = sorted(client[name][0] - broker[name][0] for name in shared)
+    first = sorted(client[n][0] - broker[n][0] for n in broker.keys() & began.keys() - {CHANGED})
     for apart in (near, first):
         for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
             like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
             behind = like[len(like) // 2]
             found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
             often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
+            often &= any(abs(ms - behind) <= 2 * SAME_MS for ms in first)  # no later heartbeat
             if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
                 best, matches = behind, found
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)

@@ -256,3 +256,10 @@ def test_what_others_did_at_a_time_does_not_make_a_clock_right(tmp_path: Path) -
     tables = skewed("nightly", "clients/notify2", -5, tmp_path / "c")
     (row,) = [row for row in tables["coverage"] if row["host"] == "notify2"]
     assert row["clock_offset_ms"] is None
+
+
+def test_a_later_heartbeat_is_not_the_moment_that_the_broker_saw(tmp_path: Path) -> None:
+    """A minute slow, its second heartbeats are near to the time at which brokers saw the first."""
+    tables = skewed("rocksdb", "clients/c2", -60, tmp_path / "c")
+    (row,) = [row for row in tables["coverage"] if row["host"] == "c2"]
+    assert row["clock_offset_ms"] is None or abs(row["clock_offset_ms"] - 60_000) < 1_000
