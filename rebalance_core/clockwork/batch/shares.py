@@ -214,10 +214,7 @@ class Shares:
         return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
 
     def rows(
-        self,
-        hashes: NDArray[np.uint64],
-        routes: NDArray[np.int64],
-        members: MembersAt,
+        self, hashes: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
         """The rows of the table that views have, with the shares of all that are in them.
 
@@ -247,10 +244,7 @@ class Shares:
         return [life for life in found if life is not None]
 
     def _places(
-        self,
-        keys: NDArray[np.uint64],
-        routes: NDArray[np.int64],
-        members: MembersAt,
+        self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
     ) -> NDArray[np.int64]:
         """Places of the keys among those known; new ones are added."""
         if len(self._keys):
