@@ -297,12 +297,9 @@ class WakeUps:
     """
 
     def __init__(
-        self,
-        futures: Futures,
-        segment: PlaySegment,
-        lives: NDArray[np.int64],
+        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64],
         lists: list[MemberList],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.futures, self._segment, self.lives = futures, segment, lives
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS

@@ -55,13 +55,9 @@ class OrderlyPasses:
     """
 
     def __init__(
-        self,
-        elements: Elements,
-        answers: Answers,
-        sets: QueueSets,
-        holdings: SegmentHoldings,
+        self, elements: Elements, answers: Answers, sets: QueueSets, holdings: SegmentHoldings,
         locks: OrderLocks,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._elements, self._answers = elements, answers
         self._sets, self._holdings, self._locks = sets, holdings, locks
         self._topics = np.array(elements.futures.topics, np.int64)
@@ -231,15 +227,9 @@ class Passes:
     """
 
     def __init__(
-        self,
-        elements: Elements,
-        routes: KnownRoutes,
-        lists: MemberLists,
-        shares: Shares,
-        sets: QueueSets,
-        moves: list[Moves],
-        locks: OrderLocks | None,
-    ) -> None:
+        self, elements: Elements, routes: KnownRoutes, lists: MemberLists, shares: Shares,
+        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+    ) -> None:  # fmt: skip
         self._sets, self._elements, self._routes = sets, elements, routes
         self._lists = lists
         self._topics = np.array(elements.futures.topics, np.int64)
