@@ -221,7 +221,9 @@ def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
     """
     brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
     began = {h: _begun(of, starts_logged) for h, of in marks.items() if h[0] == CLIENT_LOG}
-    near = {host: [ms for of in brokers for ms in _near(of, own)] for host, own in began.items()}
+    near = {
+        host: [ms for of in brokers for ms in _near(of, first)] for host, first in began.items()
+    }
     at_once = {host for host, of in near.items() if any(-EARLY_MS <= ms <= SLOW_MS for ms in of)}
     return {host for host, of in near.items() if of} - at_once
 

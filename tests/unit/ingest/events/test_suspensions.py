@@ -1,14 +1,10 @@
 """Suspensions of members by their own logs."""
 
-import pytest
-
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.unlogged_members import Presence, suspension_events
 from rebalance_core.ingest.evidence import Evidence
-
-pytestmark = pytest.mark.unit
 
 CONTEXT = ClusterContext("c", 0, 900_000)
 
