@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.audit.completeness import audit_run_of
 from rebalance_core.audit.findings import missing_of_groups, missing_reason, run_cluster_rules
-from tests.unit.audit.comparison.group_rows import fact
+from tests.unit.audit.group_rows import fact
 
 HOUR = 3_600_000
 END = 100 * HOUR

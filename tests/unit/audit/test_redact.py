@@ -10,7 +10,7 @@ from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.findings import GroupRules, run_rules
 from rebalance_core.audit.redact import Redaction, pseudonym
 from tests.unit.audit.cases import Row
-from tests.unit.audit.comparison.group_rows import DUMPED_MS, case, fact, ledger, progress, status
+from tests.unit.audit.group_rows import DUMPED_MS, case, fact, ledger, progress, status
 
 HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"
 CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"

@@ -1,4 +1,4 @@
-"""Scripts that begin alike: what the second one goes on with is what it would have played."""
+"""Scripts that begin alike, and passes that change nothing: the log is that of the loop."""
 
 import random
 from collections.abc import Iterator
@@ -10,8 +10,11 @@ import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
+from rebalance_core.clockwork.batch.member_lists import MemberLists
+from rebalance_core.clockwork.batch.passes import Passes
 from rebalance_core.clockwork.batch.play import REGULAR, takes_locks
 from rebalance_core.clockwork.batch.segment_play import play_segment
+from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
@@ -19,7 +22,10 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
-from tests.unit.clockwork.futures import rows_of
+from tests.unit.clockwork.futures import EXACT, happens, joins, rows_of, story
+from tests.unit.replay.histories import event, topic
+
+# Scripts that begin alike: what the second one goes on with is what it would have played.
 
 T0_MS = 1_700_000_000_123
 SEEDS = np.arange(6)
@@ -33,8 +39,8 @@ def told(at_ms: int, number: int, kind: str, **said: object) -> Event:
 
 def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
     """A group whose members come and go, at times that meet and at others."""
-    for number, (topic, broker) in enumerate([("T", "a"), ("T", "b"), ("U", "b")]):
-        yield told(-100_000, number, events.TOPIC_CONFIG, topic=topic, broker_name=broker,
+    for number, (name, broker) in enumerate([("T", "a"), ("T", "b"), ("U", "b")]):
+        yield told(-100_000, number, events.TOPIC_CONFIG, topic=name, broker_name=broker,
                    read_queue_nums=pick.choice([3, 4, 8]), detail=OBSERVED)  # fmt: skip
     there = [f"c{number}" for number in range(4)]
     for number, client in enumerate(there):
@@ -59,12 +65,12 @@ def recorded(pick: random.Random, mixed: bool) -> Iterator[Event]:
 
 def edited(pick: random.Random, given: list[Event], at_ms: int) -> list[Event]:
     """The same group; from a time on other things happen to it."""
-    kept = [event for event in given if event.event_ms < T0_MS + at_ms]
+    kept = [before for before in given if before.event_ms < T0_MS + at_ms]
     there: set[str] = set()
-    for event in kept:
-        if event.client_id is not None:
-            ends = event.event_type != events.CONSUMER_JOIN
-            (there.discard if ends else there.add)(event.client_id)
+    for one in kept:
+        if one.client_id is not None:
+            ends = one.event_type != events.CONSUMER_JOIN
+            (there.discard if ends else there.add)(one.client_id)
     more = [told(at_ms + 2_000, 100, events.CONSUMER_JOIN, client_id="new", subscriptions=TOPICS)]
     for number, client in enumerate(sorted(there)[:3]):
         kind = pick.choice([events.CONSUMER_LEAVE, events.CONSUMER_LOST])
@@ -146,3 +152,83 @@ def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr("rebalance_core.clockwork.batch.play.play_segment", counted)
     return played
+
+
+# Passes that change nothing are counted, not played; the log is that of the loop.
+
+STEADY_SEEDS = range(6)
+
+
+def played(script: Script, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many passes the batch plays; its log is the loop's."""
+    count, run = 0, Passes.run
+
+    def counted(self: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+        nonlocal count
+        count += len(who)
+        return run(self, who, begin)
+
+    monkeypatch.setattr(Passes, "run", counted)
+    found = rows_of(play_seeds(script, STEADY_SEEDS, EXACT))
+    assert found == rows_of(play_seeds_one_by_one(script, STEADY_SEEDS, EXACT))
+    assert found
+    return count
+
+
+def test_members_without_a_queue_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty members of six queues: who comes last by name changes nobody's share."""
+    script = story(
+        *(topic(0, 3, "T", name) for name in "ab"),
+        *(joins(100 * n, f"c{n:02}") for n in range(30)),
+        *(joins(400_000 + 900 * n, f"d{n:02}") for n in range(20)),
+        *(happens(700_000 + 900 * n, "CONSUMER_LEAVE", f"d{n:02}") for n in range(20)),
+        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    passes = sum(len(play_with_passes(script, seed, EXACT).passes) for seed in STEADY_SEEDS)
+    assert played(script, monkeypatch) < passes / 3
+
+
+def test_who_came_long_ago_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only member, and a route that loses queues a good while after it came."""
+    script = story(
+        *(topic(0, 5, "T", name) for name in "ab"),
+        joins(0, "c1"),
+        event(400_000, "TOPIC_DELETED", topic="T", broker_name="b"),
+        subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    assert played(script, monkeypatch) > 0
+    given_up = [row for row in rows_of(play_seeds(script, STEADY_SEEDS, EXACT)) if row[4] < 0]
+    assert len(given_up) == 5 * len(STEADY_SEEDS)
+
+
+def test_passes_look_lists_up_once_for_all_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each list that no pass changes is as it was looked over member by member."""
+    asked, hashes_at = list[int](), MemberLists.hashes_at
+
+    def looked_up(lists: MemberLists, *where: np.ndarray) -> np.ndarray:
+        found = hashes_at(lists, *where)
+        for number, place in enumerate(lists.lists):
+            rows = where[0] == number
+            seeds, at_us = (each[rows] for each in where[1:])
+            assert found[rows].tolist() == lists._hash_at(place, seeds, at_us).tolist()
+        asked.append(len(found))
+        return found
+
+    rounds, run = list[int](), Passes.run
+
+    def counted(passes: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+        rounds.append(len(who))
+        return run(passes, who, begin)
+
+    monkeypatch.setattr(MemberLists, "hashes_at", looked_up)
+    monkeypatch.setattr(Passes, "run", counted)
+    script = story(
+        *(topic(0, 3, name, "a") for name in "TUV"),
+        *(joins(100 * n, f"c{n}") for n in range(5)),
+        *(happens(400_000 + 900 * n, "CONSUMER_LEAVE", f"c{n}") for n in range(3)),
+        subscriptions=("T", "U", "V"), client_version="4.9.4", broker_version="4.9.4",
+    )  # fmt: skip
+    assert rows_of(play_seeds(script, STEADY_SEEDS, EXACT)) == rows_of(
+        play_seeds_one_by_one(script, STEADY_SEEDS, EXACT)
+    )
+    assert len(asked) == len(rounds) > 1

@@ -1,15 +1,35 @@
-"""The agenda's order, the clock of passes, and who is told of what."""
+"""The agenda's order, draws, and how soon members act on what they are told."""
 
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rebalance_core.clockwork.draws import Operation, operation_id
+from rebalance_core.clockwork import draws
+from rebalance_core.clockwork.batch import play_seeds, reason_of
+from rebalance_core.clockwork.batch.play import NOTICES_BATCHED, REGULAR
+from rebalance_core.clockwork.draws import (
+    Delay,
+    Operation,
+    Timer,
+    all_below,
+    below,
+    delay_ms,
+    entity_of,
+    operation_id,
+    uniform,
+    uniforms,
+)
 from rebalance_core.clockwork.loop.world import Agenda, Kind, PassClock
+from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
+from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.model.events import Event
 from tests.unit.clockwork.futures import futures, joins, ms, story, two_brokers
-from tests.unit.replay.histories import event, topic
+from tests.unit.replay.histories import event, history, join, topic
+
+# The agenda's order, the clock of passes, and who is told of what.
 
 SECOND = 1_000_000
 
@@ -137,3 +157,124 @@ def test_a_newer_notification_stops_the_loop_of_an_older_one() -> None:
             assert future.orphans(103_000) == 0
     assert woken["5.3.2"] == 30 * 3 * 2
     assert woken["5.3.3"] < woken["5.3.2"]
+
+
+# How soon members act on a join or a loss, by how their brokers and their group tell them.
+
+T0 = 1_700_000_000_000
+CHANGE_MS = T0 + 400_123
+OPTIONS = ClockOptions(exact_times=True)
+NOTICES_SEEDS = 300
+
+
+def latencies(happens: Event, mode: str | None, *, notified: bool) -> tuple[str, np.ndarray]:
+    """(why not at once, seconds until `a` acts in each future)."""
+    told = [event(T0 + 100, "NOTICES", broker_name="a", detail=mode)] if mode else []
+    script = script_of(
+        history(
+            topic(T0, 4), *told, join(T0 + 1_017, "b"), join(T0 + 11_017, "a"),
+            happens, notified=notified,
+        ),
+        OPTIONS,
+    )  # fmt: skip
+    log = play_seeds(script, range(NOTICES_SEEDS), OPTIONS)
+    (life,) = (each.index for each in script.lives if each.client_id == "a")
+    late = (log.life == life) & (log.at_us > (CHANGE_MS - 1_000) * 1_000)
+    first = np.full(NOTICES_SEEDS, np.inf)
+    np.minimum.at(first, log.seed[late], log.at_us[late] / 1e6 - CHANGE_MS / 1e3)
+    return reason_of(script), first
+
+
+JOIN, LOST = join(CHANGE_MS, "0"), event(CHANGE_MS, "CONSUMER_LOST", "b")
+
+
+@pytest.mark.parametrize(
+    ("happens", "mode", "notified", "reason", "least_s", "most_s"),
+    [
+        (JOIN, None, True, REGULAR, 0.0, 2.5),
+        (JOIN, "ON", True, REGULAR, 0.0, 2.5),
+        (JOIN, None, False, REGULAR, 15.0, 21.5),
+        (JOIN, "OFF", True, REGULAR, 15.0, 21.5),
+        (JOIN, "BATCHED", True, NOTICES_BATCHED, 10.0, 16.5),
+        (LOST, None, False, REGULAR, 0.0, 2.5),
+        (LOST, "OFF", True, REGULAR, 15.0, 21.5),
+    ],
+)
+def test_members_act_as_they_are_told(
+    happens: Event, mode: str | None, notified: bool, reason: str, least_s: float, most_s: float
+) -> None:
+    """The slowest of many futures: a second, a batch of 15 s, or a wait of 20 s."""
+    why, found = latencies(happens, mode, notified=notified)
+    assert why == reason
+    assert np.isfinite(found).all()
+    assert least_s <= found.max() <= most_s
+    assert found.min() >= -1
+
+
+# Draws are hashes: the same in plain Python and in numpy, and uniform.
+
+DRAWS_SEEDS = np.arange(500)
+ENTITIES = [entity_of("group", f"10.0.0.{i}@1", None) for i in range(4)]
+DELAYS = {name: value for name, value in vars(draws).items() if isinstance(value, Delay)}
+
+
+def test_one_draw_and_many_agree() -> None:
+    many = uniforms(DRAWS_SEEDS, np.array(ENTITIES, np.uint64)[:, None], Timer.NOTICE, 7)
+    one = [
+        [uniform(int(seed), entity, Timer.NOTICE, 7) for seed in DRAWS_SEEDS] for entity in ENTITIES
+    ]
+    assert many.tolist() == one
+
+
+def test_large_ticks_agree() -> None:
+    tick = (1 << 63) - 25
+    assert uniforms(3, ENTITIES[0], Timer.NOTICE, tick) == uniform(3, ENTITIES[0], 8, tick)
+
+
+def test_draws_are_uniform_and_differ_by_every_part() -> None:
+    draws = uniforms(np.arange(20_000), ENTITIES[0], Timer.PHASE)
+    counts = np.bincount(all_below(draws, 20), minlength=20)
+    assert counts.min() > 850
+    assert counts.max() < 1_150
+    columns = [
+        uniforms(DRAWS_SEEDS, ENTITIES[0], Timer.PHASE),
+        uniforms(DRAWS_SEEDS, ENTITIES[1], Timer.PHASE),
+        uniforms(DRAWS_SEEDS, ENTITIES[0], Timer.NOTICE),
+        uniforms(DRAWS_SEEDS, ENTITIES[0], Timer.PHASE, 1),
+    ]
+    related = np.corrcoef(np.array(columns, float)) - np.eye(4)
+    assert abs(related).max() < 0.15
+
+
+def test_names_are_told_apart() -> None:
+    names = [("a", "b"), ("ab",), ("a", None), ("a", ""), ("a",), ("a", "b", None)]
+    assert len({entity_of(*each) for each in names}) == len(names)
+
+
+def test_below_scales() -> None:
+    draws = uniforms(DRAWS_SEEDS, 1, 2, 3)
+    assert all_below(draws, 30_000_000).tolist() == [below(int(d), 30_000_000) for d in draws]
+    assert below((1 << 32) - 1, 3) == 2
+
+
+@pytest.mark.parametrize("name", sorted(DELAYS))
+def test_a_delay_of_one_draw_and_of_many_agree(name: str) -> None:
+    delay = DELAYS[name]
+    draws = np.concatenate([uniforms(DRAWS_SEEDS, 5, 6), np.array([0, (1 << 32) - 1], np.uint64)])
+    many = delay.many(draws)
+    assert many.tolist() == [delay.of(int(draw)) for draw in draws]
+    assert delay.shortest <= many.min() <= many.max() <= delay.longest
+
+
+def test_quantiles_come_out() -> None:
+    delay = delay_ms((0, 1), (0.5, 5), (1, 105))
+    found = np.quantile(delay.many(uniforms(np.arange(20_000), 1, 1)), [0.25, 0.5, 0.75])
+    assert found == pytest.approx([3_000, 5_000, 55_000], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "knots", [((0.1, 1), (1, 2)), ((0, 1), (0.9, 2)), ((0, 2), (1, 1)), ((0, 1), (0, 2), (1, 3))]
+)
+def test_what_is_no_quantile_function_is_refused(knots: tuple[tuple[float, float], ...]) -> None:
+    with pytest.raises(ValueError, match=r"shares go from 0|one value a share"):
+        delay_ms(*knots)

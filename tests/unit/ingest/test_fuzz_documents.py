@@ -30,25 +30,20 @@ from rebalance_core.ingest.parse.offset_stores import (
     parse_local_offset_json,
 )
 from tests.unit.ingest.documents import Parse
-from tests.unit.ingest.parse.mqadmin import test_cluster_list as test_mqadmin_cluster_list
-from tests.unit.ingest.parse.mqadmin import test_command_output
-from tests.unit.ingest.parse.mqadmin import (
-    test_consumer_connection as test_mqadmin_consumer_connection,
+from tests.unit.ingest.parse import (
+    test_command_output,
+    test_config_stores,
+    test_mqadmin_export,
+    test_offset_stores,
 )
-from tests.unit.ingest.parse.mqadmin import test_consumer_progress as test_mqadmin_consumer_progress
-from tests.unit.ingest.parse.mqadmin import test_consumer_status as test_mqadmin_consumer_status
-from tests.unit.ingest.parse.mqadmin import test_export as test_mqadmin_export
-from tests.unit.ingest.parse.mqadmin import test_rocksdb_config as test_mqadmin_rocksdb_config
-from tests.unit.ingest.parse.mqadmin import test_topic_list as test_mqadmin_topic_list
-from tests.unit.ingest.parse.mqadmin import test_topic_route as test_mqadmin_topic_route
-from tests.unit.ingest.parse.mqadmin import test_topic_status as test_mqadmin_topic_status
-from tests.unit.ingest.parse.stores import (
-    test_consumer_offset_json,
-    test_local_offset_json,
-    test_store_listing,
-    test_subscription_group_json,
-    test_topics_json,
-)
+from tests.unit.ingest.parse import test_consumer_status as test_mqadmin_consumer_status
+from tests.unit.ingest.parse import test_mqadmin_consumers as test_mqadmin_consumer_connection
+from tests.unit.ingest.parse import test_mqadmin_consumers as test_mqadmin_consumer_progress
+from tests.unit.ingest.parse import test_mqadmin_export as test_mqadmin_rocksdb_config
+from tests.unit.ingest.parse import test_mqadmin_topics as test_mqadmin_cluster_list
+from tests.unit.ingest.parse import test_mqadmin_topics as test_mqadmin_topic_list
+from tests.unit.ingest.parse import test_mqadmin_topics as test_mqadmin_topic_route
+from tests.unit.ingest.parse import test_mqadmin_topics as test_mqadmin_topic_status
 from tests.unit.ingest.processor_time import HUGE, linear
 
 FAILED = test_command_output.NOISE + test_command_output.NOT_ONLINE
@@ -58,18 +53,22 @@ EXPORT = test_mqadmin_export
 ROCKSDB = test_mqadmin_rocksdb_config
 
 PARSERS: dict[Parse, list[str]] = {
-    parse_topics_json: [test_topics_json.V4, test_topics_json.V5],
+    parse_topics_json: [test_config_stores.TOPICS_JSON_V4, test_config_stores.TOPICS_JSON_V5],
     parse_subscription_group_json: [
-        test_subscription_group_json.V4,
-        test_subscription_group_json.V5,
+        test_config_stores.GROUPS_V4,
+        test_config_stores.GROUPS_V5,
     ],
-    parse_consumer_offset_json: [test_consumer_offset_json.V4],
-    parse_local_offset_json: [test_local_offset_json.TEXT],
+    parse_consumer_offset_json: [test_offset_stores.V4],
+    parse_local_offset_json: [test_offset_stores.TEXT],
     parse_consumer_progress: [PROGRESS.S_5, PROGRESS.S_4, PROGRESS.PLAIN_5, PROGRESS.ALL, FAILED],
     parse_consumer_connection: [test_mqadmin_consumer_connection.TEXT, FAILED],
     parse_consumer_status: [STATUS.LIST, STATUS.DIFFERENT, STATUS.CLIENT + STATUS.JSTACK, FAILED],
-    parse_topic_route: [test_mqadmin_topic_route.TEXT, test_mqadmin_topic_route.LIST, FAILED],
-    parse_topic_status: [test_mqadmin_topic_status.TEXT, FAILED],
+    parse_topic_route: [
+        test_mqadmin_topic_route.TOPIC_ROUTE_TEXT,
+        test_mqadmin_topic_route.LIST,
+        FAILED,
+    ],
+    parse_topic_status: [test_mqadmin_topic_status.TOPIC_STATUS_TEXT, FAILED],
     parse_cluster_list: [
         test_mqadmin_cluster_list.V5,
         test_mqadmin_cluster_list.V4,
@@ -82,8 +81,8 @@ PARSERS: dict[Parse, list[str]] = {
         ROCKSDB.ALL,
         FAILED,
     ],
-    parse_store_listing: [test_store_listing.STOCK],
-    parse_topic_list: [test_mqadmin_topic_list.TEXT],
+    parse_store_listing: [test_config_stores.STOCK],
+    parse_topic_list: [test_mqadmin_topic_list.TOPIC_LIST_TEXT],
     parse_export: [EXPORT.METRICS, EXPORT.METADATA, EXPORT.ONE_BROKER, EXPORT.CONFIGS, FAILED],
 }
 EACH_PARSER = pytest.mark.parametrize("parse", PARSERS, ids=lambda parse: parse.__name__)

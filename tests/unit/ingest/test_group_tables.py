@@ -12,7 +12,7 @@ from rebalance_core.ingest.group_tables import (
 )
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.cases.test_cases import HERE
-from tests.unit.ingest.events.listings.pieces import said
+from tests.unit.ingest.events.listing_evidence import said
 
 
 def changed(folder: Path, case: str, *replaced: tuple[str, str], given: str = "") -> Ingested:

@@ -12,7 +12,7 @@ from rebalance_core.audit.rules.cluster import untold_outages
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.covered_starts import CoveredStarts
-from tests.unit.audit.comparison.group_rows import fact
+from tests.unit.audit.group_rows import fact
 
 WHOLE = Coverage({"a": (Stretch(0, 900_000, from_start=True),)}, known=True)
 

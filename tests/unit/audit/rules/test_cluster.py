@@ -1,4 +1,4 @@
-"""What is wrong with the cluster as a whole: its name servers and brokers."""
+"""Clusters: what their brokers differ in, and masters that went."""
 
 from typing import Any
 
@@ -8,7 +8,22 @@ from rebalance_core.audit.coverage import Coverage, Stretch
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
 from rebalance_core.contracts.observed import STEADY
-from tests.unit.audit.comparison.group_rows import fact
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import (
+    case_of,
+    commit,
+    end,
+    event,
+    findings_of,
+    join,
+    ms,
+    severities,
+    topic,
+)
+from tests.unit.audit.group_rows import fact
+
+# What is wrong with the cluster as a whole: its name servers and brokers.
 
 
 def view(server: str, broker: str, registered: str) -> dict[str, Any]:
@@ -20,7 +35,9 @@ def server(name: str) -> dict[str, Any]:
     return fact("NAME_SERVER_FILE", 1, details={"name": name})
 
 
-def event(at_ms: int, kind: str, detail: str | None = None, broker: str = "b") -> dict[str, Any]:
+def cluster_event(
+    at_ms: int, kind: str, detail: str | None = None, broker: str = "b"
+) -> dict[str, Any]:
     return {
         "event_ms": at_ms, "sequence": 0, "event_type": f"BROKER_{kind}", "broker_name": broker,
         "detail": detail,
@@ -61,15 +78,15 @@ def test_one_name_server_cannot_differ() -> None:
 
 
 def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
-    flaps = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP"),
-             event(900_000, "DOWN", "EXPIRED"), event(1_000_000, "UP")]  # fmt: skip
+    flaps = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP"),
+             cluster_event(900_000, "DOWN", "EXPIRED"), cluster_event(1_000_000, "UP")]  # fmt: skip
     (found,) = broker_flaps(flaps)
     assert (found.broker_name, found.evidence["times"]) == ("b", 2)
     assert (found.first_ms, found.last_ms) == (0, 1_000_000)
 
 
 def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
-    expired = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    expired = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     for started_ms in (500_000, 610_000, 624_000):
         start = fact("BROKER_STARTED", started_ms, broker_name="b")
         assert list(broker_flaps(expired, [start])) == [], started_ms
@@ -87,27 +104,27 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
 ) -> None:
     log = (Stretch(0, until_s * 1000, from_start=True),)
     covered = Coverage({"b": log}, known=True)
-    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     (found,) = broker_flaps(flaps, (), covered)
     assert found.severity == severity
 
 
 def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
-    flaps = [event(600_000, "DOWN", "EXPIRED"), event(623_000, "UP")]
+    flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     (found,) = broker_flaps(flaps, (), Coverage(known=False, clock_off=True))
     assert found.severity == "INFO"
 
 
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
-    restart = [event(0, "DOWN", "STOPPED"), event(60_000, "UP")]
-    absence = [event(0, "DOWN", "EXPIRED"), event(121_000, "UP")]
+    restart = [cluster_event(0, "DOWN", "STOPPED"), cluster_event(60_000, "UP")]
+    absence = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(121_000, "UP")]
     assert [*broker_flaps(restart), *broker_flaps(absence)] == []
-    assert down_brokers([*restart, event(1, "DOWN", "CLOSED", "c")]) == {"c"}
+    assert down_brokers([*restart, cluster_event(1, "DOWN", "CLOSED", "c")]) == {"c"}
 
 
 def test_their_severities() -> None:
     facts = [server("n1"), server("n2"), view("n1", "b", "true")]
-    events = [event(0, "DOWN", "EXPIRED"), event(60_000, "UP")]
+    events = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP")]
     _, rows = run_cluster_rules(facts, [], events, 6.0)
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
@@ -118,7 +135,129 @@ def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> Non
     row = {"host": "n", "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": 0, "to_ms": 70_000}
     row |= {"complete": True, "note": None, "clock_offset_ms": None}
     dump = {"broker_name": "b", "last_ms": 900_000, "details": {"command": "consumerConnection"}}
-    events = [event(60_000, "DOWN", "EXPIRED")]
+    events = [cluster_event(60_000, "DOWN", "EXPIRED")]
     run, _ = run_cluster_rules([], [dump], events, 6.0, coverage=[row])
     assert run.down == frozenset()
     assert run.returned == {"b": 60_000}
+
+
+# Masters that went: what nobody read, what nobody owned, and offsets that fell back.
+
+NOT_READ, LOCKS, FELL_BACK = "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "OFFSETS_FELL_BACK"
+ORDERLY = GroupSettings(ordered=True)
+
+
+def down(at: float = 100, detail: str | None = "REFUSED") -> Event:
+    return event("MASTER_DOWN", at, broker_name="a", detail=detail)
+
+
+def up(at: float = 400) -> Event:
+    return event("MASTER_UP", at, broker_name="a")
+
+
+def test_queues_that_nobody_could_read() -> None:
+    case = case_of(topic(), join("x"), down(), up())
+    (found,) = findings_of(NOT_READ, case)
+    assert "4 queues of a could not be read for 5 min" in found.summary
+    assert (found.first_ms, found.last_ms) == (ms(100), ms(400))
+    assert severities(NOT_READ, case) == ["WARNING"]
+
+
+def test_a_master_that_is_still_gone_is_an_error_with_its_backlog() -> None:
+    case = case_of(topic(read=1), join("x"), down(), ends=[end(0, 50)], commits=[commit(0, 20)])
+    (found,) = findings_of(NOT_READ, case)
+    assert "30 messages not read" in found.summary
+    assert (found.last_ms, severities(NOT_READ, case)) == (None, ["ERROR"])
+
+
+@pytest.mark.parametrize("mode", ["SLAVE_READ", "ACTING", None])
+def test_slaves_that_are_or_may_be_read_are_no_finding(mode: str | None) -> None:
+    assert findings_of(NOT_READ, case_of(topic(), join("x"), down(detail=mode), up())) == []
+
+
+def test_queues_without_a_member_are_nobody_s() -> None:
+    assert findings_of(NOT_READ, case_of(topic(), down(), up(), join("x", at=500))) == []
+
+
+def test_orderly_queues_that_moved_without_a_master() -> None:
+    case = case_of(topic(), join("x"), down(), join("y", at=200), up(), settings=ORDERLY)
+    (found,) = findings_of(LOCKS, case)
+    assert found.summary.startswith("2 orderly queues of a moved")
+    assert severities(LOCKS, case) == ["WARNING"]
+    lasting = case_of(topic(), join("x"), down(), join("y", at=200), settings=ORDERLY)
+    assert severities(LOCKS, lasting) == ["ERROR"]
+    unknown = case_of(topic(), join("x"), down(detail=None), join("y", at=200), settings=ORDERLY)
+    assert "which no file tells" in findings_of(LOCKS, unknown)[0].summary
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "moves"),
+    [("ACTING", ORDERLY, True), ("REFUSED", GroupSettings(), True), ("REFUSED", ORDERLY, False)],
+)
+def test_locks_that_nobody_missed(mode: str, settings: GroupSettings, moves: bool) -> None:
+    moved = [join("y", at=200)] if moves else []
+    case = case_of(topic(), join("x"), down(detail=mode), *moved, up(), settings=settings)
+    assert findings_of(LOCKS, case) == []
+
+
+@pytest.mark.parametrize(
+    ("commits", "fell"),
+    [
+        ([commit(0, 42, 350), commit(0, 16, 420)], 26),  # the master that is back
+        ([commit(0, 42, 90), commit(0, 30, 110)], 12),  # the slave's older copy
+        ([commit(0, 42, 350), commit(0, 43, 420)], 0),
+        ([commit(0, 42, 600), commit(0, 16, 700)], 0),  # later, and so by something else
+    ],
+)
+def test_offsets_that_fell_with_the_role(commits: list[Any], fell: int) -> None:
+    case = case_of(topic(read=1), join("x"), down(detail="SLAVE_READ"), up(), commits=commits)
+    found = findings_of(FELL_BACK, case)
+    assert [one.evidence["messages"] for one in found] == ([fell] if fell else [])
+    by_something_else = findings_of("OFFSET_ROLLBACK", case)
+    assert bool(by_something_else) == (commits[0]["observed_ms"] == ms(600))
+
+
+def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
+    def turn(at_ms: int, kind: str, detail: str | None = None) -> dict[str, Any]:
+        return {"event_ms": at_ms, "sequence": 0, "event_type": kind, "broker_name": "a",
+                "detail": detail}  # fmt: skip
+
+    for mode, rules in (("REFUSED", ["SLAVE_NOT_READABLE"]), ("SLAVE_READ", []), (None, [])):
+        turns = [turn(1, "MASTER_DOWN", mode), turn(2, "MASTER_UP")]
+        run, rows = run_cluster_rules([], [], turns, 6)
+        assert [r["rule_id"] for r in rows if r["rule_id"] == "SLAVE_NOT_READABLE"] == rules
+        assert run.masters["a"][0].up_ms == 2
+
+
+def slaves(**modes: str) -> list[dict[str, Any]]:
+    return [
+        {"kind": "BROKER_SLAVES", "broker_name": name, "first_ms": 0, "last_ms": 9,
+         "details": {"mode": mode}} for name, mode in modes.items()
+    ]  # fmt: skip
+
+
+def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, dict[str, str]]]:
+    _, rows = run_cluster_rules(facts, [], turns, 6)
+    found = [row for row in rows if row["rule_id"] == "SLAVE_NOT_READABLE"]
+    assert all((row["severity"], row["broker_name"]) == ("INFO", None) for row in found)
+    return [(row["summary"], row["evidence"]) for row in found]
+
+
+def test_slaves_that_refuse_are_told_before_any_master_goes() -> None:
+    ((summary, evidence),) = not_readable(slaves(b="REFUSED", a="REFUSED", c="ACTING"), [])
+    assert summary == (
+        "Slaves of 2 brokers refuse to be read: if a master goes, its queues stay allocated and "
+        "nobody reads them: a, b."
+    )
+    assert evidence == {"refuse": "a, b", "by_default": ""}
+    ((summary, evidence),) = not_readable(slaves(b="REFUSED", a=""), [])
+    assert "(the default; no file tells the setting of all)" in summary
+    assert evidence == {"refuse": "b", "by_default": "a"}
+
+
+def test_slaves_that_are_read_or_act_are_none() -> None:
+    assert not_readable(slaves(a="SLAVE_READ", b="ACTING"), []) == []
+    assert not_readable([], []) == []
+    gone = {"event_ms": 1, "sequence": 0, "event_type": "MASTER_DOWN", "broker_name": "a",
+            "detail": "REFUSED"}  # fmt: skip
+    assert not_readable(slaves(a="SLAVE_READ"), [gone]) == []  # set since then

@@ -1,11 +1,22 @@
+"""Mixtures: strategies, versions, languages, models."""
+
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase
+import pytest
+
+from rebalance_core.audit.case import Finding, GroupCase
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
+    Row,
     case_of,
+    end,
+    fact,
     findings_of,
     join,
     leave,
+    listed_at,
+    of_unknown_strategy,
     severities,
     topic,
 )
@@ -40,3 +51,141 @@ def test_versions_warn_only_across_lines() -> None:
 def test_message_models() -> None:
     assert severities("MIXED_MESSAGE_MODELS", members(message_model="BROADCASTING")) == ["ERROR"]
     assert findings_of("MIXED_MESSAGE_MODELS", members(message_model="CLUSTERING")) == []
+
+
+REFUSED, START = "BROADCASTING_REFUSED", "BROADCAST_START"
+ALL = GroupSettings(message_model="BROADCASTING")
+
+
+def member(client: str = "h@1", at: float = 100) -> Event:
+    return join(client, at=at, message_model="BROADCASTING")
+
+
+def config(allowed: bool) -> Row:
+    return fact("GROUP_CONFIG", 0, 1000, broker_name="a", consume_broadcast_enable=allowed)
+
+
+def test_a_configuration_that_forbids_it() -> None:
+    (one,) = findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(False)]))
+    assert "a forbid it" in one.summary
+    assert (
+        findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(True)])) == []
+    )
+    assert findings_of(REFUSED, case_of(topic(), join("x"), facts=[config(False)])) == []
+
+
+def test_pulls_that_were_refused() -> None:
+    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
+    assert "refused 50 times" in findings_of(REFUSED, case_of(topic(), facts=[said]))[0].summary
+
+
+def test_a_new_member_without_a_store() -> None:
+    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, case) == ["INFO"]
+    assert "left out 30 messages" in findings_of(START, case)[0].summary
+
+
+def test_a_member_whose_id_changed_lost_its_store() -> None:
+    again = member(), leave("h@1", 200), member("h@2", 300)
+    case = case_of(topic(read=1), *again, settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, case) == ["WARNING"]
+
+
+def test_nothing_was_left_out() -> None:
+    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 0, at=50)])
+    assert findings_of(START, case) == []
+
+
+RULE = "MIXED_LANGUAGES"
+RING = "CONSISTENT_HASH(virtual_nodes=10)"
+JAVA, GO, CPP, NODE = ("JAVA", "5.3.3"), ("GO", "4.5.2"), ("CPP", "3.1.8"), ("JAVA", "3.4.9")
+RUST, DOTNET, PHP = ("RUST", "5.3.1"), ("DOTNET", "4.9.7"), ("PHP", "4.9.7")
+
+
+def of_languages(
+    *languages: tuple[str, str], strategy: str = "AVG", **topics: tuple[str, ...]
+) -> GroupCase:
+    """Members m0, m1 … of these languages and versions; they read T, or what ``topics`` say."""
+    names = [f"m{place}" for place, _ in enumerate(languages)]
+    rows = [
+        row
+        for name, (language, version) in zip(names, languages, strict=True)
+        for row in listed_at("a", 500, name, language=language, version=version)
+    ]
+    joins = (join(name, *topics.get(name, ()), strategy=strategy) for name in names)
+    return case_of(topic(read=8), *joins, members=rows)
+
+
+def found(*languages: tuple[str, str], **own: Any) -> tuple[str, Finding]:
+    case = of_languages(*languages, **own)
+    (severity,), (one,) = severities(RULE, case), findings_of(RULE, case)
+    return severity, one
+
+
+@pytest.mark.parametrize("other", [GO, CPP, NODE, RUST])
+def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) -> None:
+    severity, one = found(JAVA, other)
+    assert severity == "INFO"
+    assert "By AVG they divide the 8 queues at hand alike." in one.summary
+    assert severities(RULE, of_unknown_strategy(of_languages(JAVA, other))) == ["WARNING"]
+
+
+def test_a_go_member_on_a_ring_of_its_own() -> None:
+    severity, one = found(JAVA, GO, strategy=RING)
+    assert severity == "ERROR"
+    assert f"By {RING} they do not divide alike: nobody reads 2 queues (T a:1,7)." in one.summary
+    assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "nobody": "T a:1,7"}
+    assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
+
+
+def test_what_would_be_left_out_in_any_language_is_not_their_fault() -> None:
+    """m1 subscribes another topic, so its share of T has no reader in any case."""
+    severity, one = found(JAVA, GO, m1=("U",))
+    assert (severity, "alike" in one.summary) == ("INFO", True)
+
+
+def test_clients_that_have_no_strategy_but_avg() -> None:
+    severity, one = found(JAVA, CPP, strategy="AVG_BY_CIRCLE")
+    assert severity == "ERROR"
+    assert one.evidence["nobody"] == "T a:1,3"
+    assert one.evidence["several"] == "T a:4 by m0 and m1, T a:6 by m0 and m1"
+    assert one.remedy == "Set AVG in every member: all divide alike by it."
+
+
+@pytest.mark.parametrize("other", [DOTNET, PHP])
+def test_a_client_whose_share_nobody_knows_is_no_sure_error(other: tuple[str, str]) -> None:
+    severity, one = found(JAVA, other)
+    assert severity == "WARNING"
+    assert f"Which queues a client of {other[0]} takes is not known." in one.summary
+    assert one.evidence["unknown"] == "m1"
+
+
+def test_beside_such_a_client_only_what_others_read_twice_is_sure() -> None:
+    severity, one = found(JAVA, DOTNET, GO, strategy=RING)
+    assert severity == "ERROR"
+    assert ("nobody" in one.evidence, one.remedy) == (False, None)
+    assert "several read 4 queues (T a:0,4-6). Which queues a client of DOTNET" in one.summary
+
+
+def test_a_java_client_of_3_4_9_is_that_for_node() -> None:
+    _, one = found(JAVA, NODE)
+    assert "JAVA (m0), ali-ons (m1)" in one.summary
+    assert findings_of(RULE, of_languages(JAVA, ("JAVA", "4.9.7"))) == []
+
+
+def test_languages_of_who_is_gone_do_not_count() -> None:
+    rows = [*listed_at("a", 500, "x"), *listed_at("a", 500, "y", language="GO")]
+    assert findings_of(RULE, case_of(topic(), join("x"), members=rows)) == []
+
+
+def test_who_was_listed_before_all_went_is_gone() -> None:
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    events = [join("m0"), join("m1"), leave("m0", 600), leave("m1", 600)]
+    assert findings_of(RULE, case_of(topic(read=8), *events, members=members)) == []
+
+
+def test_of_members_that_only_a_list_shows_nothing_is_sure() -> None:
+    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    assert severities(RULE, case_of(topic(read=8), members=members)) == ["INFO"]
+    unknown = case_of(join("m0"), join("m1"), members=members)
+    assert severities(RULE, unknown) == ["INFO"]

@@ -1,3 +1,9 @@
+"""Offsets that went back, and resets that were not kept."""
+
+from pathlib import Path
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.ingest.in_process import ingest_collection
 from tests.unit.audit.cases import Row, case_of, commit, fact, findings_of, join, severities, topic
 
 RULE = "OFFSET_ROLLBACK"
@@ -40,3 +46,66 @@ def test_looks_at_the_store_that_fall() -> None:
 def test_a_store_that_is_older_than_the_log() -> None:
     near = [commit(0, 30, at=500, client="x"), commit(0, 10, at=505)]
     assert findings_of(RULE, case_of(*TWO, commits=near)) == []
+
+
+# RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
+
+RESET_NOT_KEPT_RULE = "RESET_NOT_KEPT"
+
+
+def reset(at: float, offset: int) -> Row:
+    return fact("OFFSET_RESET", at, topic="T", broker_name="a", queue_id=0, offset=offset)
+
+
+def case(to: int, *commits: tuple[int, float]) -> GroupCase:
+    looks = [commit(0, offset, at=at) for offset, at in commits]
+    return case_of(topic(), join("x"), commits=looks, facts=[reset(500, to)])
+
+
+def test_a_commit_below_an_offset_that_was_to_be_skipped_to() -> None:
+    (one,) = findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (35, 530)))
+    assert "most from 30, set to 90, committed 35" in one.summary
+    assert severities(RESET_NOT_KEPT_RULE, case(90, (30, 400), (35, 530))) == ["WARNING"]
+
+
+def test_a_group_that_was_to_go_back_and_did_not_may_have_read_again() -> None:
+    assert severities(RESET_NOT_KEPT_RULE, case(10, (30, 400), (35, 530))) == ["INFO"]
+    assert severities(RESET_NOT_KEPT_RULE, case(10, (30, 400), (35, 700))) == []
+
+
+def test_a_reset_that_was_kept() -> None:
+    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (91, 530), (35, 900))) == []
+    assert findings_of(RESET_NOT_KEPT_RULE, case(10, (30, 400), (12, 530), (35, 700))) == []
+
+
+def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:
+    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (35, 530))) == []
+    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400))) == []
+    # the store that was copied may be older than the reset
+    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (30, 505))) == []
+
+
+def test_what_a_client_commits_is_no_look_at_the_broker() -> None:
+    looks = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
+    assert (
+        findings_of(
+            RESET_NOT_KEPT_RULE, case_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
+        )
+        == []
+    )
+
+
+def test_the_broker_s_line_is_the_fact(tmp_path: Path) -> None:
+    log = tmp_path / "brokers" / "a" / "broker.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(
+        "2026-11-21 11:28:55 INFO AdminBrokerThread_1 - Reset offset, topic=T, group=g, "
+        'queues={"offsetTable":{{"brokerName":"a","queueId":2,"topic":"T"}:90}}\n'
+    )
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    rows = ingest_collection(tmp_path).tables["observed_facts"]
+    (row,) = [row for row in rows if row["kind"] == "OFFSET_RESET"]
+    assert (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]) == (
+        "g", "T", "a", 2,
+    )  # fmt: skip
+    assert row["details"] == {"offset": "90"}

@@ -5,7 +5,7 @@ from typing import Any
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.rows import Row, event
-from tests.unit.ingest.events.listings.pieces import CONTEXT, said
+from tests.unit.ingest.events.listing_evidence import CONTEXT, said
 
 BOTH = ["T", "U"]
 

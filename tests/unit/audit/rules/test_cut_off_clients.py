@@ -1,0 +1,119 @@
+"""Clients that have no broker, or whose timers starve, by their own logs."""
+
+from dataclasses import replace
+from typing import Any
+
+from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.findings import run_cluster_rules
+from rebalance_core.audit.rules.client_logs import no_broker_address, starved_timers
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from tests.unit.audit.group_rows import fact
+
+# Go clients that hold queues of a broker whose address they do not have.
+
+Row = dict[str, Any]
+
+
+def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -> Row:
+    row = fact("NO_BROKER_ADDRESS", 0, topic="T", broker_name=broker, details={"log": log})
+    return row | {"queue_id": queue_id, "last_ms": seconds * SECOND_MS}
+
+
+def test_one_finding_for_the_queues_of_a_broker() -> None:
+    (one,) = no_broker_address([missing(0, 60), missing(1, 45)])
+    assert "clients/go-1 has no address of b and does not pull 2 queues of T there" in one.summary
+    assert (one.broker_name, one.topic, one.last_ms) == ("b", "T", 60_000)
+    assert one.severity is None  # the rule's own: WARNING
+
+
+def test_until_the_next_poll_it_is_no_warning() -> None:
+    (one,) = no_broker_address([missing(0, 20)])
+    assert one.severity == "INFO"
+
+
+def test_brokers_and_logs_are_apart() -> None:
+    rows = [missing(0, 60), missing(0, 60, broker="c"), missing(0, 60, log="go-2")]
+    assert len([*no_broker_address(rows)]) == 3
+    assert [*no_broker_address([fact("HEARTBEAT_FAILED", 0, broker_name="b")])] == []
+
+
+def test_it_is_a_finding_on_the_cluster() -> None:
+    _, rows = run_cluster_rules([missing(0, 60)], [], [], 24)
+    (one,) = [row for row in rows if row["rule_id"] == "NO_BROKER_ADDRESS"]
+    assert one["severity"] == "WARNING"
+    assert one["consumer_group"] is None
+
+
+# Heartbeats to dead brokers, and what they cost the one thread of a client's timers.
+
+
+def failed(broker: str, minutes: int, log: str = "c1", since: int = 0) -> Row:
+    row = fact(
+        "HEARTBEAT_FAILED",
+        since * MINUTE_MS,
+        broker_name=broker,
+        details={"address": f"{broker}:10911", "log": log, "pid": "7"},
+    )
+    return row | {"last_ms": (since + minutes) * MINUTE_MS, "times": minutes + 1}
+
+
+def event(kind: str, minute: float, broker: str = "a") -> Row:
+    return {"event_ms": int(minute * MINUTE_MS), "sequence": 0, "event_type": kind,
+            "broker_name": broker, "detail": None}  # fmt: skip
+
+
+def severities(facts: list[Row], events: list[Row]) -> list[str | None]:
+    return [one.severity for one in starved_timers(facts, events)]
+
+
+def test_one_dead_broker_costs_a_tenth() -> None:
+    assert severities([failed("a", 3)], []) == []
+    learnt = [event("BROKER_DOWN", 2)]
+    assert severities([failed("a", 3)], learnt) == []
+
+
+def test_several_at_once() -> None:
+    two = [failed("a", 3), failed("b", 3)]
+    (one,) = starved_timers(two, [])
+    assert one.severity == "INFO"
+    assert "a, b from" in one.summary
+    assert "up to 6 s of every 30 s" in one.summary
+    assert severities([failed(name, 3) for name in "abcde"], []) == ["WARNING"]
+
+
+def test_one_after_the_other_or_by_different_clients_are_not_at_once() -> None:
+    assert severities([failed("a", 3), failed("b", 3, since=10)], []) == []
+    assert severities([failed("a", 3), failed("b", 3, log="c2")], []) == []
+    assert severities([failed("a", 0), failed("b", 0)], []) == []
+
+
+def test_a_route_change_learnt_late() -> None:
+    (one,) = starved_timers([failed("a", 9)], [event("BROKER_DOWN", 2)])
+    assert one.severity == "WARNING"
+    assert "still went there 7 min after the broker was out of the routes" in one.summary
+    assert one.evidence["processes"] == "clients/c1, pid 7"
+
+
+def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
+    late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
+    steady = Stretch(0, 9 * MINUTE_MS, from_start=True)
+    cut = (replace(steady, to_ms=4 * MINUTE_MS), replace(steady, from_ms=5 * MINUTE_MS,
+           from_start=False))  # fmt: skip
+    for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
+        covered = Coverage(name_servers=stretches, known=True)
+        (one,) = starved_timers(late, down, covered)
+        assert one.severity == severity
+    assert "namesrv.log" in (one.remedy or "")
+
+
+def test_a_broker_that_came_back_meanwhile() -> None:
+    back = [event("BROKER_DOWN", 2), event("BROKER_UP", 3), event("BROKER_DOWN", 8)]
+    assert severities([failed("a", 9)], back) == []
+    assert severities([failed("a", 9)], [event("BROKER_DOWN", 2, "b")]) == []
+
+
+def test_it_is_judged_with_the_cluster_and_a_known_issue_fits() -> None:
+    facts = [fact("COLLECTED", 0, details={"start_ms": "0", "end_ms": "900000"}), failed("a", 9)]
+    _, rows = run_cluster_rules(facts, [], [event("BROKER_DOWN", 2)], 6)
+    (row,) = [row for row in rows if row["rule_id"] == "STARVED_TIMERS"]
+    assert "apache/rocketmq#2763, client JAVA" in row["evidence"]["known"]

@@ -1,0 +1,185 @@
+"""Offsets and groups that nobody uses."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TOPIC_DELETED, Event
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    commit,
+    end,
+    event,
+    fact,
+    findings_of,
+    join,
+    leave,
+    of_member,
+    severities,
+    topic,
+)
+
+LEFTOVER, OFFLINE = "LEFTOVER_OFFSETS", "OFFLINE_WITH_LAG"
+CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
+GONE = topic(), join("x"), leave("x", 100)
+BEHIND: dict[str, Any] = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
+
+
+def test_offsets_of_a_group_that_was_deleted() -> None:
+    deleted = fact("GROUP_DELETED", 200, broker_name="a")
+    case = case_of(*GONE, facts=[deleted], **BEHIND)
+    (one,) = findings_of(LEFTOVER, case)
+    assert "keeps its offsets of 1 queue of T" in one.summary
+    assert findings_of(OFFLINE, case) == []
+
+
+def test_how_a_group_that_is_offline_ended() -> None:
+    def ended(*events: Event) -> dict[str, str]:
+        case = case_of(topic(), *events, facts=[CONFIG], **BEHIND)
+        (one,) = findings_of(OFFLINE, case)
+        return {name: one.evidence[name] for name in ("ended", "popped") if name in one.evidence}
+
+    lost = of_member(CONSUMER_LOST, "x", 100)
+    assert ended(join("x"), replace(lost, detail=EXPIRED)) == {"ended": EXPIRED}
+    assert ended(join("x"), lost) == ended(join("x"), leave("x", 100)) == {}
+    mode = event(REQUEST_MODE, -5, topic="T", broker_name="a", detail="POP(share_queue_num=1)")
+    popping = join("x", rebalance_mode="BROKER")
+    assert ended(mode, popping, leave("x", 100)) == {"popped": "T"}
+
+
+def test_a_configured_group_and_a_store_that_was_not_collected() -> None:
+    assert findings_of(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
+
+
+def test_offsets_of_a_deleted_topic() -> None:
+    deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
+    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
+    assert "the topic was deleted there" in findings_of(LEFTOVER, case)[0].summary
+    before = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)])
+    assert findings_of(LEFTOVER, before) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("4.9.4", 1),
+        ("5.1.4", 0),
+        (None, 1),
+        ("4.8.0", 1),
+        ("3.0.0.BETA1", 1),
+        ("5.3.4.SNAPSHOT", 0),
+        ("HIGHER.VERSION", 0),
+        ("-", 1),
+    ],
+)
+def test_what_clients_commit_of_a_deleted_topic_5_x_brokers_refuse(
+    version: str | None, found: int
+) -> None:
+    deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
+    commits = [commit(0, 4, at=250), commit(0, 4, client="x")]
+    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=commits)
+    versions = {} if version is None else {"a": version}
+    case = replace(case, run=replace(case.run, versions=versions))
+    assert len(findings_of(LEFTOVER, case)) == found
+
+
+def test_queues_beyond_those_of_the_topic() -> None:
+    extra: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(7, 4)]}
+    assert severities(LEFTOVER, case_of(topic(), join("x"), **extra)) == ["WARNING"]
+    scaled_in = topic(read=8), join("x"), topic(read=4, at=300)
+    assert severities(LEFTOVER, case_of(*scaled_in, **extra)) == ["INFO"]
+    inside: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(3, 4)]}
+    assert findings_of(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
+
+
+def test_nobody_reads_and_messages_wait() -> None:
+    (one,) = findings_of(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
+    assert "5 messages not read: T 5" in one.summary
+
+
+def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() -> None:
+    gone = topic(), join("x"), leave("x", 500)
+    lost = topic(), join("x"), replace(of_member(CONSUMER_LOST, "x", 500), detail=EXPIRED)
+    for events, at, severity in (
+        (gone, 480, "INFO"), (gone, 495, "WARNING"), (lost, 380, "WARNING"), (lost, 300, "INFO"),
+    ):  # fmt: skip
+        own: dict[str, Any] = {"commits": [commit(0, 4, at=at)], "ends": [end(0, 9)]}
+        assert severities(OFFLINE, case_of(*events, facts=[CONFIG], **own)) == [severity]
+
+
+def test_offline_without_lag_just_gone_or_online() -> None:
+    done: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
+    assert findings_of(OFFLINE, case_of(*GONE, **done)) == []
+    just = topic(), join("x"), leave("x", 999)
+    assert findings_of(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
+    while_ago = topic(), join("x"), leave("x", 970)
+    assert severities(OFFLINE, case_of(*while_ago, facts=[CONFIG], **BEHIND)) == ["INFO"]
+    assert findings_of(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
+
+
+def test_a_group_that_was_never_online() -> None:
+    nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
+    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
+    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
+
+
+def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
+    def behind(*offsets: int, **own: Any) -> Row:
+        where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
+        told = dict(zip(("broker_offset", "consumer_offset"), offsets, strict=True))
+        return fact("QUEUE_PROGRESS", 900, **where, **told, **own)
+
+    def severity(*facts: Row) -> list[str]:
+        return severities(OFFLINE, case_of(*GONE, facts=[CONFIG, *facts]))
+
+    assert severity(behind(2009, 9)) == ["WARNING"]
+    assert severity(behind(9, 9)) == severity(behind(9, 12)) == severity() == []
+    assert severity(behind(2009, 9, names_cut=True)) == []
+    made: dict[str, Any] = {"ends": [end(0, 0, at=5)]}  # the topic was new then
+    assert severities(OFFLINE, case_of(*GONE, facts=[CONFIG, behind(2009, 9)], **made))
+    absent = fact("NOT_ONLINE", 900, broker_name="a")
+    alone = case_of(topic(), facts=[CONFIG, behind(2009, 9), absent])
+    assert severities(OFFLINE, alone) == ["WARNING"]
+
+
+MISSING, BACK = "GROUP_NOT_CONFIGURED", "GROUP_CAME_BACK"
+ONE = topic(), join("x")
+
+
+def test_members_of_a_group_that_no_broker_knows() -> None:
+    (one,) = findings_of(MISSING, case_of(*ONE))
+    assert "none of a, which have its topics" in one.summary
+
+
+def test_clients_that_no_broker_lists() -> None:
+    asked = fact("NO_MEMBER_LIST", 100, 990, 90, topic="T", client_id="x")
+    case = case_of(topic(), facts=[asked])
+    assert severities(MISSING, case) == ["ERROR"]
+
+
+def test_configured_not_collected_or_just_begun() -> None:
+    assert findings_of(MISSING, case_of(*ONE, facts=[CONFIG])) == []
+    assert findings_of(MISSING, case_of(*ONE, stores=("b",))) == []
+    assert findings_of(MISSING, case_of(topic(), join("x", at=990))) == []
+
+
+def deleted(at: float = 300) -> Row:
+    return fact("GROUP_DELETED", at, broker_name="a")
+
+
+def test_a_group_that_came_back_by_itself() -> None:
+    again = fact("GROUP_CREATED", 301, broker_name="a", by="auto")
+    (one,) = findings_of(BACK, case_of(*ONE, facts=[deleted(), again]))
+    assert "is back on a" in one.summary
+    assert severities(BACK, case_of(*ONE, facts=[deleted(), CONFIG])) == ["WARNING"]
+
+
+def test_created_by_hand_or_gone_for_good() -> None:
+    again = fact("GROUP_CREATED", 400, broker_name="a", by="admin")
+    assert severities(BACK, case_of(*ONE, facts=[deleted(), again])) == ["INFO"]
+    assert findings_of(BACK, case_of(*ONE, facts=[deleted()])) == []
+    before = fact("GROUP_CREATED", 100, broker_name="a", by="auto")
+    assert findings_of(BACK, case_of(*ONE, facts=[before, deleted()])) == []

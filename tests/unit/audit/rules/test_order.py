@@ -1,0 +1,180 @@
+"""Order locks that are stuck, and orderly messages that block."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.events import CONSUMER_LOST, Event
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    fact,
+    findings_of,
+    join,
+    leave,
+    listed_at,
+    ms,
+    of_member,
+    severities,
+    topic,
+)
+from tests.unit.audit.sharing import PROXY
+
+STUCK, WAIT = "STUCK_ORDER_LOCK", "LOCK_WAIT"
+ORDERLY = GroupSettings(ordered=True)
+EVENTS = topic(), join("x"), join("y", at=100)  # y takes queues 2 and 3
+
+
+def refused(at: float, until: float, owner: str = "x", number: int = 2, times: int = 25) -> Row:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": number}
+    return fact("LOCK_REFUSED", at, until, times, client_id="y", owner=owner, **where)
+
+
+def group(
+    *facts: Row, events: tuple[Event, ...] = EVENTS, members: Iterable[Row] = ()
+) -> GroupCase:
+    return case_of(*events, settings=ORDERLY, facts=facts, members=members)
+
+
+def test_a_lock_that_is_refused_long_after_the_hand_over() -> None:
+    (one,) = findings_of(STUCK, group(refused(101, 600)))
+    assert "x has it, and y should hold the queue" in one.summary
+    assert findings_of(WAIT, group(refused(101, 600))) == []
+
+
+def test_a_ghost_that_is_no_member() -> None:
+    assert severities(STUCK, group(refused(300, 600, owner="ghost"))) == ["ERROR"]
+
+
+def test_waiting_for_a_hand_over_is_normal() -> None:
+    case = group(refused(101, 150))
+    assert findings_of(STUCK, case) == []
+    (one,) = findings_of(WAIT, case)
+    assert "explained by CONSUMER_JOIN of y" in one.summary
+
+
+@pytest.mark.parametrize(("language", "keeps"), [("GO", True), ("JAVA", False), ("CPP", False)])
+def test_a_go_member_keeps_the_locks_of_what_it_gives_up(language: str, keeps: bool) -> None:
+    members = [*listed_at("a", 500, "x", language=language), *listed_at("a", 500, "y")]
+    (one,) = findings_of(WAIT, group(refused(101, 155), members=members))
+    text = "x (GO) does not unlock what it gives up: nobody reads such a queue for 40 s to 60 s."
+    assert (text in one.summary) == keeps
+    assert (one.evidence.get("lock_kept_by") == "x") == keeps
+    assert (one.remedy is not None) == keeps
+
+
+def test_of_equal_waits_the_first_queue_is_named_in_any_order_of_the_facts() -> None:
+    waits = refused(101, 150, number=3), refused(101, 150, number=2)
+    for facts in (waits, waits[::-1]):
+        (one,) = findings_of(WAIT, group(*facts))
+        assert "most often y for T a:2 (25 times)" in one.summary
+
+
+def test_two_hand_overs_in_one_line_of_refusals() -> None:
+    case = group(
+        refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))
+    )
+    assert findings_of(STUCK, case) == []
+
+
+def test_two_refusals_far_apart() -> None:
+    assert findings_of(STUCK, group(refused(300, 550, owner="ghost", times=2))) == []
+
+
+def test_refused_by_the_one_that_should_have_it() -> None:
+    assert findings_of(STUCK, group(refused(300, 600, number=0))) == []
+
+
+def held(at: float, **own: Any) -> Row:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
+    return fact("HELD_QUEUE", at, **where, **own)
+
+
+def test_a_dropped_queue_that_cannot_be_unlocked() -> None:
+    stuck = group(held(500, dropped=True, try_unlock_times=5))
+    assert severities(STUCK, stuck) == ["ERROR"]
+    assert findings_of(STUCK, group(held(130, dropped=True, try_unlock_times=5))) == []
+    assert findings_of(STUCK, group(held(500, dropped=False, try_unlock_times=0))) == []
+
+
+def test_what_mqadmin_warns_of() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "x"}
+    warned = fact("STUCK_QUEUE", 500, **where, trouble="lock", count=1)
+    assert severities(STUCK, group(warned)) == ["ERROR"]
+    blocked = fact("STUCK_QUEUE", 500, **where, trouble="consume", count=1)
+    assert findings_of(STUCK, group(blocked)) == []
+
+
+# Snapshots of a queue as a real 5.5.0 broker wrote them: before a kill, after it, later.
+
+RULE = "POP_ORDER_BLOCKED"
+LOST = of_member(CONSUMER_LOST, "y", 229, detail="EXPIRED")
+MEMBERS = topic(), join("x"), join("y")
+
+
+def snapshot(at: float, popped: float, until: float | None, queue: int = 0) -> Row:
+    """consumerOrderInfo.json at this time; ``until`` None: all is acknowledged."""
+    blocked = "" if until is None else str(ms(until))
+    return fact(
+        "ORDER_BLOCK", at, topic="T", broker_name="a", queue_id=queue, attempt_id="a",
+        commit_bits=int(until is None), offsets="150", pop_ms=ms(popped), invisible_ms=60_000,
+        next_visible_ms=blocked, blocked_until_ms=blocked,
+    )  # fmt: skip
+
+
+def test_what_a_client_that_was_killed_had_popped() -> None:
+    facts = [
+        snapshot(60, 56, None),
+        snapshot(175, 100, 211),
+        snapshot(175, 100.02, 211, queue=1),
+        snapshot(175, 164, None, queue=2),
+        snapshot(500, 496, None),
+    ]
+    case = case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)
+    (one,) = findings_of(RULE, case)
+    assert severities(RULE, case) == ["WARNING"]
+    assert "2 FIFO queues of T (a:0-1) stood still" in one.summary
+    assert "for 129 s" in one.summary
+    assert (one.client_id, one.first_ms, one.last_ms) == ("y", ms(100), ms(229))
+
+
+def test_a_message_that_is_just_being_consumed() -> None:
+    facts = [snapshot(175, 170, 230)]
+    assert findings_of(RULE, case_of(*MEMBERS, settings=PROXY, facts=facts)) == []
+    assert findings_of(RULE, case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
+
+
+def test_a_time_that_is_over_or_all_acknowledged() -> None:
+    facts = [snapshot(175, 100, 160), snapshot(175, 100, None, queue=1)]
+    assert findings_of(RULE, case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
+
+
+def test_two_snapshots_of_one_pop() -> None:
+    facts = [snapshot(200, 100, 240), snapshot(300, 100, 330)]
+    case = case_of(*MEMBERS, settings=PROXY, facts=facts)
+    (one,) = findings_of(RULE, case)
+    assert severities(RULE, case) == ["WARNING"]
+    assert "for 180 s at least" in one.summary or "for 3 min at least" in one.summary
+    assert "slow, or gone" in one.summary
+    assert (one.queue_id, one.first_ms, one.last_ms) == (0, ms(100), None)
+
+
+def test_one_snapshot_and_nobody_lost() -> None:
+    facts = [snapshot(200, 100, 240)]
+    case = case_of(*MEMBERS, settings=PROXY, facts=facts)
+    assert severities(RULE, case) == ["INFO"]
+    over = case_of(*MEMBERS, settings=PROXY, facts=[*facts, snapshot(400, 399, None)])
+    assert [one.last_ms for one in findings_of(RULE, over)] == [ms(400)]
+
+
+def test_a_loss_that_cannot_be_it() -> None:
+    """y joined after the pop, or was lost long after the snapshot."""
+    facts = [snapshot(200, 100, 240)]
+    late = topic(), join("x"), join("y", at=150), LOST
+    assert severities(RULE, case_of(*late, settings=PROXY, facts=facts)) == ["INFO"]
+    much_later = of_member(CONSUMER_LOST, "y", 600)
+    case = case_of(*MEMBERS, much_later, settings=PROXY, facts=facts)
+    assert severities(RULE, case) == ["INFO"]

@@ -1,0 +1,232 @@
+"""Queues with two owners, with none, and members with one id."""
+
+import pytest
+
+from rebalance_core.model.events import CONSUMER_LOST, CONSUMER_SUSPEND, Event
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    commit,
+    end,
+    fact,
+    findings_of,
+    join,
+    leave,
+    listed_at,
+    ms,
+    of_member,
+    queue_row,
+    severities,
+    topic,
+)
+
+RULE = "DOUBLE_OWNER"
+MIXED = join("x"), join("y", strategy="AVG_BY_CIRCLE")
+
+
+def held(client: str, at: float, number: int = 0) -> Row:
+    return queue_row("T", "a", number, at, client_id=client)
+
+
+def test_two_ids_hold_a_queue() -> None:
+    (one,) = findings_of(RULE, case_of(topic(), *MIXED))
+    assert "1 queue of T (a:1)" in one.summary
+    assert one.queue_id == 1
+
+
+def test_one_id_twice() -> None:
+    case = case_of(topic(), join("x"), join("x", channel="x:2"))
+    assert "by x (2 processes)" in findings_of(RULE, case)[0].summary
+
+
+def test_broadcasting_and_a_change_under_way() -> None:
+    each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
+    assert findings_of(RULE, case_of(topic(), *each)) == []
+    late = join("x", at=998), join("x", at=998, channel="x:2")
+    assert findings_of(RULE, case_of(topic(), *late)) == []
+
+
+def test_a_suspended_holder_reads_nothing() -> None:
+    paused = of_member(CONSUMER_SUSPEND, "x", 50)
+    assert findings_of(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
+
+
+def test_dumps_that_show_two_owners_at_rest() -> None:
+    case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
+    assert severities(RULE, case) == ["ERROR"]
+    assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
+
+
+@pytest.mark.parametrize(("dumped", "severity"), [(900, "WARNING"), (700, "ERROR")])
+def test_what_dumps_showed_is_over_when_one_of_the_two_went(dumped: int, severity: str) -> None:
+    seen, dump = [held("x", 500), held("y", 500)], fact("DUMP", dumped, command="consumerStatus")
+    happened = topic(), join("x"), join("y"), leave("y", 800)
+    (one,) = findings_of(RULE, case_of(*happened, owned=seen, facts=[dump]))
+    assert (one.severity, one.last_ms) == (severity, ms(800) if severity == "WARNING" else None)
+
+
+def test_a_client_that_is_seen_again_after_another() -> None:
+    observations = [held("x", 500), held("y", 520), held("x", 540)]
+    assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=observations)) == ["ERROR"]
+    handed_over = [held("x", 500), held("y", 520), held("y", 540)]
+    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+
+
+def test_dumps_before_and_after_a_change() -> None:
+    observations = [held("y", 500), held("x", 520)]
+    case = case_of(topic(), join("y"), join("x", at=510), owned=observations)
+    assert findings_of(RULE, case) == []
+    apart = [held("x", 500), held("y", 700)]
+    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=apart)) == []
+
+
+DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMBERS_MULTIPLIED"
+TWICE = topic(), join("x"), join("x", at=100, channel="x:2"), join("y", at=110)
+
+
+def lost(channel: str, at: float) -> Event:
+    return of_member(CONSUMER_LOST, "x", at, channel)
+
+
+def test_two_processes_of_one_id() -> None:
+    case = case_of(*TWICE)
+    (one,) = findings_of(DUPLICATE, case)
+    assert one.client_id == "x"
+    assert "T a:0-1 read twice" in one.summary
+    assert "T a:2 read by nobody" in one.summary
+    assert findings_of(HALF_OPEN, case) == []
+
+
+def test_an_older_channel_that_goes_in_time_is_a_reconnect() -> None:
+    case = case_of(*TWICE, lost("x:1", 200))
+    assert findings_of(DUPLICATE, case) == []
+    assert severities(HALF_OPEN, case) == ["INFO"]
+
+
+def test_a_newer_process_that_goes_was_a_duplicate() -> None:
+    case = case_of(*TWICE, lost("x:2", 200))
+    assert severities(DUPLICATE, case) == ["WARNING"]
+    assert findings_of(HALF_OPEN, case) == []
+
+
+def test_the_address_still_listed_says_which_one_went() -> None:
+    members = listed_at("a", 300, "x/x:1", "y")
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 200), members=members)) == ["WARNING"]
+
+
+def test_an_older_channel_that_stays_too_long_is_a_duplicate() -> None:
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400))) == ["WARNING"]
+
+
+def test_two_addresses_at_every_broker() -> None:
+    members = [*listed_at("a", 500, "x/1", "x/2", "y"), *listed_at("b", 501, "x/3", "x/4", "y")]
+    (one,) = findings_of(DUPLICATE, case_of(topic(), join("x"), join("y"), members=members))
+    assert one.evidence["addresses"] == "3, 4"
+
+
+def test_the_address_after_a_broker_restart_is_no_second_one() -> None:
+    members = [*listed_at("a", 500, "x/1", "y/5"), *listed_at("a", 560, "x/2", "y/6")]
+    case = case_of(topic(), join("x"), join("y"), members=members)
+    assert [findings_of(rule, case) for rule in (DUPLICATE, MANY)] == [[], []]
+
+
+def test_a_thawed_broker_lists_everybody_many_times() -> None:
+    many = [f"{who}/{n}" for who in "xy" for n in range(5)]
+    crowd = [*listed_at("a", 500, *many), *listed_at("b", 501, "x", "y")]
+    case = case_of(topic(), join("x"), join("y"), members=crowd)
+    assert findings_of(DUPLICATE, case) == []
+    (one,) = findings_of(MANY, case)
+    assert "a listed 2 members 10 times" in one.summary
+    calm = listed_at("a", 800, "x", "y")
+    resolved = case_of(topic(), join("x"), join("y"), members=[*crowd, *calm])
+    assert severities(MANY, resolved) == ["INFO"]
+
+
+def test_a_log_in_which_everybody_multiplies() -> None:
+    again = [join(who, at=100, channel=f"{who}:{n}") for who in "xy" for n in range(3)]
+    case = case_of(topic(), join("x"), join("y"), *again)
+    assert findings_of(DUPLICATE, case) == []
+    assert severities(MANY, case) == ["WARNING"]
+
+
+def test_broadcasting_duplicates_share_a_local_store() -> None:
+    own = [join("x", at=10 + n, channel=f"x:{n}", message_model="BROADCASTING") for n in range(2)]
+    assert severities(DUPLICATE, case_of(topic(), *own)) == ["WARNING"]
+
+
+def test_entries_that_stay_are_a_warning() -> None:
+    many = [f"{who}/{n}" for who in "xy" for n in range(5)]
+    crowd = [row for at in (300, 700) for row in listed_at("a", at, *many)]
+    case = case_of(topic(), join("x"), join("y"), members=crowd)
+    assert severities(MANY, case) == ["WARNING"]
+
+
+def test_connections_of_one_host_with_an_id_of_address_and_process() -> None:
+    """Two consumers of one process, of a client that is no Java client."""
+    own, other = "10.0.0.5@77", "10.0.0.6@77"
+    for client_id, what in ((own, "2 connections use"), (other, "2 processes use")):
+        twice = [join(client_id, channel=f"10.0.0.5:{port}") for port in (1, 2)]
+        (one,) = findings_of(DUPLICATE, case_of(topic(), *twice))
+        assert one.summary.startswith(what)
+        assert ("instance name" in str(one.remedy)) == (client_id == own)
+
+
+def test_listed_connections_of_one_host() -> None:
+    members = listed_at("a", 500, "10.0.0.5@77/10.0.0.5:1", "10.0.0.5@77/10.0.0.5:2")
+    (one,) = findings_of(DUPLICATE, case_of(topic(), join("10.0.0.5@77"), members=members))
+    assert "instance name" in str(one.remedy)
+
+
+def test_an_id_that_one_broker_lists_many_times_like_all_others_is_no_duplicate() -> None:
+    # of the others the log lacks that they came back
+    listed = [*listed_at("a", 400, *"xxyy"), *listed_at("b", 400, "x", "y")]
+    for number, row in enumerate(listed):
+        row["client_addr"] = f"10.0.0.1:{number}"
+    case = case_of(*TWICE, members=listed)
+    assert findings_of(DUPLICATE, case) == []
+    assert len(findings_of(MANY, case)) == 1
+
+
+ORPHAN_QUEUES_RULE = "ORPHAN_QUEUES"
+
+
+def test_queues_nobody_holds_by_topic() -> None:
+    case = case_of(
+        topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"),
+        ends=[end(n, 9, name="B") for n in range(4)], commits=[commit(0, 4, name="B")],
+    )  # fmt: skip
+    (one,) = findings_of(ORPHAN_QUEUES_RULE, case)
+    assert one.topic == "B"
+    assert "2 queues of B (a:0-1)" in one.summary
+    assert "14 messages behind" in one.summary
+    assert one.evidence["reason"] == "a member that counts does not subscribe the topic"
+
+
+def test_retry_queues_are_a_warning() -> None:
+    duplicate = join("x"), join("x", channel="x:2"), join("y")
+    case = case_of(topic(), topic(broker="b"), *duplicate)
+    assert sorted(severities(ORPHAN_QUEUES_RULE, case)) == ["ERROR", "WARNING"]
+
+
+def test_a_change_that_has_not_settled() -> None:
+    case = case_of(topic("A"), topic("B"), join("x", "A", "B"), join("y", "A", at=998))
+    assert findings_of(ORPHAN_QUEUES_RULE, case) == []
+
+
+def test_an_offline_group_has_no_orphans() -> None:
+    assert findings_of(ORPHAN_QUEUES_RULE, case_of(topic(), join("x"), leave("x", 100))) == []
+
+
+def test_a_group_back_after_a_long_time_offline() -> None:
+    case = case_of(topic(), join("x"), leave("x", 100), join("x", at=900, channel="n"))
+    assert findings_of(ORPHAN_QUEUES_RULE, case) == []
+
+
+def test_long_orphaned_and_read_again() -> None:
+    case = case_of(topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"), leave("x", 500))
+    assert severities(ORPHAN_QUEUES_RULE, case) == ["WARNING"]
+
+
+def test_config_and_machine_room_have_their_own_rules() -> None:
+    case = case_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
+    assert findings_of(ORPHAN_QUEUES_RULE, case) == []

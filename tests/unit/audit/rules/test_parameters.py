@@ -1,0 +1,68 @@
+"""Parameters of strategies: lists of queues, rooms that nobody is in."""
+
+from rebalance_core.audit.case import GroupCase
+from tests.unit.audit.cases import case_of, end, findings_of, join, severities, topic
+
+
+def reading(*lists: str) -> GroupCase:
+    members = [join(f"c{n}", strategy=f"CONFIG(queues={text})") for n, text in enumerate(lists)]
+    return case_of(topic(read=3), *members, ends=[end(n, 5) for n in range(3)])
+
+
+def test_a_queue_in_no_list() -> None:
+    (one,) = findings_of("CONFIG_GAP", reading("T/a/0", "T/a/1"))
+    assert "1 queue of T (a:2): 5 messages behind" in one.summary
+    assert findings_of("CONFIG_GAP", reading("T/a/0|T/a/1", "T/a/2")) == []
+
+
+def test_a_queue_in_two_lists() -> None:
+    (one,) = findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/1|T/a/2"))
+    assert "1 queue of T (a:1)" in one.summary
+    assert findings_of("CONFIG_OVERLAP", reading("T/a/0|T/a/1", "T/a/2")) == []
+
+
+def test_an_overlap_with_a_member_that_came_just_now() -> None:
+    strategy = "CONFIG(queues=T/a/0)"
+    case = case_of(topic(), join("x", strategy=strategy), join("y", strategy=strategy, at=999))
+    assert findings_of("CONFIG_OVERLAP", case) == []
+
+
+def test_a_queue_that_does_not_exist() -> None:
+    (one,) = findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2|T/a/9"))
+    assert "a:9" in one.summary
+    assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|T/a/1|T/a/2")) == []
+
+
+def test_a_topic_that_is_not_known_is_not_judged() -> None:
+    assert findings_of("CONFIG_FOREIGN_QUEUE", reading("T/a/0|Other/a/0")) == []
+
+
+def test_the_retry_topic_is_read_only_if_listed() -> None:
+    assert severities("CONFIG_RETRY_UNREAD", reading("T/a/0")) == ["INFO"]
+    assert findings_of("CONFIG_RETRY_UNREAD", reading("T/a/0|%25RETRY%25g/a/0")) == []
+
+
+def test_other_strategies_have_no_lists() -> None:
+    case = case_of(topic(), join("x"), join("y", strategy="CONFIG(queues=T/a/0)"))
+    for rule in ("CONFIG_GAP", "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD"):
+        assert findings_of(rule, case) == []
+
+
+RULE = "MACHINE_ROOM_UNMATCHED"
+
+
+def unmatched_rooms_reading(rooms: str, *brokers: str) -> GroupCase:
+    topics = [topic(broker=name, read=2) for name in brokers]
+    return case_of(*topics, join("x", strategy=f"MACHINE_ROOM(consumer_idcs={rooms})"))
+
+
+def test_queues_of_rooms_that_nobody_names() -> None:
+    (one,) = findings_of(RULE, unmatched_rooms_reading("r1", "r1@a", "r2@b", "plain"))
+    assert "4 queues of T (plain:0-1, r2@b:0-1)" in one.summary
+    assert "plain not named room@broker" in one.summary
+    assert "nobody names the rooms r2" in one.summary
+
+
+def test_all_rooms_named_and_other_strategies() -> None:
+    assert findings_of(RULE, unmatched_rooms_reading("r1|r2", "r1@a", "r2@b")) == []
+    assert findings_of(RULE, case_of(topic(broker="plain"), join("x"))) == []

@@ -1,0 +1,123 @@
+"""Topics: numbers of queues, retry queues, topics that are gone."""
+
+from typing import Any
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.events import TOPIC_DELETED, Event
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    end,
+    event,
+    fact,
+    findings_of,
+    join,
+    leave,
+    severities,
+    topic,
+)
+
+
+def group(**own: Any) -> GroupCase:
+    return case_of(topic(**own), join("x"), ends=[end(n, 7) for n in range(8)])
+
+
+def test_queues_that_are_written_and_not_read() -> None:
+    (one,) = findings_of("READ_FEWER_THAN_WRITTEN", group(read=2, write=4))
+    assert "2 queues that nobody may read (a:2-3; a read 2 / write 4): 14 messages" in one.summary
+    assert findings_of("READ_FEWER_THAN_WRITTEN", group(read=4)) == []
+
+
+def test_a_broker_that_is_not_readable_or_not_written() -> None:
+    assert findings_of("READ_FEWER_THAN_WRITTEN", group(read=2, write=4, perm=2)) == []
+    empty = case_of(topic(read=2, write=4, perm=4), join("x"))
+    assert findings_of("READ_FEWER_THAN_WRITTEN", empty) == []
+
+
+def test_a_change_under_way_is_for_information() -> None:
+    case = case_of(topic(read=4), join("x"), topic(read=2, write=4, at=980))
+    assert severities("READ_FEWER_THAN_WRITTEN", case) == ["INFO"]
+
+
+def test_a_topic_nobody_subscribes_is_not_the_group_s() -> None:
+    case = case_of(topic(), topic("Other", read=1, write=4), join("x"))
+    assert findings_of("READ_FEWER_THAN_WRITTEN", case) == []
+
+
+def test_queues_that_are_read_and_not_written() -> None:
+    (one,) = findings_of("READ_MORE_THAN_WRITTEN", group(read=4, write=2))
+    assert "2 queues that nobody writes (a:2-3" in one.summary
+    assert findings_of("READ_MORE_THAN_WRITTEN", group(read=4)) == []
+
+
+def test_a_broker_that_cannot_be_written() -> None:
+    case = case_of(topic(), topic(broker="b", read=2, perm=4), join("x"))
+    (one,) = findings_of("READ_ONLY_BROKER_COUNTED", case)
+    assert "2 queues there hold whole shares: x 2" in one.summary
+    assert findings_of("READ_ONLY_BROKER_COUNTED", group(read=2)) == []
+
+
+IMBALANCE, UNREAD = "RETRY_IMBALANCE", "RETRY_QUEUES_UNREAD"
+RETRY = "%RETRY%g"
+TWO = topic(), join("x"), join("y")
+
+
+def test_more_members_than_retry_queues() -> None:
+    (one,) = findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 3, name=RETRY)]))
+    assert "2 members share 1 retry queue" in one.summary
+    assert "3 messages waiting" in one.summary
+
+
+def test_no_retry_waits_or_enough_queues() -> None:
+    assert findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
+    assert findings_of(IMBALANCE, case_of(*TWO, topic(broker="b"))) == []
+
+
+def config(queues: int) -> Row:
+    return fact("GROUP_CONFIG", 0, 1000, broker_name="a", retry_queue_nums=queues)
+
+
+def test_retries_go_to_queues_nobody_reads() -> None:
+    retry = topic(RETRY, read=1)
+    (one,) = findings_of(
+        UNREAD, case_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)])
+    )
+    assert "4 queues (retryQueueNums)" in one.summary
+    assert "6 messages in the rest" in one.summary
+    assert findings_of(UNREAD, case_of(*TWO, retry, facts=[config(1)])) == []
+    assert findings_of(UNREAD, case_of(*TWO, facts=[config(4)])) == []
+
+
+RULE = "TOPIC_GONE"
+
+
+def deleted(at: float, broker: str = "a") -> Event:
+    return event(TOPIC_DELETED, at, topic="T", broker_name=broker)
+
+
+def test_the_topic_of_a_member() -> None:
+    (one,) = findings_of(RULE, case_of(topic(), join("x"), deleted(100)))
+    assert "T, subscribed by x, was deleted from a" in one.summary
+
+
+def test_the_topic_of_the_last_members() -> None:
+    case = case_of(topic(), join("x"), leave("x", 50), deleted(100))
+    assert severities(RULE, case) == ["WARNING"]
+
+
+def test_a_route_that_still_has_it() -> None:
+    case = case_of(topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100),
+                   topic(at=900))  # fmt: skip
+    (one,) = findings_of(RULE, case)
+    assert "b still has it; a has it again, or the route does" in one.summary
+
+
+def test_created_again_for_members_that_run() -> None:
+    two = topic(), topic(broker="b"), join("x")
+    assert severities(RULE, case_of(*two, deleted(100))) == ["WARNING"]
+    assert severities(RULE, case_of(*two, deleted(100), topic(at=200))) == ["INFO"]
+
+
+def test_a_topic_that_nobody_asked_for() -> None:
+    other = event(TOPIC_DELETED, 100, topic="Other", broker_name="a")
+    assert findings_of(RULE, case_of(topic(), topic("Other"), join("x"), other)) == []

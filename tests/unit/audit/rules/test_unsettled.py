@@ -1,0 +1,157 @@
+"""Groups that are frozen, suspended or between two states."""
+
+from dataclasses import replace
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.events import (
+    CONSUMER_RESUME,
+    CONSUMER_SUSPEND,
+    TOPIC_DELETED,
+    UNSUBSCRIBE,
+)
+from rebalance_core.model.group_settings import GroupSettings
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    event,
+    findings_of,
+    join,
+    leave,
+    listed_at,
+    of_member,
+    of_unknown_strategy,
+    severities,
+    topic,
+)
+
+RULE = "FROZEN_GROUP"
+NEARBY = "MACHINE_ROOM_NEARBY-AVG(room_separator=-)"
+
+
+def test_a_topic_that_does_not_exist() -> None:
+    (one,) = findings_of(RULE, case_of(join("x")))
+    assert "T has no readable queue (no broker has the topic)" in one.summary
+
+
+def test_a_deleted_and_a_closed_topic() -> None:
+    gone = event(TOPIC_DELETED, 100, topic="T", broker_name="a")
+    assert "deleted from a" in findings_of(RULE, case_of(topic(), join("x"), gone))[0].summary
+    closed = case_of(topic(), join("x"), topic(perm=2, at=100))
+    assert "no read permission on a" in findings_of(RULE, closed)[0].summary
+
+
+def test_go_clients_let_go_of_a_topic_that_cannot_be_read() -> None:
+    """Recorded with Go 2.1.2 beside Java: Go's set is empty 12 s later, Java's is what it was."""
+    events = topic(), join("go"), join("java"), topic(perm=2, at=100)
+    go, java = listed_at("a", 500, "go", language="GO"), listed_at("a", 500, "java")
+    (one,) = findings_of(RULE, case_of(*events, members=[*go, *java]))
+    assert "Members keep what they held" in one.summary
+    assert "Go clients gave up what they held: go." in one.summary
+    (one,) = findings_of(RULE, case_of(*events[:2], events[3], members=go))
+    assert "keep" not in one.summary
+    (one,) = findings_of(RULE, case_of(*events, members=java))
+    assert "Go clients" not in one.summary
+
+
+def test_a_topic_that_cannot_be_read_is_told_though_nobody_freezes() -> None:
+    """Neither Go clients nor those of which it was only read are FROZEN in the ledger."""
+    events = topic(), topic(perm=2, at=100)
+    (one,) = findings_of(RULE, case_of(*events, join("x", language="GO")))
+    assert "x cannot allocate since" in one.summary
+    assert "T has no readable queue (no read permission on a). Go clients" in one.summary
+    both = join("x", language="GO"), join("y", language="CPP")
+    (one,) = findings_of(RULE, case_of(*events, *both))
+    assert "What others keep nobody ran: y." in one.summary
+    assert findings_of(RULE, case_of(topic(), *both)) == []
+    other = topic("U"), topic("U", perm=2, at=100)
+    assert findings_of(RULE, case_of(topic(), *other, *both)) == []
+
+
+def test_rooms_that_are_null() -> None:
+    case = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
+    assert "machine room is null for plain" in findings_of(RULE, case)[0].summary
+
+
+def test_rooms_that_nobody_tells_freeze_nothing() -> None:
+    told = case_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
+    assert findings_of(RULE, of_unknown_strategy(told)) == []
+    closed = case_of(topic(), join("plain", strategy=NEARBY), topic(perm=2, at=100))
+    assert "no read permission" in findings_of(RULE, of_unknown_strategy(closed))[0].summary
+
+
+def test_a_strategy_that_brokers_do_not_know() -> None:
+    case = case_of(topic(), join("x", strategy="CONSISTENT_HASH(virtual_nodes=10)"),
+                   settings=GroupSettings(rebalance_mode="BROKER"))  # fmt: skip
+    assert "brokers do not know the strategy CONSISTENT_HASH" in findings_of(RULE, case)[0].summary
+
+
+def test_who_never_asks_a_broker_is_not_frozen_by_it() -> None:
+    strategy = "CONSISTENT_HASH(virtual_nodes=10)"
+    asked = GroupSettings(rebalance_mode="BROKER")
+    never: list[tuple[GroupSettings, Row]] = [
+        (replace(asked, ordered=True), {}),
+        (replace(asked, consumer_type="PULL"), {}),
+        (asked, {"version": "4.9.7"}),
+    ]
+    for settings, own in never:
+        case = case_of(topic(), join("x", strategy=strategy, **own), settings=settings)
+        assert findings_of(RULE, case) == []
+        # the topic is closed: that is why, and the broker's ignorance is not
+        closed = case_of(topic(), join("x", strategy=strategy, **own), topic(perm=2, at=100),
+                         settings=settings)  # fmt: skip
+        (one,) = findings_of(RULE, closed)
+        assert "brokers do not know" not in one.summary
+
+
+def test_created_in_time_settling_or_offline() -> None:
+    assert findings_of(RULE, case_of(join("x"), topic(at=100))) == []
+    assert findings_of(RULE, case_of(topic(), join("x"), topic(perm=2, at=980))) == []
+    assert findings_of(RULE, case_of(join("x"), leave("x", 100))) == []
+
+
+SUSPENDED_RULE = "MEMBER_SUSPENDED"
+BASE = topic(), join("x"), join("y"), of_member(CONSUMER_SUSPEND, "x", 100)
+
+
+def test_suspended_at_the_end() -> None:
+    (one,) = findings_of(SUSPENDED_RULE, case_of(*BASE))
+    assert "it keeps 3 queues" in one.summary  # two of T, one of the retry topic
+    assert one.last_ms is None
+
+
+def test_who_else_holds_its_queues() -> None:
+    (one,) = findings_of(SUSPENDED_RULE, case_of(*BASE, leave("y", 200), join("z", at=300)))
+    assert "T a:0-1" in one.summary
+
+
+def test_long_and_short_suspensions_that_are_over() -> None:
+    def until(at: float) -> GroupCase:
+        return case_of(*BASE, of_member(CONSUMER_RESUME, "x", at))
+
+    assert severities(SUSPENDED_RULE, until(161)) == ["WARNING"]
+    assert severities(SUSPENDED_RULE, until(130)) == ["INFO"]
+
+
+def test_nobody_is_suspended() -> None:
+    assert findings_of(SUSPENDED_RULE, case_of(*BASE[:-1])) == []
+
+
+TRANSIENT_OWNERSHIP_RULE = "TRANSIENT_OWNERSHIP"
+TOPICS = topic("A"), topic("B")
+
+
+def test_queues_without_an_owner_for_a_moment() -> None:
+    case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", at=100), leave("y", 140))
+    (one,) = findings_of(TRANSIENT_OWNERSHIP_RULE, case)
+    assert "2 queues without an owner for a while" in one.summary
+    assert "for 40 s; explained by CONSUMER_JOIN of y" in one.summary
+
+
+def test_persistent_offline_or_duplicate_ids_are_not_transient() -> None:
+    less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
+    standing = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
+    assert findings_of(TRANSIENT_OWNERSHIP_RULE, standing) == []
+    offline = case_of(topic(), join("x"), leave("x", 100), join("x", at=150, channel="n"))
+    assert findings_of(TRANSIENT_OWNERSHIP_RULE, offline) == []
+    duplicate = topic(), join("x"), join("x", at=100, channel="n"), leave("x", 140, "n")
+    assert findings_of(TRANSIENT_OWNERSHIP_RULE, case_of(*duplicate)) == []

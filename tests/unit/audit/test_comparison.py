@@ -1,0 +1,426 @@
+"""Predicted against observed ownership, and inside the window of a change against what the
+simulation says.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.case import Finding
+from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.comparison_findings import comparison_findings
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
+from rebalance_core.audit.prediction import Prediction
+from rebalance_core.model.verdicts import (
+    ASSIGNED,
+    DIFFERS,
+    EQUAL,
+    INCOMPLETE,
+    LOG_ENDED,
+    NO_DUMP,
+    NOT_COVERED,
+    NOT_TOLD,
+    OFFLINE,
+    STALE_DUMP,
+    STRATEGY,
+    SUBSCRIPTION,
+    UNKNOWN,
+    UNSTABLE,
+)
+from tests.unit.audit.group_rows import (
+    DUMPED_MS,
+    JOINED_MS,
+    RUN,
+    A,
+    B,
+    Row,
+    case,
+    fact,
+    ledger,
+    member,
+    progress,
+    status,
+)
+
+# Predicted against observed ownership: each observation in the epoch of its own time.
+
+C = "10.0.0.3@3#3"
+HEALTHY = [*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS + 100, 2, 3)]
+
+
+def test_live_ownership_that_is_the_predicted_one() -> None:
+    result = compare(case(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2",
+                                              "10.0.0.2")))  # fmt: skip
+    assert (result.verdict, result.observations, result.differences) == (EQUAL, 6, ())
+    assert list(comparison_findings(case(*HEALTHY), result)) == []
+
+
+def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
+    result = compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS)))
+    assert result.verdict == DIFFERS
+    assert {one.queue.queue_id for one in result.differences} == {2, 3}
+
+
+def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
+    alone = member(A, 0) | {"subscriptions": []}
+    held = status(A, DUMPED_MS, 0, 1), progress(DUMPED_MS, "10.0.0.1", "", "", "")
+    pulls = [{"consumer_type": "LITE_PULL"}]
+    tables: dict[str, Any] = {"consumer_groups": pulls, "memberships": [alone], "ownership": []}
+    result = compare(case(*held[0], *held[1], **tables))
+    assert (result.verdict, result.reason) == (UNKNOWN, ASSIGNED)
+    beside = [member(A, 0), member(B, JOINED_MS), member(C, 0) | {"subscriptions": []}]
+    all_ = [*HEALTHY, *status(C, DUMPED_MS, 0, 3)]
+    shown = progress(DUMPED_MS, "10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+    mixed = case(*all_, *shown, memberships=beside, consumer_groups=pulls)
+    assert compare(mixed).verdict == EQUAL
+
+
+def test_who_keeps_queues_of_a_deleted_topic_is_no_difference() -> None:
+    """Recorded on 4.9.4: those who know its route divide it again when a member leaves."""
+    gone = {"topic": "T", "broker_name": "b", "event_type": "TOPIC_DELETED"}
+    other = [*status(A, DUMPED_MS, 0), *progress(DUMPED_MS, "10.0.0.2", "", "", "")]
+    for at_ms, verdict in ((DUMPED_MS - 1, EQUAL), (DUMPED_MS + 1, DIFFERS)):
+        tables: dict[str, Any] = {"topics": [gone | {"event_ms": at_ms}]}
+        assert compare(case(*other, **tables)).verdict == verdict
+
+
+def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
+    def filling(topic: str, *addresses: str) -> list[dict[str, Any]]:
+        dump, *rows = progress(DUMPED_MS, *addresses)
+        return [dump, *(row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
+                        for row in rows)]  # fmt: skip
+
+    cut = compare(case(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
+    assert (cut.verdict, cut.differences) == (EQUAL, ())
+    assert compare(case(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
+
+
+def pulling(version: str, consumer_type: str = "LITE_PULL") -> dict[str, Any]:
+    return {
+        "consumer_groups": [{"consumer_type": consumer_type}],
+        "memberships": [row | {"version": version} for row in (member(A, 0), member(B, JOINED_MS))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("tables", "verdict"),
+    [
+        (pulling("4.9.4"), (UNKNOWN, NOT_TOLD)),
+        (pulling("5.1.0"), (UNKNOWN, NOT_TOLD)),
+        (pulling("5.1.1"), (DIFFERS, "")),
+        (pulling("5.4.0", "PULL"), (UNKNOWN, NOT_TOLD)),
+        (pulling("4.9.4", "PUSH"), (DIFFERS, "")),
+    ],
+)
+def test_members_that_do_not_tell_their_queues_are_not_said_to_hold_none(
+    tables: dict[str, Any], verdict: tuple[str, str]
+) -> None:
+    """4.9.4: consumerStatus of a lite pull consumer ends before the queues, -s shows N/A."""
+    empty = [*status(A, DUMPED_MS), *status(B, DUMPED_MS + 100)]
+    nobody = progress(DUMPED_MS, "", "", "", "")
+    result = compare(case(*empty, *nobody, **tables))
+    assert (result.verdict, result.reason) == verdict
+
+
+def test_a_member_that_could_not_be_asked_is_not_said_to_hold_none() -> None:
+    """consumerStatus printed RemotingSendRequestException; consumerProgress -s says N/A then."""
+    (asked,) = status(B, DUMPED_MS + 100)
+    failed = asked | {"details": asked["details"] | {"rows": "0", "error": "CODE 1 send failed"}}
+    progressed = progress(DUMPED_MS + 200, "10.0.0.1", "10.0.0.1", "", "")
+    result = compare(case(*status(A, DUMPED_MS, 0, 1), failed, *progressed))
+    assert (result.verdict, result.observations) == (EQUAL, 3)
+    late = progress(DUMPED_MS - 700_000, "10.0.0.1", "10.0.0.1", "", "")
+    assert compare(case(*HEALTHY, failed, *late)).differences
+    assert compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS))).verdict == DIFFERS
+
+
+def test_what_a_member_tells_counts_whatever_its_version() -> None:
+    tables = pulling("4.9.4")
+    assert compare(case(*HEALTHY, **tables)).verdict == EQUAL
+    assert compare(case(*progress(DUMPED_MS, "10.9.9.9"), **tables)).verdict == DIFFERS
+
+
+@pytest.mark.parametrize("address", ["", "10.9.9.9"])
+def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
+    live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", address)
+    (one,) = compare(case(*live)).differences
+    assert (one.queue.queue_id, one.predicted, one.live) == (3, frozenset({B}), address or None)
+    assert one.why == UNEXPLAINED
+
+
+def test_each_observation_is_compared_with_its_own_epoch() -> None:
+    before = status(A, JOINED_MS - 100_000, 0, 1, 2, 3)
+    assert compare(case(*before, *HEALTHY)).verdict == EQUAL
+
+
+def test_a_group_that_changes_while_it_is_dumped_is_unstable() -> None:
+    observations = [
+        *status(A, JOINED_MS - 60_000, 0, 1, 2, 3),
+        *status(B, JOINED_MS + 60_000, 2, 3),
+    ]
+    group = case(*observations)
+    result = compare(group)
+    assert (result.verdict, result.differences) == (UNSTABLE, ())
+    ((rule, differences),) = comparison_findings(group, result)
+    assert (rule.rule_id, rule.severity) == ("GROUP_UNSTABLE", "INFO")
+    assert "CONSUMER_JOIN" in differences.summary
+
+
+def test_who_left_between_two_rounds_is_not_asked_again() -> None:
+    """The older dump does not count as part of the last round for that one client."""
+    before = [*status(A, JOINED_MS - 60_000, 0, 1, 2, 3), *status(C, JOINED_MS - 60_000)]
+    before = [row | {"source": "one dump"} for row in before]
+    result = compare(case(*before, *status(A, JOINED_MS + 60_000, 0, 1)))
+    assert (result.verdict, result.last_round_ms) == (EQUAL, JOINED_MS + 60_000)
+
+
+def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
+    result = compare(case(*status(A, JOINED_MS + 1_000, 0, 1, 2, 3)))
+    assert (result.verdict, result.differences) == (UNSTABLE, ())
+
+
+def test_windows_are_longer_by_what_corrected_clocks_may_still_be_off() -> None:
+    settled_ms = case().settled_by[1]
+    off = replace(RUN, coverage=Coverage(known=False, clock_error_ms=700))
+    assert case(run=off).settled_by[1] == settled_ms + 700
+    for at_ms, within in ((JOINED_MS - 2_300, True), (JOINED_MS - 2_800, False)):
+        sure, unsure = (Prediction(case(run=run)).changing(at_ms, at_ms) for run in (RUN, off))
+        assert (sure, unsure is not None) == (None, within)
+
+
+def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:
+    wrong = status(B, JOINED_MS + 1_000_000, 2)
+    group = case(*wrong, *HEALTHY)
+    result = compare(group)
+    assert result.verdict == EQUAL
+    ((rule, differences),) = comparison_findings(group, result)
+    assert (rule.rule_id, differences.severity) == ("OWNERSHIP_DIFFERS_UNEXPLAINED", "INFO")
+    assert "agrees again" in differences.summary
+
+
+def test_without_a_dump_or_with_an_old_one_ownership_is_unknown() -> None:
+    assert (compare(case()).verdict, compare(case()).reason) == (UNKNOWN, NO_DUMP)
+    late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 3_600_000)
+    result = compare(case(*HEALTHY, run=late))
+    assert (result.verdict, result.reason) == (UNKNOWN, STALE_DUMP)
+
+
+def test_what_depends_on_a_missing_broker_is_unknown() -> None:
+    result = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"b"}))))
+    assert (result.verdict, result.reason) == (UNKNOWN, INCOMPLETE)
+    elsewhere = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"other"}))))
+    assert elsewhere.verdict == EQUAL
+
+
+def test_a_difference_after_the_end_of_a_log_proves_nothing() -> None:
+    wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    assert compare(case(*wrong)).verdict == DIFFERS
+    behind = replace(RUN, log_ends={"b": DUMPED_MS - 120_000})
+    result = compare(case(*wrong, run=behind))
+    assert (result.verdict, result.reason, result.differences) == (UNKNOWN, LOG_ENDED, ())
+    assert compare(case(*HEALTHY, run=behind)).verdict == EQUAL
+    for ends in ({"b": DUMPED_MS - 30_000}, {"other": 0}):
+        assert compare(case(*wrong, run=replace(RUN, log_ends=ends))).verdict == DIFFERS
+
+
+def test_an_unknown_strategy_is_not_compared() -> None:
+    differences = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
+    result = compare(case(*status(A, DUMPED_MS), findings=differences))
+    assert (result.verdict, result.reason) == (UNKNOWN, STRATEGY)
+
+
+def test_a_member_of_unknown_subscriptions_is_compared_with_nothing() -> None:
+    wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    unknown = member(B, JOINED_MS) | {"subscriptions": None}
+    result = compare(case(*wrong, memberships=[member(A, 0), unknown]))
+    assert (result.verdict, result.reason) == (UNKNOWN, SUBSCRIPTION)
+    assert compare(case(*wrong)).verdict == DIFFERS
+
+
+def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> (
+    None
+):
+    wrong = progress(JOINED_MS + 100_000, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    unknown = member("10.0.0.3@3#3", 0, JOINED_MS + 200_000) | {"subscriptions": None}
+    members = [member(A, 0), member(B, JOINED_MS)]
+    assert compare(case(*HEALTHY, *wrong, memberships=members)).differences
+    result = compare(case(*HEALTHY, *wrong, memberships=[*members, unknown]))
+    assert (result.verdict, result.differences) == (EQUAL, ())
+
+
+def test_a_group_without_members_is_offline() -> None:
+    assert compare(case(memberships=[member(A, 0, 5_000_000)])).verdict == OFFLINE
+
+
+def test_brokers_that_were_not_asked_are_named() -> None:
+    asked = fact("DUMP", DUMPED_MS, broker_name="x", details={"command": "consumerConnection"})
+    assert compare(case(*HEALTHY, asked)).unasked == ("b",)
+    assert compare(case(*HEALTHY)).unasked == ()
+
+
+def test_the_classes_of_a_difference() -> None:
+    def why(*facts: dict[str, object], **tables: Any) -> set[str]:
+        return {one.why for one in compare(case(*facts, **tables)).differences}
+
+    kept = [*status(A, DUMPED_MS, 0, 1, 2), *status(B, DUMPED_MS, 3)]
+    assert STALE in why(*kept)
+    turned = [*status(A, DUMPED_MS, 0, 2), *status(B, DUMPED_MS, 1, 3)]
+    duplicate = [member(A, 0), member(B, JOINED_MS), member(B, JOINED_MS, channel="other")]
+    assert why(*turned, memberships=duplicate) == {DUPLICATE_ID}
+    refused = fact("LOCK_REFUSED", DUMPED_MS - 1_000, client_id=B, topic="T", broker_name="b",
+                   queue_id=3, details={"owner": A})  # fmt: skip
+    assert why(*status(B, DUMPED_MS, 2), refused) == {LOCK}
+
+
+def test_live_owners_of_another_strategy_are_called_so() -> None:
+    circle = progress(DUMPED_MS, "10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
+    differences = compare(case(*circle)).differences
+    assert {one.queue.queue_id: one.why for one in differences} == {1: FOREIGN, 2: FOREIGN}
+    assert "AVG_BY_CIRCLE" in differences[0].note
+
+
+def test_a_broker_that_lists_others_explains_a_stale_view() -> None:
+    lists = [{"asked_broker": "b", "client_id": A, "observed_ms": DUMPED_MS}]
+    live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1")
+    (one,) = compare(case(*live, observed_members=lists)).differences
+    assert one.why == STALE
+
+
+def listed(broker: str, at_ms: int, *clients: str) -> list[Row]:
+    return [
+        {"asked_broker": broker, "client_id": client, "observed_ms": at_ms, "source": broker}
+        for client in clients
+    ]
+
+
+def test_nobody_is_not_known_where_a_broker_does_not_list_a_member() -> None:
+    """mqadmin asks those whom one broker lists, whichever, up to the first without an answer."""
+    shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "")
+    nothing = status(B, DUMPED_MS + 1_000)
+    both = listed("a", DUMPED_MS, A, B)
+    for lists, answer, verdict in (
+        ([], [], DIFFERS),
+        (both, [], EQUAL),
+        ([*both, *listed("b", DUMPED_MS + 1_000, A)], [], EQUAL),
+        ([*both, *listed("b", DUMPED_MS, B, A)], nothing, DIFFERS),
+    ):
+        assert compare(case(*shown, *answer, observed_members=lists)).verdict == verdict
+
+
+def test_nobody_is_not_known_where_a_client_says_that_it_holds_the_queue() -> None:
+    shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "10.0.0.2")
+    assert compare(case(*shown)).verdict == DIFFERS
+    assert compare(case(*shown, *status(B, DUMPED_MS + 6_000, 2, 3))).verdict == EQUAL
+
+
+def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queues() -> None:
+    """AVG_BY_CIRCLE fits them as well: that tells nothing of the queue that nobody had before."""
+    first = progress(DUMPED_MS, "10.0.0.1", "", "", "")
+    then = progress(DUMPED_MS + 10_000, "10.0.0.1", "", "", "10.0.0.2")
+    shown = [row for row in (*first, *then) if row["queue_id"] in (None, 0, 3)]
+    result = compare(case(*shown))
+    assert {one.why for one in result.differences} == {UNEXPLAINED}
+
+
+def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
+    """A line on the topic was lost: who should hold its queues nobody knows."""
+    shown = progress(DUMPED_MS, *("10.0.0.1",) * 2, *("10.0.0.2",) * 2)
+    stray = {**shown[-1], "broker_name": "c"}
+    result = compare(case(*shown, stray))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "topicRoute -t T" in result.settled_by
+
+
+@pytest.mark.parametrize(
+    ("live", "why", "note"),
+    [
+        # the dump lists two queues of four: AVG of these, though AVG_BY_CIRCLE of all fits, too
+        (("10.0.0.1", "10.0.0.2"), STALE, "as AVG divides the topic without queues that no dump"),
+        (
+            ("10.0.0.1", "10.0.0.2", "", ""),
+            STALE,
+            "as AVG divides the topic without queues above 1",
+        ),
+        # by circle, and by no shorter list
+        (("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2"), FOREIGN, "AVG_BY_CIRCLE"),
+    ],
+)
+def test_a_foreign_strategy_is_the_last_explanation(
+    live: tuple[str, ...], why: str, note: str
+) -> None:
+    result = compare(case(*progress(DUMPED_MS, *live)))
+    assert {one.why for one in result.differences} == {why}
+    assert all(note in one.note for one in result.differences)
+
+
+def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
+    """Both the owners before it and those after it are right until it was seen."""
+    live = progress(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.1", "10.0.0.1")
+    moved = [
+        {**row, "from_ms": DUMPED_MS + 60_000, "client_id": B if row["client_id"] == A else A}
+        for row in ledger()["ownership"]
+    ]
+    owned = [{**row, "to_ms": DUMPED_MS + 60_000} for row in ledger()["ownership"]] + moved
+    undated = {
+        "rule_id": "INGEST_TOPIC_CHANGE_NOT_LOGGED", "topic": "T",
+        "first_ms": DUMPED_MS - 60_000, "last_ms": DUMPED_MS + 60_000,
+    }  # fmt: skip
+    assert compare(case(*live, ownership=owned)).verdict == DIFFERS
+    assert compare(case(*live, ownership=owned, findings=[undated])).verdict == EQUAL
+    later = undated | {"first_ms": DUMPED_MS + 1_000}
+    assert compare(case(*live, ownership=owned, findings=[later])).verdict == DIFFERS
+
+
+# A live difference inside the window of a change, against what the simulation says of it.
+
+ROW: Row = {
+    "change_ms": JOINED_MS,
+    "convergence_ms_p50": 400,
+    "convergence_ms_p95": 900,
+    "convergence_ms_p99": 1_500,
+    "convergence_ms_max": 2_000,
+}
+
+
+def found(seen_ms: int, *rows: Row, held: tuple[int, ...] = (0, 1, 2, 3)) -> Finding:
+    """What is found if A holds these so long after B joined; it should have given up 2 and 3."""
+    group = case(*status(A, JOINED_MS + seen_ms, *held), propagation=list(rows))
+    result = compare(group)
+    assert (result.verdict, result.differences) == (UNSTABLE, ())
+    ((_, one),) = comparison_findings(group, result)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("seen_ms", "words"),
+    [
+        (300, "2 queues differed 0.3 s after the change, as in more than half"),
+        (900, "as in 1 of 20"),
+        (1_500, "as in 1 of 100"),
+        (1_900, "which fewer than 1 of 100 of its simulated futures are; the slowest"),
+        (2_500, "later than all of its simulated futures: the slowest of its simulated futures "
+                "settles within 2.0 s"),
+    ],
+)  # fmt: skip
+def test_how_usual_the_delay_is(seen_ms: int, words: str) -> None:
+    one = found(seen_ms, ROW)
+    assert words in one.summary
+    assert one.evidence["simulated_p99_s"] == "1.5"
+    assert (one.remedy is not None) == (seen_ms > 2_000)
+
+
+def test_without_a_simulation_of_that_change_the_window_alone_counts() -> None:
+    for rows in ([], [ROW | {"change_ms": JOINED_MS + 1}]):
+        assert "simulated" not in found(300, *rows).summary
+
+
+def test_nothing_is_said_where_nothing_differs() -> None:
+    assert "simulated" not in found(300, ROW, held=(0, 1)).summary
+
+
+def test_what_is_seen_before_the_change_is_not_late() -> None:
+    group = case(*status(B, JOINED_MS - 100, 2, 3), propagation=[ROW])
+    ((_, one),) = comparison_findings(group, compare(group))
+    assert "simulated" not in one.summary

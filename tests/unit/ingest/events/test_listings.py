@@ -1,0 +1,237 @@
+"""What dumps list: connections, tables, leaves of the command's own clients, and what slaves
+that act as masters answer.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rebalance_core.contracts.fact_declaration import GROUP
+from rebalance_core.ingest.broker_folders import BrokerFolder
+from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.listings import (
+    after_logs,
+    dated_by_dumps,
+    listed_connections,
+    listed_tables,
+    with_answering_replica,
+)
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.masters import MasterTurn
+from rebalance_core.ingest.rows import event
+from tests.unit.ingest.events.listing_evidence import CONTEXT, connected, listed, said, started
+
+
+def dated(*pieces: Evidence, context: ClusterContext = CONTEXT) -> list[tuple[str, int | None]]:
+    found = listed_connections(pieces, context)
+    return [(piece.values["client_id"], piece.at_ms) for piece in found]
+
+
+def test_within_the_log_a_connection_is_as_old_as_its_client_or_the_log() -> None:
+    pieces = [listed(50, "1@1", "x:1"), listed(50, "2@2", "x:2"), started(51, "2@2", 30_000)]
+    assert dated(*pieces) == [("1@1", 10_000), ("2@2", 30_000)]
+
+
+def test_one_that_the_log_announces_is_not_listed_again() -> None:
+    assert dated(connected(20, "1@1", "x:1"), listed(300, "1@1", "x:1")) == []
+
+
+@pytest.mark.parametrize(("start_ms", "expected"), [(None, []), (200_000, [("1@1", 200_000)])])
+def test_after_the_log_a_client_is_new_unless_it_says_when_it_started(
+    start_ms: int | None, expected: list[tuple[str, int]]
+) -> None:
+    said_so = [] if start_ms is None else [started(301, "1@1", start_ms)]
+    assert dated(listed(300, "1@1", "x:1"), *said_so) == expected
+
+
+def test_after_a_log_that_begins_late_it_may_have_been_there_before() -> None:
+    late = replace(CONTEXT, starts={})
+    assert dated(listed(300, "1@1", "x:1"), context=late) == [("1@1", 10_000)]
+
+
+def test_after_the_log_another_connection_of_a_known_client_is_left_to_the_table() -> None:
+    pieces = [connected(20, "1@1", "x:1"), listed(300, "1@1", "x:2"), started(301, "1@1", 15_000)]
+    assert dated(*pieces, context=replace(CONTEXT, starts={})) == []
+
+
+def test_a_start_counts_for_one_process_of_an_id() -> None:
+    pieces = [listed(300, "1@x", "x:1"), listed(300, "1@x", "x:2"), started(301, "1@x", 200_000)]
+    assert dated(*pieces) == [("1@x", 200_000)]
+
+
+def test_the_client_s_own_heartbeat_is_nearer_than_its_start() -> None:
+    beat = said(203, "heartbeat", "c", client_id="1@1", topics=["T"])
+    pieces = [listed(300, "1@1", "x:1"), beat]
+    assert dated(*pieces) == [("1@1", 203_000)]
+    assert dated(*pieces, started(301, "1@1", 200_000)) == [("1@1", 203_000)]
+    late = replace(CONTEXT, starts={})
+    assert dated(*pieces, context=late) == [("1@1", 10_000)], "its own log may begin late, too"
+
+
+def test_topics_of_a_start_are_those_of_its_first_heartbeat() -> None:
+    beat = said(201, "heartbeat", "c", client_id="1@1", topics=["A", "%RETRY%g"])
+    asked = said(301, "client_subscription", "", client_file="1@1", topic="B")
+    pieces = [listed(300, "1@1", "x:1"), started(301, "1@1", 200_000), asked]
+    (later,) = listed_connections(pieces, CONTEXT)
+    assert (later.values["topics"], later.values["later"]) == (["B"], True)
+    (own,) = listed_connections([*pieces, beat], CONTEXT)
+    assert (own.values["topics"], own.values["later"]) == (["%RETRY%g", "A"], False)
+
+
+BOTH = replace(
+    CONTEXT,
+    logged={"a": 400_000, "b": 400_000},
+    starts={"a": ((10_000, "a:1"),), "b": ((12_000, "b:1"),)},
+    log_begins={"a": 10_000, "b": 12_000},
+)
+
+
+def test_whose_line_one_broker_dropped_came_when_the_other_logged_it() -> None:
+    pieces = [connected(150, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*pieces, context=BOTH) == [("1@1", 150_000)]
+    at_once = [connected(40, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*at_once, context=BOTH) == [("1@1", 40_000)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"log_begins": {"a": 10_000, "b": 149_000}},  # it may have been there before
+        {"starts": {"a": ((10_000, "a:1"),), "b": ((140_000, "b:1"),)}},  # and then come again
+    ],
+)
+def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str, Any]) -> None:
+    pieces = [connected(150, "1@1", "y:1", "b"), listed(300, "1@1", "x:1")]
+    assert dated(*pieces, context=replace(BOTH, **other)) == [("1@1", 10_000)]
+
+
+def of_kind(kind: str, *pieces: Evidence) -> list[Evidence]:
+    return [one for one in listed_tables("g", list(pieces), CONTEXT) if one.kind == kind]
+
+
+def test_each_log_has_its_end() -> None:
+    (end,) = of_kind("log_ended")
+    assert (end.place, end.at_ms) == ("a", 100_999)
+
+
+def test_a_dump_after_the_log_is_the_broker_s_whole_table() -> None:
+    within = listed(90, "1@1", "x:1")
+    after = [listed(300, "1@1", "x:1"), listed(300, "1@1", "x:2"), listed(300, "2@2", "x:3")]
+    unlogged = listed(300, "3@3", "x:9", "b")
+    (table,) = of_kind("members_listed", within, *after, unlogged)
+    channels = {c: [v["channel"] for v in rows] for c, rows in table.values["members"].items()}
+    assert (table.place, table.at_ms) == ("a", 300_000)
+    assert channels == {"1@1": ["x:1", "x:2"], "2@2": ["x:3"]}
+
+
+def test_what_a_client_subscribes_counts_when_every_log_has_ended() -> None:
+    asked = [
+        said(second, "client_subscription", "", client_file="1@1", topic=topic)
+        for second in (90, 300)
+        for topic in ("T", "%RETRY%g")
+    ]
+    (own,) = of_kind("topics_listed", *asked)
+    assert (own.at_ms, own.values) == (300_000, {"client_id": "1@1", "topics": {"T"}})
+    one_goes_on = replace(CONTEXT, logged={"a": 100_000, "b": 800_000})
+    kinds = {one.kind for one in listed_tables("g", asked, one_goes_on)}
+    assert kinds == {"log_ended"}
+
+
+BEAT = said(20, "heartbeat", "c", client_id="1@1", topics=["T"])
+LEFT = said(150, "left_broker", "c", group="g")
+
+
+def told(*joins_ms: int, left: bool = True) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What is left to the dumps, and the row on the member's end."""
+    joins = [event("CONSUMER_JOIN", ms, "a:1", client_id="1@1") for ms in joins_ms]
+    lost = event("CONSUMER_LOST", 300_000, "mqadmin/d:1", client_id="1@1")
+    pieces = [BEAT, LEFT] if left else [BEAT]
+    names = ProcessNames(pieces, CONTEXT)
+    return dated_by_dumps([lost], [*joins, lost], pieces, names, CONTEXT), lost
+
+
+def test_a_loss_that_the_client_s_own_log_tells_is_a_leave() -> None:
+    rest, row = told(20_000)
+    assert (rest, row["event_type"], row["event_ms"]) == ([], "CONSUMER_LEAVE", 150_000)
+    assert row["source"] == LEFT.source
+
+
+def test_one_that_it_does_not_tell_is_left_to_the_dump() -> None:
+    for rest, row in (told(20_000, left=False), told(160_000), told(20_000, 30_000)):
+        assert (rest, row["event_ms"]) == ([row], 300_000)
+
+
+def test_the_finding_names_the_events_and_since_when_they_may_have_happened() -> None:
+    rows = [
+        event("CONSUMER_JOIN", 300_000, "mqadmin/d:1", client_id="1@1"),
+        event("SUBSCRIBE", 400_000, "mqadmin/e:1", client_id="1@1", topic="T"),
+    ]
+    (found,) = after_logs("g", rows, CONTEXT)
+    assert (found["first_ms"], found["last_ms"]) == (100_000, 400_000)
+    assert found["evidence"] == {
+        "CONSUMER_JOIN 1@1": "mqadmin/d:1", "SUBSCRIBE T 1@1": "mqadmin/e:1",
+    }  # fmt: skip
+    assert "a at 1970-01-01 00:01:40Z" in found["summary"]
+
+
+def test_without_such_events_there_is_none() -> None:
+    assert after_logs("g", [], CONTEXT) == []
+
+
+# Dumps of a broker whose slave acts as master list the slave's connections.
+
+MASTER, SLAVE, OTHER = "a", "brokers/a-s", "brokers/a-t"
+FOLDERS = {"a": BrokerFolder("a", MASTER), "a-s": BrokerFolder("a", SLAVE, False, True),
+           "b": BrokerFolder("b", "b")}  # fmt: skip
+TURNS = MasterTurn("a", 1_000, True, "n:1"), MasterTurn("a", 5_000, False, "n:2")
+
+
+def context(**more: BrokerFolder) -> ClusterContext:
+    return ClusterContext("c", 0, 9_000, folders=FOLDERS | more, master_turns=TURNS)
+
+
+def answerers_listed(at_ms: int, channel: str, broker: str = "a") -> Evidence:
+    values = {"client_id": "x", "client_addr": channel}
+    return Evidence(GROUP, "g", "member", at_ms, broker, 0, f"mqadmin/{at_ms}:2", values)
+
+
+def logged(channel: str, place: str) -> Evidence:
+    values = {"client_id": "x", "channel": channel}
+    return Evidence(GROUP, "g", "consumer_connected", 500, place, 1, f"{place}:1", values)
+
+
+LOGGED = [logged("h:1", MASTER), logged("h:2", SLAVE), logged("h:3", "b")]
+
+
+@pytest.mark.parametrize(
+    ("piece", "place"),
+    [
+        pytest.param(answerers_listed(900, "h:1"), MASTER, id="the master answers"),
+        pytest.param(
+            answerers_listed(2_000, "h:2"), SLAVE, id="its slave does, and logged the connection"
+        ),
+        pytest.param(answerers_listed(900, "h:2"), SLAVE, id="before the loss is known"),
+        pytest.param(answerers_listed(2_000, "h:9"), SLAVE, id="no line of the slave has it"),
+        pytest.param(answerers_listed(6_000, "h:9"), MASTER, id="the master is back"),
+        pytest.param(answerers_listed(2_000, "h:3", "b"), "b", id="another broker"),
+    ],
+)
+def test_whose_connections_a_dump_lists(piece: Evidence, place: str) -> None:
+    found = [p for p in with_answering_replica([*LOGGED, piece], context()) if p.kind == "member"]
+    assert [p.place for p in found] == [place]
+
+
+def test_where_nothing_tells_which_slave_answered() -> None:
+    two = context(**{"a-t": BrokerFolder("a", OTHER, False, True)})
+    assert with_answering_replica([answerers_listed(2_000, "h:9")], two) == []
+    assert [
+        p.place for p in with_answering_replica([*LOGGED, answerers_listed(2_000, "h:2")], two)
+    ][-1] == SLAVE
+    none = ClusterContext("c", 0, 9_000, folders={"a": FOLDERS["a"]}, master_turns=TURNS)
+    assert with_answering_replica([answerers_listed(2_000, "h:9")], none) == []
+
+
+def test_lines_of_logs_stay_where_they_are() -> None:
+    assert with_answering_replica(LOGGED, context()) == LOGGED

@@ -1,0 +1,199 @@
+"""Lines on locks, POP and offsets that are reset."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.broker_log import parse_broker_line
+from rebalance_core.ingest.parse.client_log import parse_client_line
+from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields, ServerClock
+
+AT = "2026-11-21 11:47:31 WARN AdminBrokerThread_16 - "
+QUEUE = "MessageQueue [topic=stock, brokerName=broker-c, queueId=0]"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "RebalanceLockManager#tryLockBatch: lock a message which has not been locked yet, group=g, "
+        f"clientId=c1, mq={QUEUE}",
+        "RebalanceLockManager#tryLockBatch: try to lock a expired message queue, group=g, "
+        f"mq={QUEUE}, old client id=c1, new client id=c2",
+        f"tryLockBatch, message queue not locked, I got it. Group: g NewClientId: c1 {QUEUE}",
+    ],
+)
+def test_a_lock_tells_that_the_group_is_orderly(message: str) -> None:
+    found = parse_lock_line(AT + message, "lock.log:1", ServerClock())
+    assert found == (Fact("queue_locked", 1795232851000, {"group": "g"}, "lock.log:1"),)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "
+        f"group=g, mq={QUEUE}, locked client id=c1, current client id=c2",
+        "tryLockBatch, message queue locked by other client. Group: g OtherClientId: c1 "
+        f"NewClientId: c2 {QUEUE}",
+    ],
+)
+def test_a_refusal_tells_who_asked_and_who_has_it(message: str) -> None:
+    (fact,) = parse_lock_line(AT + message, "lock.log:1", ServerClock())
+    assert isinstance(fact, Fact)
+    assert fact.kind == "lock_refused"
+    assert fact.values == {
+        "group": "g",
+        "topic": "stock",
+        "broker_name": "broker-c",
+        "queue_id": 0,
+        "client_id": "c2",
+        "owner": "c1",
+    }
+    (refused,) = parse_lock_line((AT + message).replace(QUEUE, "null"), "f:1", ServerClock())
+    assert isinstance(refused, Unread)
+
+
+# Lines on POP as 5.5.0 printed them (recording `pop`); the refusal as its source has it.
+
+BROKER_HEAD = "2026-11-22 15:09:16 WARN LoadBalanceProcessorThread_25 - "
+CLIENT_HEAD = "2026-11-22 15:09:16.615 WARN  [22702] [RebalanceService] [o.a.r.c.C#?:?] - "
+POP_LOG_AT_MS = 1795331356000
+RETRY = "%RETRY%g-srvpull_PopA"
+FORBIDDEN = (
+    "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1  DESC: the broker[127.0.0.1] "
+    "pop message is forbidden because timerWheelEnable is false"
+)
+
+
+def client_clock() -> ClientClock:
+    return ClientClock(Clock(ZoneInfo("UTC")))
+
+
+def read_client(message: str) -> tuple[Fact | Unread, ...]:
+    return parse_client_line(CLIENT_HEAD + message, "c:1", client_clock())
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "fields"),
+    [
+        (
+            "QueryLoad: no assignment for group[pop-2] topic[PopA], get consumer id list failed",
+            "no_assignment",
+            {"group": "pop-2", "topic": "PopA", "reason": "NO_MEMBERS"},
+        ),
+        (
+            "QueryLoad: no assignment for group[pop-1], the topic[NoSuchTopic] does not exist.",
+            "no_assignment",
+            {"group": "pop-1", "topic": "NoSuchTopic", "reason": "NO_TOPIC"},
+        ),
+        (
+            "QueryLoad: unsupported strategy [CONSISTENT_HASH],  127.0.0.1:47414",
+            "strategy_unsupported",
+            {"strategy": "CONSISTENT_HASH", "client_addr": "127.0.0.1:47414"},
+        ),
+    ],
+)
+def test_brokers_lines(message: str, kind: str, fields: Fields) -> None:
+    expected = (Fact(kind, POP_LOG_AT_MS, fields or {}, "b:1"),)
+    assert parse_broker_line(BROKER_HEAD + message, "b:1", ServerClock()) == expected
+
+
+@pytest.mark.parametrize("queue_id", [-1, 3])
+def test_a_message_timed_out(queue_id: int) -> None:
+    message = (
+        "the pop message time out so abort consume. popTime=1795331335646 invisibleTime=20000, "
+        f"group=pop-1 MessageQueue [topic=PopA, brokerName=broker-b, queueId={queue_id}]"
+    )
+    fields = {"group": "pop-1", "topic": "PopA", "invisible_ms": 20_000, "pid": "22702"}
+    assert read_client(message) == (Fact("pop_timed_out", POP_LOG_AT_MS + 615, fields, "c:1"),)
+    (refused,) = read_client(message.replace("=20000", "=soon"))
+    assert isinstance(refused, Unread)
+
+
+def test_a_topic_without_route() -> None:
+    fields = {"topic": RETRY, "pid": "22702"}
+    message = f"get Topic [{RETRY}] RouteInfoFromNameServer is not exist value"
+    assert read_client(message) == (Fact("missing_route", POP_LOG_AT_MS + 615, fields, "c:1"),)
+    assert read_client("get Topic [T] from name server") == ()
+
+
+def test_pop_is_forbidden() -> None:
+    """The exception's line has no time of its own, but that of the failed pop before it."""
+    clock = client_clock()
+    line = f"{FORBIDDEN} BROKER: 10.0.0.1:10911"
+    assert parse_client_line(line, "c:1", clock) == ()
+    parse_client_line(f"{CLIENT_HEAD}execute the pull request exception: {{}}", "c:2", clock)
+    fields = {"address": "10.0.0.1:10911", "pid": "22702"}
+    expected = (Fact("pop_forbidden", POP_LOG_AT_MS + 615, fields, "c:3"),)
+    assert parse_client_line(line, "c:3", clock) == expected
+    assert parse_client_line(line, "c:4", clock) == ()
+
+
+# Offsets that a broker logs as reset; the lines are of 5.4.0.
+
+OFFSET_RESET_LOG_AT = "2026-11-24 00:33:19 INFO AdminBrokerThread_10 - "
+OFFSET_RESET_LOG_AT_MS = 1795451599000  # GMT+8
+TWO_QUEUES = (
+    'Reset offset, topic=R, group=off, queues={"offsetTable":{{"brokerName":"mq1","queueId":2,'
+    '"topic":"R"}:4,{"brokerName":"mq1","queueId":1,"topic":"R"}:5}}'
+)
+
+
+def read(message: str) -> tuple[Fact | Unread, ...]:
+    return parse_broker_line(OFFSET_RESET_LOG_AT + message, "broker.log:492", ServerClock())
+
+
+def test_each_queue_of_a_reset_is_a_fact() -> None:
+    assert read(TWO_QUEUES) == tuple(
+        Fact(
+            "offset_reset",
+            OFFSET_RESET_LOG_AT_MS,
+            {"group": "off", "topic": "R", "broker": "mq1", "queue_id": queue_id, "offset": offset},
+            "broker.log:492",
+        )
+        for queue_id, offset in ((2, 4), (1, 5))
+    )
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Reset offset, topic=R, group=off",
+        TWO_QUEUES.replace("4,", "four,"),
+        TWO_QUEUES.replace('"queueId":1', '"queueId":-1'),
+        TWO_QUEUES.replace("group=off", "group="),
+        TWO_QUEUES[:-20],
+        TWO_QUEUES[:-1],
+    ],
+)
+def test_a_line_that_is_not_whole_is_refused(message: str) -> None:
+    (refused,) = read(message)
+    assert isinstance(refused, Unread)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[reset-offset] reset offset started by 127.0.0.1:37124. topic=R, group=off, timestamp=1, "
+        "isForce=true",
+        "Reset offset aborted: no queues to reset",
+    ],
+)
+def test_what_begins_a_reset_tells_no_offset(message: str) -> None:
+    assert read(message) == ()
+
+
+def test_a_commit_that_a_reset_refuses() -> None:
+    line = (
+        "Update consumer offset is rejected because of previous offset-reset. Group=ledger, "
+        "Topic=R, QueueId=3, Offset=11"
+    )
+    (fact,) = read(line)
+    assert isinstance(fact, Fact)
+    assert (fact.kind, dict(fact.values)) == (
+        "commit_refused",
+        {"group": "ledger", "topic": "R", "queue_id": 3},
+    )
+    (refused,) = read(line.replace("QueueId=3", "QueueId=x"))
+    assert isinstance(refused, Unread)

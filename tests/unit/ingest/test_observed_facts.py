@@ -1,0 +1,346 @@
+"""What observed_facts says of a collection, of its files and of its lines."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.contracts.fact_declaration import (
+    CLUSTER,
+    COMMIT,
+    EPISODE_MS,
+    GROUP,
+    ONE_A_SECOND,
+    TOPIC,
+    FactKind,
+    LogFact,
+    fact_kinds,
+    log_facts,
+)
+from rebalance_core.contracts.log_facts import LOG_FACTS
+from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
+from rebalance_core.ingest.evidence import thinning_of
+from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.ingest.log_rows import READERS, FactRows
+from rebalance_core.ingest.parse import broker_log, client_log, lock_and_pop_logs, server_logs
+from tests.unit.ingest import made_up_fact
+from tests.unit.ingest.made_up_fact import DECLARATION
+
+# What observed_facts says of a small collection as a whole.
+
+GROUPS = '{"subscriptionGroupTable":{%s}}'
+CLUSTER_FACTS_GROUP = (
+    '"%s":{"groupName":"%s","consumeEnable":true,"retryQueueNums":1,"consumeBroadcastEnable":false}'
+)
+KNOWN = (
+    "2026-11-21 11:28:35 INFO t - cluster [c] brokerName [{0}] master address change from {1} "
+    "to {1}"
+)
+REMOVED = "2026-11-21 11:28:3{} INFO t - unregisterBroker, remove name from brokerAddrTable OK, {}"
+
+
+def facts(folder: Path, files: dict[str, str], kind: str) -> list[dict[str, Any]]:
+    expected = 'brokers = ["a", "b"]\nname_servers = ["n1"]'
+    files = {"collection.toml": f'cluster = "c"\n[expected]\n{expected}\n'} | files
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    tables = ingest_collection(folder).tables
+    assert {row["cluster"] for row in tables["observed_facts"]} == {"c"}
+    return [row for row in tables["observed_facts"] if row["kind"] == kind]
+
+
+def store(*groups: str) -> str:
+    return GROUPS % ",".join(CLUSTER_FACTS_GROUP % (group, group) for group in groups)
+
+
+def test_only_the_newest_store_tells_which_groups_there_are(tmp_path: Path) -> None:
+    files = {
+        "brokers/a/config-1795232000000/subscriptionGroup.json": store("old", "g"),
+        "brokers/a/config-1795233000000/subscriptionGroup.json": store("g"),
+        "brokers/b/config-1795233000000/subscriptionGroup.json": store("old"),
+        "brokers/b/config/subscriptionGroup.json": store("g", "h"),
+    }
+    found = facts(tmp_path, files, "GROUP_CONFIG")
+    assert {(r["consumer_group"], r["broker_name"]) for r in found} == {
+        ("g", "a"), ("g", "b"), ("h", "b"),
+    }  # fmt: skip
+    assert found[0]["details"]["consume_broadcast_enable"] == "false"
+    assert found[0]["details"]["consume_timeout_minute"] == ""
+    counts = facts(tmp_path, {}, "GROUP_CONFIGS")
+    assert [(r["broker_name"], r["details"]) for r in counts] == [
+        ("a", {"groups": "1", "rejected": "0"}),
+        ("b", {"groups": "2", "rejected": "0"}),
+    ]
+    tables = ingest_collection(tmp_path).tables
+    assert tables.get("consumer_groups", []) == []
+    assert {row["event_type"] for row in tables["cluster_events"]} == {"BROKER_UP"}
+
+
+def test_a_store_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    files = {"brokers/a/config-1795233000000/subscriptionGroup.json": '{"subscriptionGroupTable'}
+    assert facts(tmp_path, files, "GROUP_CONFIGS") == []
+
+
+def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
+    files = {
+        "brokers/a/config-1795232000000/topics.json": '{"topicConfigTable":{}}',
+        "brokers/a/config-1795233000000/topics.json": '{"topicConfigTable":{}}',
+        "brokers/a/broker.log": "2026-11-21 11:28:35 INFO main - nothing of ours\n",
+    }
+    found = facts(tmp_path, files, "BROKER_FILE")
+    assert [
+        (r["broker_name"], r["details"]["name"], r["first_ms"], r["last_ms"]) for r in found
+    ] == [
+        ("a", "broker.log", 1795233000000, 1795233000000),
+        ("a", "topics.json", 1795232000000, 1795233000000),
+    ]
+    assert found[0]["details"]["facts"] == "0"
+    assert found[0]["details"]["until_ms"] == "1795231715000"
+    assert found[0]["details"]["unreadable"] == "0"
+    assert found[1]["details"] | {"facts": ""} == {
+        "file": "store", "name": "topics.json", "files": "2", "facts": "",
+    }  # fmt: skip
+    assert [r["broker_name"] for r in facts(tmp_path, {}, "EXPECTED_BROKER")] == ["a", "b"]
+    (server,) = facts(tmp_path, {}, "EXPECTED_NAME_SERVER")
+    assert server["details"] == {"name": "n1"}
+    (whole,) = facts(tmp_path, {}, "COLLECTED")
+    assert whole["details"] == {
+        "start_ms": str(whole["first_ms"]), "end_ms": str(whole["last_ms"]),
+    }  # fmt: skip
+
+
+def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) -> None:
+    log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")] + [REMOVED.format(6, "a")]
+    found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log)}, "BROKER_REGISTERED")
+    stated = [(r["broker_name"], *r["details"].values()) for r in found]
+    assert stated == [("a", "n1", "false"), ("b", "n1", "true")]
+    (file,) = facts(tmp_path, {}, "NAME_SERVER_FILE")
+    assert file["details"]["name"] == "n1", "the only one expected"
+    other = {"namesrv/n2/namesrv.log": KNOWN.format("a", "1.1.1.a:1")}
+    found = facts(tmp_path, other, "BROKER_REGISTERED")
+    assert [(r["broker_name"], *r["details"].values()) for r in found] == [
+        ("a", "n2", "true"), ("a", "namesrv", "false"), ("b", "namesrv", "true"),
+    ]  # fmt: skip
+
+
+def test_a_name_server_that_starts_knows_the_brokers_that_register_with_it(tmp_path: Path) -> None:
+    log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")]
+    log.append("2026-11-21 11:28:40 INFO main - kvConfigPath=/root/namesrv/kvConfig.json")
+    log.append(
+        "2026-11-21 11:28:50 INFO t - cluster [c] brokerName [b] master address change from null "
+        "to 1.1.1.b:1"
+    )
+    later = {"brokers/a/config-1795233000000/topics.json": '{"topicConfigTable":{}}'}
+    found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log), **later}, "BROKER_REGISTERED")
+    stated = {r["broker_name"]: r["details"]["registered"] for r in found}
+    assert stated == {"a": "false", "b": "true"}
+
+
+def test_failures_of_clients_without_a_group(tmp_path: Path) -> None:
+    head = "2026-11-21 11:47:37.769 WARN  [32265] [t] [o.a.r#?:?] - "
+    log = [
+        "send heart beat to broker[a 0 1.1.1.1:1] failed",
+        "send heart beat to broker[a 0 1.1.1.1:1] success",
+        "allocate message queue exception. strategy name: CONFIG, ex: {}",
+    ]
+    files = {"clients/app/rocketmq_client.log": "\n".join(head + line for line in log)}
+    (beat,) = facts(tmp_path, files, "HEARTBEAT_FAILED")
+    assert beat["broker_name"] == "a"
+    assert beat["details"] == {"address": "1.1.1.1:1", "log": "app", "pid": "32265"}
+    (threw,) = facts(tmp_path, {}, "ALLOCATION_FAILED")
+    assert threw["consumer_group"] is None
+    assert threw["details"]["strategy"] == "CONFIG"
+
+
+def test_queues_that_a_client_holds_dropped_ones_too_and_those_that_are_stuck(
+    tmp_path: Path,
+) -> None:
+    queue = (
+        "ProcessQueueInfo [commitOffset=5, cachedMsgMinOffset=0, cachedMsgMaxOffset=0, "
+        "cachedMsgCount=0, cachedMsgSizeInMiB=0, transactionMsgMinOffset=0, "
+        "transactionMsgMaxOffset=0, transactionMsgCount=0, locked=true, tryUnlockTimes=3, "
+        "lastLockTimestamp=20261121034731000, droped=true, lastPullTimestamp=20261121034731000, "
+        "lastConsumeTimestamp=20261121034731000]"
+    )
+    row = f"{'T':<32}  {'a':<32}  {'0':<4}  {queue}"
+    stuck = "c@1 MessageQueue [topic=T, brokerName=a, queueId=0] unlock 3 times, still failed"
+    asked = f"{'1':<10} {'c@1':<40} {'V5_3_3':<20} 1795232851000/c@1"
+    files = {
+        "mqadmin/1795232851000-consumerStatus-g.txt": (
+            f"#Index     #ClientId  #Version  #ConsumerRunningInfoFile\n{asked}\n\n{stuck}\n"
+        ),
+        "mqadmin/1795232851000-consumerStatus-g/c@1.txt": (
+            f"#Consumer Properties#\n{'PROP_CONSUMEORDERLY':<40}: true\n"
+            f"#Consumer MQ Detail#\n{row}\n"
+        ),
+    }
+    (held,) = facts(tmp_path, files, "HELD_QUEUE")
+    assert (held["client_id"], held["topic"], held["queue_id"]) == ("c@1", "T", 0)
+    assert held["details"]["dropped"] == "true"
+    assert held["details"]["try_unlock_times"] == "3"
+    (warned,) = facts(tmp_path, {}, "STUCK_QUEUE")
+    assert warned["client_id"] == "c@1"
+    assert warned["details"] == {"trouble": "unlock", "count": "3"}
+    dumps = {r["client_id"]: r["details"]["rows"] for r in facts(tmp_path, {}, "DUMP")}
+    assert set(dumps) == {None, "c@1"}
+
+
+def spans(rows: FactRows) -> list[tuple[int, int, int]]:
+    return [(row["first_ms"], row["last_ms"], row["times"]) for row in rows.rows]
+
+
+def test_who_asks_for_a_lock_no_more_for_as_long_as_a_lock_lives_waits_no_longer() -> None:
+    rows = FactRows("g")
+    for at_ms in (0, 20_000, 80_000, 140_001):
+        rows.add("LOCK_REFUSED", at_ms, "x", {"owner": "o"}, queue_id=0)
+    assert spans(rows) == [(0, 80_000, 3), (140_001, 140_001, 1)]
+
+
+def test_refusals_are_one_row_an_episode_and_seconds_are_counted() -> None:
+    rows = FactRows("g")
+    for at_ms in (1_000, 1_900, 2_100, 2_100 + EPISODE_MS, 2_101 + 2 * EPISODE_MS):
+        rows.add("NO_SUBSCRIPTION", at_ms, f"f:{at_ms}", topic="T", broker_name="b")
+    late = 2_101 + 2 * EPISODE_MS
+    assert spans(rows) == [(1_000, 2_100 + EPISODE_MS, 3), (late, late, 1)]
+    assert rows.rows[0]["source"] == "f:1000"
+    assert set(rows.rows[0]) == set(OBSERVED_FACTS.column_names) - {"cluster"}
+
+
+def test_what_tells_two_things_apart_makes_two_rows() -> None:
+    rows = FactRows("g")
+    for owner, queue in (("a", 0), ("b", 0), ("a", 1), ("a", 0)):
+        rows.add("LOCK_REFUSED", 7, "f:1", {"owner": owner}, queue_id=queue, client_id="c")
+    assert [(r["details"]["owner"], r["queue_id"]) for r in rows.rows] == [
+        ("a", 0), ("b", 0), ("a", 1),
+    ]  # fmt: skip
+
+
+def test_states_are_merged_however_far_apart_and_dumps_never() -> None:
+    rows = FactRows("g")
+    for at_ms in (0, 10 * EPISODE_MS):
+        rows.add("CLIENT_TOPIC", at_ms, "f:1", {"expression": "*"}, topic="T", client_id="c")
+        rows.add("CONNECTION", at_ms, "d:1", {"client_addr": "a:1"}, client_id="c")
+        rows.add("CONNECTION", at_ms, "d:2", {"client_addr": "a:1"}, client_id="c")
+    late = 10 * EPISODE_MS
+    assert spans(rows) == [(0, late, 2), (0, 0, 2), (late, late, 2)]
+
+
+def test_failures_without_a_group_are_counted_in_minutes() -> None:
+    rows = FactRows()
+    for at_ms in (0, 1_000, 59_000, 61_000):
+        rows.add("HEARTBEAT_FAILED", at_ms, "f:1", {"log": "c"}, broker_name="b")
+    assert spans(rows) == [(0, 61_000, 2)]
+
+
+# Findings on single files of a collection.
+
+MESSAGE = "suspend this consumer, g"
+LOCAL = f"2026-11-21 11:28:35,123 INFO RocketmqClient - {MESSAGE}\n"
+FIXED = (
+    "2026-11-21 11:28:35.123 INFO  [24100] [main] "
+    f"[o.a.r.c.i.c.DefaultMQPushConsumerImpl#?:?] - {MESSAGE}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "settings", "assumed"),
+    [
+        (LOCAL, "", ["clients/app"]),
+        (FIXED, "", []),
+        (FIXED + LOCAL, "", ["clients/app"]),
+        (LOCAL, '[time_zones]\n"clients/app/*" = "UTC"\n', []),
+    ],
+)
+def test_a_zone_is_assumed_only_of_logs_with_times_of_the_client_s_host(
+    lines: str, settings: str, assumed: list[str], tmp_path: Path
+) -> None:
+    """5.1 and newer clients write GMT+8: nobody need say where they run."""
+    (tmp_path / "collection.toml").write_text(f'cluster = "c"\n{settings}')
+    log = tmp_path / "clients" / "app" / "rocketmq_client.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(lines)
+    findings = ingest_collection(tmp_path).tables["findings"]
+    named = [row["summary"] for row in findings if row["rule_id"] == "INGEST_ASSUMED"]
+    assert [name for name in ("clients/app",) if any(name in text for text in named)] == assumed
+
+
+# A log fact is declared once; everything else follows from its declaration.
+
+TEMPLATES = (
+    *broker_log.TEMPLATES,
+    *lock_and_pop_logs.LOCK_TEMPLATES,
+    *server_logs.NAMESRV_TEMPLATES,
+    *client_log.TEMPLATES,
+    *server_logs.PROXY_TEMPLATES,
+)
+WITHOUT_TEMPLATE = {
+    "heartbeat", "unsubscribed", "no_member_list", "broadcast_refused", "broker_known",
+    "pull_refused", "offset_reset",
+    "pop_forbidden", "proxy_mode", "proxy_alive",
+}  # fmt: skip
+"""What their lines begin with does not tell them from others, or one line states several."""
+
+
+def test_a_declaration_and_a_template_make_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made_up_fact.declare(monkeypatch)
+    folder = made_up_fact.write_collection(tmp_path)
+    tables = ingest_collection(folder).tables
+    rows = [row for row in tables["observed_facts"] if row["kind"] == "PULL_HELD_BACK"]
+    assert {(r["consumer_group"], r["topic"], r["broker_name"]) for r in rows} == {("g", "T", "b")}
+    assert {
+        (r["details"]["reason"], r["first_ms"], r["last_ms"], r["times"]) for r in rows
+    } == made_up_fact.ROWS
+    assert tables.get("consumer_groups", []) == []
+    assert thinning_of(GROUP)["pull_held_back"] == ONE_A_SECOND
+    assert "pull_held_back" not in thinning_of(CLUSTER)
+
+
+def test_without_its_declaration_there_is_none(tmp_path: Path) -> None:
+    tables = ingest_collection(made_up_fact.write_collection(tmp_path)).tables
+    assert "PULL_HELD_BACK" not in {row["kind"] for row in tables["observed_facts"]}
+
+
+def test_every_template_is_of_a_fact_declared() -> None:
+    assert {kind for kind, _, _ in TEMPLATES} | WITHOUT_TEMPLATE == LOG_FACTS.keys()
+
+
+def test_what_one_declaration_cannot_say_has_a_reader() -> None:
+    with_rows = {kind for kind, fact in LOG_FACTS.items() if fact.rows}
+    several = {kind for kind in with_rows if len(LOG_FACTS[kind].rows) > 1}
+    assert several <= READERS.keys() <= with_rows
+    for kind in with_rows - READERS.keys():
+        fact = LOG_FACTS[kind]
+        assert set(fact.details) <= set(re.findall(r"\w+", fact.fields)) | {"log", "pid"}, kind
+
+
+def test_every_kind_of_a_log_is_of_the_contract() -> None:
+    assert {kind.name for fact in LOG_FACTS.values() for kind in fact.rows} < FACT_KINDS.keys()
+
+
+def test_a_kind_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="pull_held_back is declared twice"):
+        log_facts((DECLARATION, DECLARATION))
+    other = FactKind("PULL_HELD_BACK", "something else")
+    with pytest.raises(ValueError, match="PULL_HELD_BACK is declared twice"):
+        fact_kinds((other,), (DECLARATION,))
+    assert set(fact_kinds((), (DECLARATION, replace(DECLARATION, kind="b")))) == {"PULL_HELD_BACK"}
+
+
+@pytest.mark.parametrize("part", [TOPIC, COMMIT])
+def test_rows_are_on_groups_and_the_cluster(part: str) -> None:
+    with pytest.raises(ValueError, match="on groups and the cluster only"):
+        replace(DECLARATION, part=part)
+
+
+def test_a_declaration_says_where_its_fact_belongs() -> None:
+    with pytest.raises(ValueError, match="no kind of observed_facts"):
+        replace(DECLARATION, rows=())
+    with pytest.raises(ValueError, match="only the cluster"):
+        replace(DECLARATION, key="")
+    with pytest.raises(ValueError, match="only the cluster"):
+        LogFact("k", "broker.log", CLUSTER, "group", "group")
