@@ -80,7 +80,7 @@ def _inside(found: dict[Given, list[Compared]]) -> Iterator[str]:
         cells = []
         for given, group in columns:
             its = [x for x in found[given] if (x.figure, x.group) == (figure, group)]
-            cells.append(f"{sum(x.is_inside for x in its)} of {len(its)}")
+            cells.append(f"{sum(x.is_inside for x in its)}/{len(its)}")
         ranks = [rank_correlation(_of(found[given], figure).values()) for given in Given]
         yield f"| {figure} | {' | '.join(cells)} | {ranks[0]:.2f}, {ranks[1]:.2f} |"
 
