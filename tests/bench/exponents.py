@@ -23,8 +23,8 @@ SERIES: dict[str, tuple[Shape, tuple[int, ...]]] = {
 }
 """What grows, from where, and its values; ``queues``: of each topic on each broker."""
 ABOUT = """\
-Check, fan-out and the rows of all tables from events in memory; the fastest of the rounds. The
-exponent is the slope on logarithmic scales: 1 is linear."""
+Check, fan-out and the rows of all tables from events in memory. The exponent is the slope on
+logarithmic scales."""
 
 
 def exponents(rounds: int = 2, share: float = 1.0) -> Report:
