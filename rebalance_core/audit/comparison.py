@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit import evidence
-from rebalance_core.audit.case import GroupCase, Row, listed, plural
+from rebalance_core.audit.case import GroupCase, Row, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.dumps import (
@@ -234,6 +234,10 @@ def _covered(
         what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         how = f"Dump topicRoute -t {queue.topic}, or copy topics.json of {queue.broker_name}."
         return _unknown(result, verdicts.NOT_COVERED, what, how)
+    for topic, broker in _brokers_unshown(case, prediction, observed, result.differences):
+        what = f"no dump of the last round shows that {topic} is still on {broker}"
+        how = f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+        return _unknown(result, verdicts.NOT_COVERED, what, how)
     agrees = result.verdict != verdicts.DIFFERS and case.run.coverage.known
     unshown = _unshown(case, prediction, observed) if agrees else []
     if unshown:
@@ -296,6 +300,29 @@ def _unshown(
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
         if (queue := queue_of(row)) not in shown
         and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
+    )
+
+
+def _brokers_unshown(
+    case: GroupCase,
+    prediction: Prediction,
+    observed: list[Observation],
+    found: Iterable[Difference],
+) -> list[tuple[str, str]]:
+    """Topics that differ, with each broker of which the last round shows no queue of the topic.
+
+    A topic may vanish from a broker without a line (a switch of roles in controller mode).
+    """
+    round_ = last_round(observed)
+    kept_ms, differing = case.run.coverage.topic_stores, {one.queue.topic for one in found}
+    rows = (row for row in case.rows("ownership") if holds(row, round_[-1].at_ms))
+    queues = grouped(map(queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
+    unshown = set(_unshown(case, prediction, observed)) if differing else set()
+    return sorted(
+        (topic, broker)
+        for (topic, broker), of_broker in queues.items()
+        if topic in differing and unshown.issuperset(of_broker)
+        if kept_ms.get(broker, 0) < round_[0].at_ms
     )
 
 

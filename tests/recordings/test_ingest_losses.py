@@ -254,3 +254,16 @@ def test_whatever_lines_are_missing_the_tables_hold_together(
         key = INPUT_TABLES[table].key
         keys = [tuple(row.get(name) for name in key) for row in done.tables[table]]
         assert len(keys) == len(set(keys)), table
+
+
+def test_a_topic_may_have_left_a_broker_of_which_no_dump_at_the_end_shows_it(
+    tmp_path: Path,
+) -> None:
+    """A switch of roles takes topics with it, and no line tells."""
+    name = "min-13-topic-gone-from-route"
+    folder = Path(shutil.copytree(DATA.parents[1] / "cases/data" / name, tmp_path / name))
+    for dump in folder.glob("mqadmin/17627472005*"):
+        dump.unlink()
+    (verdict,) = audit_folder(folder)["group_verdicts"]
+    assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "NOT_COVERED")
+    assert "topicRoute -t T1" in verdict["settled_by"]
