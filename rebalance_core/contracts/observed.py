@@ -136,7 +136,9 @@ _OTHER_KINDS = (
     ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
     FactKind(
-        "BROKER_REGISTERED", "last word of a name server's log on the broker: name, registered"
+        "BROKER_REGISTERED",
+        "last word of a name server's log on the broker: name, registered, untold_ms (since it "
+        "had registered no line removed it)",
     ),
     FactKind(
         "GROUP_CONFIG",

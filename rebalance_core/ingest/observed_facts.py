@@ -610,21 +610,36 @@ def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 def _registered(
     rows: FactRows, collection: Collection, ordered: Iterable[Evidence], context: ClusterContext
 ) -> None:
-    """BROKER_REGISTERED: what the log of each name server said last of each broker."""
+    """BROKER_REGISTERED: what the log of each name server said last of each broker.
+
+    Who registers anew had been removed: where no line tells when, `untold_ms` is the time before.
+    """
     last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
+    joined: dict[tuple[str, str], Evidence] = {}
+    untold: dict[tuple[str, str], int] = {}
     for piece in without_graceful_stops(ordered):
         if piece.kind in _REGISTERS:
             address = piece.values["address"]
             broker = piece.values.get("broker") or context.addresses.get(address)
-            if broker is not None:
-                last[piece.place, broker] = (piece, True)
+            if broker is None:
+                continue
+            key = piece.place, broker
+            last[key] = (piece, True)
+            if piece.kind == "broker_registered":
+                before = joined.get(key)
+                if before is not None and before.values["address"] == address:
+                    untold[key] = context.time_of(before)
+                joined[key] = piece
         elif piece.kind == "broker_removed":
             last[piece.place, piece.values["broker"]] = (piece, False)
-        elif piece.kind == STARTS and context.end_ms - context.time_of(piece) > HEARD_MS:
-            for place, broker in last:
-                if place == piece.place:
-                    last[place, broker] = (piece, False)
+            joined.pop((piece.place, piece.values["broker"]), None)
+        elif piece.kind == STARTS:
+            joined = {key: one for key, one in joined.items() if key[0] != piece.place}
+            if context.end_ms - context.time_of(piece) > HEARD_MS:
+                last |= {key: (piece, False) for key in last if key[0] == piece.place}
     for (place, broker), (piece, registered) in sorted(last.items()):
         details = {"name": name_server(collection, place), "registered": registered}
+        if (place, broker) in untold:
+            details["untold_ms"] = untold[place, broker]
         at_ms = context.time_of(piece)
         rows.add("BROKER_REGISTERED", at_ms, piece.source, details, broker_name=broker)

@@ -201,8 +201,9 @@ def untold_outages(
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
-        facts: BROKER_STARTED counts.
+        facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
     """
+    facts = list(facts)
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
     starts = [row for row in facts if row["kind"] == "BROKER_STARTED"]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
@@ -211,6 +212,12 @@ def untold_outages(
     for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
             untold[broker] = (*untold.get(broker, ()), (one, other))
+    slaves = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    known = slaves | {row["broker_name"] for row in ends}
+    for row in (row for row in facts if row["kind"] == "BROKER_REGISTERED"):
+        begin, broker = row["details"].get("untold_ms"), row["broker_name"]
+        if begin and broker not in known:
+            untold[broker] = (*untold.get(broker, ()), (int(begin), row["first_ms"]))
     return untold
 
 

@@ -132,6 +132,10 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() ->
     up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
     assert untold_outages([down, up], starts[:2]) == {}
     assert untold_outages([down, up], starts) == {"a": ((300_000, 700_000),)}
+    anew = fact("BROKER_REGISTERED", 800_000, broker_name="b") | {
+        "details": {"untold_ms": "100000"}
+    }
+    assert untold_outages([], [anew]) == {"b": ((100_000, anew["first_ms"]),)}
     run = AuditRun(0, 900_000, coverage=WHOLE, untold={"a": ((510_000, 700_000),)})
     rows = [start(505_000), start(520_000, consumer_group="other")]
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
