@@ -196,13 +196,27 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     """
     run, end_ms = case.run, newest_dump_ms(case)
     for broker in sorted(group_brokers(case)):
-        since_ms = max(first_ms, run.coverage.topic_stores.get(broker, 0))
+        stored_ms = run.coverage.topic_stores.get(broker, 0)
+        since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
         until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
         if since_ms < until_ms:
             gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
             if gap is not None and gap.reason != LOG_BEGINS:
                 return gap
     return None
+
+
+def _shown_ms(case: GroupCase, broker: str) -> int:
+    """When consumerProgress last showed every topic that the group has on a broker; 0: it did not.
+
+    Other dumps of its round come within a minute.
+    """
+    topics = {row["topic"] for row in case.rows("topics") if row["broker_name"] == broker}
+    shown = dict.fromkeys((one for one in topics if not is_retry_topic(one)), 0)
+    for row in case.facts("QUEUE_PROGRESS"):
+        if row["broker_name"] == broker and row["topic"] in shown:
+            shown[row["topic"]] = max(shown[row["topic"]], row["first_ms"])
+    return min(shown.values(), default=0)
 
 
 def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:

@@ -120,7 +120,7 @@ def _tear(files: Files, path: str, end: int) -> None:
     own = random.Random(f"{path} {len(lines)}")
     if len(lines) > 1 and own.random() < 0.5:
         line = lines[0 if end < 0 else -1]
-        at = own.randrange(1, len(line))
+        at = own.randrange(1, max(len(line), 2))
         lines[0 if end < 0 else -1] = line[at:] if end < 0 else line[:at]
         files.taken.append((path, line))
         files.put(path, b"".join(lines))
