@@ -24,7 +24,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import BEGUN, CHANGED, JOIN, LATE, SEEN, UP, FileStats
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 LEAST_OFFSET_MS = SECOND_MS
@@ -298,8 +298,10 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     began = _begun(client, starts_logged)
     near = _near(broker, began)
     named = _of_most(near)
+    if named is not None and -EARLY_MS <= named <= SLOW_MS:
+        return 0
     if named is not None:
-        return 0 if -EARLY_MS <= named <= SLOW_MS else named
+        return named if starts_logged or not _is_later_heartbeat(named) else None
     matches = _agree(broker, client, 0, SLOW_MS)
     best = 0
     # the nearest heartbeat may be a later one: the first of both are of one moment
@@ -313,8 +315,18 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
             often &= any(abs(ms - behind) <= 2 * SAME_MS for ms in first)  # no later heartbeat
             if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
                 best, matches = behind, found
+    if best and not starts_logged and _is_later_heartbeat(best):
+        return None
     at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
     return best if matches >= LEAST_MATCHES and (best or at_none) else None
+
+
+def _is_later_heartbeat(behind_ms: int) -> bool:
+    """True if the first heartbeat of a client's log may be one of its later ones.
+
+    Where no start is logged, the log may have been cut: its clock is not known to be ahead.
+    """
+    return behind_ms > 0 and (behind_ms + EARLY_MS) % HEARTBEAT_MS <= EARLY_MS + SLOW_MS
 
 
 def _between(one: Marks, other: Marks) -> int | None:
