@@ -159,6 +159,18 @@ def test_heartbeats_without_the_client_s_start_are_not_the_first_ones(
     assert (named(tables), offsets(tables)) == ([], {})
 
 
+def test_a_log_that_was_cut_by_whole_heartbeats_has_no_clock_that_is_ahead(tmp_path: Path) -> None:
+    """No client of this recording logs its start."""
+    shutil.copytree(DATA / "pop" / "collection", tmp_path / "c")
+    path = tmp_path / "c" / "clients" / "c3" / "rocketmq_client.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if line[:19] > b"2026-11-22 15:12:39"]
+    assert 0 < len(kept) < len(lines)
+    path.write_bytes(b"".join(kept))
+    tables = ingest_collection(tmp_path / "c").tables
+    assert (named(tables), offsets(tables)) == ([], {})
+
+
 def test_lines_of_a_broker_later_than_the_epoch_times_in_them(tmp_path: Path) -> None:
     """Its clock is right, as the stamps are, and the times of its lines are not."""
     whole = ingest_collection(DATA / "timing" / "collection").tables
