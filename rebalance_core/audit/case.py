@@ -52,7 +52,8 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
-        untold: by broker its starts, each with the one before, between which no line has its end.
+        untold: by broker its starts or registrations, each with the one before, between which no
+            line has its end.
     """
 
     start_ms: int

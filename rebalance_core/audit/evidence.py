@@ -31,7 +31,7 @@ class Needs:
         offsets: the broker's consumerOffset.json has to be copied before it begins.
         routes: a name server's log has to tell of it: which brokers were up.
         answers: a broker that says that nobody is online tells as much.
-        topics: how topics are set up at the end: logs since then, or since the last topics.json.
+        topics: how topics are set up at the end: logs since the last topics.json or dump of them.
     """
 
     roles: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
 
 
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
-    """A broker on which topics may have been changed since: no log and no later store tells.
+    """A broker on which topics may have been changed since: no log, store or dump tells.
 
     What a log that begins late does not have, the file tells that shows the topic.
     """
@@ -438,7 +438,7 @@ def gap_text(gap: Gap) -> str:
     if gap.kind == RETURNED and gap.from_ms is not None:
         return f"{gap.host} went down at {utc(gap.from_ms)}, goes on, and no log has its return"
     if gap.kind == STOPPED and gap.to_ms is not None:
-        return f"{gap.host} started again at {utc(gap.to_ms)}, and no log has when it stopped"
+        return f"{gap.host} was back at {utc(gap.to_ms)}, and no log has when it went"
     log = f"the {gap.kind} of {gap.host}"
     if gap.reason == LOG_BEGINS and gap.to_ms is not None:
         return f"{log} that was collected begins at {utc(gap.to_ms)}"

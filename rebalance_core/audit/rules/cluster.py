@@ -197,7 +197,7 @@ def broker_flaps(
 def untold_outages(
     events: Iterable[Row], facts: Iterable[Row]
 ) -> dict[str, tuple[tuple[int, int], ...]]:
-    """By broker its starts, each with the one before, between which no line tells of its end.
+    """By broker its starts or registrations, each with the one before whose end no line tells.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
