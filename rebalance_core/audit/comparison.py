@@ -313,11 +313,13 @@ def _brokers_unshown(
 
     A topic may vanish from a broker without a line (a switch of roles in controller mode).
     """
-    round_ = last_round(observed)
     kept_ms, differing = case.run.coverage.topic_stores, {one.queue.topic for one in found}
+    if not differing:
+        return []
+    round_ = last_round(observed)
     rows = (row for row in case.rows("ownership") if holds(row, round_[-1].at_ms))
     queues = grouped(map(queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
-    unshown = set(_unshown(case, prediction, observed)) if differing else set()
+    unshown = set(_unshown(case, prediction, observed))
     return sorted(
         (topic, broker)
         for (topic, broker), of_broker in queues.items()
