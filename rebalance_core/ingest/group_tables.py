@@ -13,6 +13,7 @@ from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
+from rebalance_core.ingest.events.proxies import through_proxies
 from rebalance_core.ingest.events.topic_timeline import commit_row, topic_tables
 from rebalance_core.ingest.events.unlogged_members import (
     Presence,
@@ -38,7 +39,6 @@ from rebalance_core.ingest.group_strategies import (
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
 from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
-from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.model.clients import is_modelled, nearest_version, told_release
