@@ -172,8 +172,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
-    own = (row for row in events if modes.get(row.get("client_id")) != PROXY_REBALANCE)
-    findings += may_assign(group, own, evidence, versions)
+    client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
+    findings += may_assign(group, client_side, evidence, versions)
     findings += _of_static_topics(group, events, context)
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)
