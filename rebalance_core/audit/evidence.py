@@ -414,10 +414,10 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
             gap = _client_hole(case, finding, client_id) if needs.roles else None
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
-        yield finding if gap is None else hedged(finding, gap)
+        yield finding if gap is None else as_not_sure(finding, gap)
 
 
-def hedged(finding: Finding, gap: Gap) -> Finding:
+def as_not_sure(finding: Finding, gap: Gap) -> Finding:
     """The finding for information, with what is missing to be sure of it."""
     why = gap_text(gap)
     return replace(
