@@ -347,8 +347,9 @@ class TopicTimeline:
             self.findings.append(
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                    f"{self.topic} on {place} is {config} in {piece.source}, and no log says since "
-                    "when: the change is dated to that file.",
+                    f"{self.topic} on {place} has read={config.read}, write={config.write} and "
+                    f"perm={config.perm} in {piece.source}, and no log says since when: the change "
+                    "is dated to that file.",
                     "Collect broker.log of the whole time; INFO lines may be dropped under load.",
                     topic=self.topic, broker_name=place, first_ms=state.changed_ms, last_ms=at_ms,
                     evidence={"source": piece.source},
