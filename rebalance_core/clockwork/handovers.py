@@ -22,7 +22,6 @@ NO_TIME = -(1 << 62)
 """Of a drop or start that is not there."""
 FIRST_PULL_WAITS = (5,)
 """From 5.0 on RebalanceImpl dispatches pull requests with a delay (rocketmq.md §4.3)."""
-_OPEN_MS = NEVER // MS_US
 
 
 @dataclass(frozen=True, eq=False)

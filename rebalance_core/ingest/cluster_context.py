@@ -130,8 +130,6 @@ class BrokerHistory:
 
 # When each proxy's log shows it starting and alive, and what else files tell of it.
 
-PROXY_KINDS = ("proxy_starting", "proxy_alive", "proxy_mode", "proxy_local")
-
 
 @dataclass(frozen=True)
 class ProxyLives:

@@ -124,8 +124,6 @@ REBALANCE_MIN_INTERVAL_MS = 1_000
 """RebalanceService.minInterval (5.2+): between two passes, however often one is woken."""
 LOCK_RENEWAL_MS = 20_000
 """ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
-CLIENT_LOCK_LIFE_MS = 30_000
-"""ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME (rocketmq.client.rebalance.lockMaxLiveTime)."""
 PULL_MAX_IDLE_MS = 120_000
 """ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for so long counts as expired."""
 REBALANCE_LATER_MS = 500

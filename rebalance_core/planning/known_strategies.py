@@ -41,7 +41,24 @@ from rebalance_core.strategies.machine_room import NEARBY
 
 @dataclass(frozen=True)
 class StickyBalanced(HypotheticalStrategy):
-    """`assign_sticky` as a strategy of plans; RocketMQ has no such strategy."""
+    """A balanced allocation that moves the proven minimum of `protocol.minimum_moves`.
+
+    Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
+    f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the
+    rest fills the others up. Sizes differ by at most one per topic; over several topics the
+    differences may add up. The same allocation asked again moves nothing.
+
+    Everything is decided by RocketMQ's orders, never by the order of the arguments: among members
+    that held the same number the first in Java's order get the surplus, a member keeps its first
+    queues, free queues go to the first member with room. Cost: O(n log n), n queues and members.
+
+    >>> queues, sticky = [MessageQueue("T", "a", i) for i in range(5)], StickyBalanced()
+    >>> list(sticky.assign_one({}, queues, ["x", "y"]).values())
+    ['x', 'x', 'x', 'y', 'y']
+    >>> held = dict(zip(queues, "xxxxy"))
+    >>> list(sticky.assign_one(held, queues, ["x", "y", "z"]).values())  # AVG moves 3: xxyyz
+    ['x', 'x', 'y', 'z', 'y']
+    """
 
     @property
     def name(self) -> str:
@@ -51,7 +68,7 @@ class StickyBalanced(HypotheticalStrategy):
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """`assign_sticky` of one topic."""
+        """Return who gets each queue of one topic."""
         held = dict.fromkeys(client_ids, 0)
         for queue in queues:
             holder = previous.get(queue)
@@ -66,41 +83,6 @@ class StickyBalanced(HypotheticalStrategy):
                 room[keeper] -= 1
         free = iter([client_id for client_id, left in room.items() for _ in range(left)])
         return {queue: next(free) if owner is None else owner for queue, owner in owners.items()}
-
-
-def assign_sticky(
-    previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
-) -> dict[MessageQueue, str]:
-    """A balanced allocation that moves the proven minimum of `protocol.minimum_moves`.
-
-    Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
-    f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the
-    rest fills the others up. Sizes differ by at most one per topic; over several topics the
-    differences may add up. The same allocation asked again moves nothing.
-
-    Everything is decided by RocketMQ's orders, never by the order of the arguments: among members
-    that held the same number the first in Java's order get the surplus, a member keeps its first
-    queues, free queues go to the first member with room. Cost: O(n log n), n queues and members.
-
-    Args:
-        previous: Who held each queue; a holder that is no member is gone.
-        queues: Readable queues of any number of topics; repeats count once.
-        members: Client ids; repeats count once.
-
-    Returns:
-        The owner of every queue; keys in RocketMQ's order.
-
-    Raises:
-        UsageError: Queues but no member.
-
-    >>> queues = [MessageQueue("T", "a", i) for i in range(5)]
-    >>> list(assign_sticky({}, queues, ["x", "y"]).values())
-    ['x', 'x', 'x', 'y', 'y']
-    >>> held = dict(zip(queues, "xxxxy"))
-    >>> list(assign_sticky(held, queues, ["x", "y", "z"]).values())  # AVG moves three: xxyyz
-    ['x', 'x', 'y', 'z', 'y']
-    """
-    return StickyBalanced().assign_one(previous, queues, members)
 
 
 def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:

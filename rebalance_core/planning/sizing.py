@@ -191,11 +191,6 @@ class ConsumerCount:
     next_lowers_peak: bool
     verdict: str
 
-    @property
-    def recommended(self) -> bool:
-        """EVEN or EFFICIENT."""
-        return self.verdict in (EVEN, EFFICIENT)
-
 
 def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[ConsumerCount]:
     """How each number of consumers divides the topics, in the order of ``counts``.

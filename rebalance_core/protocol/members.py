@@ -107,17 +107,6 @@ def library_of(language: str | None, version: str | None) -> str | None:
     return ALI_ONS if (language, version) == (JAVA, ALI_ONS_VERSION) else language
 
 
-def tells_release(library: str | None) -> bool:
-    """True if the version that a client sends is that of its release; others send a constant.
-
-    Go's is 4.5.2 in every release, that of C++ 3.1.8 or 4.6.0, of ali-ons 3.4.9.
-
-    >>> tells_release("JAVA"), tells_release(None), tells_release("GO"), tells_release("ali-ons")
-    (True, True, False, False)
-    """
-    return library in (JAVA, None)
-
-
 def consumer_type_of(consume_type: str, client_id: str) -> str:
     """The type of a consumer by its heartbeat and its client id.
 

@@ -34,7 +34,6 @@ _QUEUE_LONGS = {
     "last_pull_ms": "lastPullTimestamp",
     "last_consume_ms": "lastConsumeTimestamp",
 }
-_NO_GROUP = {"consume_type": None, "message_model": None, "consume_from_where": None}
 
 
 def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread] | None:

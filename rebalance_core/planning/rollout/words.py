@@ -141,7 +141,7 @@ def texts_of(searched: Searched) -> dict[str, str]:
     }
 
 
-SCENARIO_FILE, STRATEGY_FILE = TEXT_FILES = ("rollout.toml", "strategy.yaml")
+SCENARIO_FILE, STRATEGY_FILE = ("rollout.toml", "strategy.yaml")
 
 
 def listed(searched: Searched, most: int) -> Sequence[Row]:

@@ -14,7 +14,7 @@ from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning import strategies
 from rebalance_core.planning.known_strategies import (
     PLANNING_NAMES,
-    assign_sticky,
+    StickyBalanced,
     planning_strategy,
 )
 from rebalance_core.planning.strategies import ConsistentHashBounded, capacity
@@ -248,7 +248,7 @@ def check(
     before: dict[MessageQueue, str | None], queues: set[MessageQueue], members: set[str]
 ) -> Owners:
     """Balanced per topic, and exactly the proven minimum of moves; returns the allocation."""
-    owners = assign_sticky(before, queues, members)
+    owners = StickyBalanced().assign_one(before, queues, members)
     assert list(owners) == sort_queues(queues)
     for topic in TOPICS:
         of_topic = [queue for queue in queues if queue.topic == topic]
@@ -318,24 +318,27 @@ def test_the_order_of_the_arguments_does_not_count(seed: int) -> None:
     queues = [MessageQueue(t, b, i) for t in TOPICS for b in "ab" for i in range(12)]
     members = [f"10.0.0.{i}@1" for i in range(9)]
     before = {queue: rng.choice((*members, "gone")) for queue in queues}
-    expected = assign_sticky(before, queues, members)
+    expected = StickyBalanced().assign_one(before, queues, members)
     for _ in range(20):
         rng.shuffle(queues)
         rng.shuffle(members)
         shuffled = {queue: before[queue] for queue in queues}
-        assert assign_sticky(shuffled, queues + queues[:3], members + members[:2]) == expected
+        assert (
+            StickyBalanced().assign_one(shuffled, queues + queues[:3], members + members[:2])
+            == expected
+        )
 
 
 def test_the_same_group_asked_again_moves_nothing() -> None:
     queues = [MessageQueue("orders", "a", i) for i in range(10)]
-    once = assign_sticky({}, queues, "abc")
-    assert assign_sticky(once, queues, "abc") == once
+    once = StickyBalanced().assign_one({}, queues, "abc")
+    assert StickyBalanced().assign_one(once, queues, "abc") == once
 
 
 def test_ties_follow_the_orders_of_rocketmq() -> None:
     # Java: 10.0.0.10@ before 10.0.0.1@; numbers: 2 before 10
     queues = [MessageQueue("orders", "a", i) for i in (10, 2, 3)]
-    owners = assign_sticky({}, queues, ["10.0.0.1@x", "10.0.0.10@x"])
+    owners = StickyBalanced().assign_one({}, queues, ["10.0.0.1@x", "10.0.0.10@x"])
     assert [(q.queue_id, owner) for q, owner in owners.items()] == [
         (2, "10.0.0.10@x"),
         (3, "10.0.0.10@x"),
@@ -344,6 +347,6 @@ def test_ties_follow_the_orders_of_rocketmq() -> None:
 
 
 def test_sticky_balanced_queues_need_a_member() -> None:
-    assert assign_sticky({}, [], []) == {}
+    assert StickyBalanced().assign_one({}, [], []) == {}
     with pytest.raises(UsageError, match="no member"):
-        assign_sticky({}, [MessageQueue("orders", "a", 0)], [])
+        StickyBalanced().assign_one({}, [MessageQueue("orders", "a", 0)], [])
