@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed, plural
-from rebalance_core.audit.coverage import NAME_SERVERS, Gap
+from rebalance_core.audit.coverage import FAR_MS, NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
@@ -153,6 +153,17 @@ def newest_dump_ms(case: GroupCase) -> int | None:
     return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
 
 
+def end_of(case: GroupCase) -> int:
+    """The time that what holds at the end is said of: that of the group's newest dump, else of the
+    last line of any server.
+    """
+    coverage = case.run.coverage
+    logs = (*coverage.brokers.values(), coverage.name_servers if coverage.known else ())
+    last_ms = max((of[-1].to_ms for of in logs if of and of[-1].to_ms < FAR_MS), default=0)
+    newest_ms = newest_dump_ms(case)
+    return last_ms if newest_ms is None else newest_ms
+
+
 def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
     """Name the evidence that a finding needs and that is missing; None: nothing is.
 
@@ -186,7 +197,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
-        end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+        end = end_of(case) if last_ms is None else last_ms
         gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
     return gap
 
@@ -196,13 +207,12 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
 
     What a log that begins late does not have, the file tells that shows the topic.
     """
-    run, end_ms = case.run, newest_dump_ms(case)
+    run, end_ms = case.run, end_of(case)
     for broker in sorted(group_brokers(case)):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
-        until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
-        if since_ms < until_ms:
-            gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
+        if since_ms < end_ms:
+            gap = run.coverage.gap(broker, since_ms, end_ms, down=broker in run.down)
             if gap is not None and gap.reason != LOG_BEGINS:
                 return gap
     return None
@@ -279,6 +289,8 @@ def listed_once(case: GroupCase) -> bool:
 SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
 """Brokers learn with the next heartbeat what a client subscribes."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
+OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
+"""Who owned what at any time is not known."""
 
 
 def logs_gap(
@@ -287,7 +299,7 @@ def logs_gap(
     """A time between these, and before, of which a log of the group's brokers tells nothing."""
     run = case.run
     begin = run.start_ms if first_ms is None else first_ms - before_ms
-    end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+    end = end_of(case) if last_ms is None else last_ms
     gaps = (
         run.coverage.gap(broker, begin, end, down=broker in run.down)
         for broker in sorted(group_brokers(case))
@@ -304,7 +316,7 @@ def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Ga
         client_id: whose suspension; None: of anybody who is suspended meanwhile.
     """
     begin = case.run.start_ms if finding.first_ms is None else finding.first_ms
-    end = newest_dump_ms(case) or begin if finding.last_ms is None else finding.last_ms
+    end = end_of(case) if finding.last_ms is None else finding.last_ms
     paused = [
         row
         for row in case.rows("memberships")
@@ -359,14 +371,14 @@ def _members_gap(case: GroupCase) -> Gap | None:
     if case.members and all(map(is_proxied, case.members)):
         return None
     lists = _newest_lists(case)
-    end = newest_dump_ms(case)
+    end = end_of(case)
     processes = Counter(member["client_id"] for member in case.members)
     listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
         if broker not in lists:
-            gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
+            gap = case.run.coverage.gap(broker, 0, end)
         else:
-            gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
+            gap = case.run.coverage.gap(broker, end, end, down=True)
             known = all(processes[one] == count for one, count in lists[broker][1].items())
             if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
@@ -380,10 +392,10 @@ def _outage_gap(case: GroupCase) -> Gap | None:
 
     So may another copy of it be the master, of which nothing was collected.
     """
-    end = newest_dump_ms(case)
+    end = end_of(case)
     for broker in sorted(group_brokers(case) & case.run.masters.keys()):
         outages = case.run.masters[broker]
-        if end is not None and outages and outages[-1].up_ms is None:
+        if outages and outages[-1].up_ms is None:
             down_ms, coverage = outages[-1].down_ms, case.run.coverage
             if case.run.missing:
                 return Gap(NOT_COVERED, min(case.run.missing), None, None)
