@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from rebalance_core.audit import evidence
-from rebalance_core.audit.case import GroupCase, Row, grouped, listed, plural
+from rebalance_core.audit.case import CAUSES, MEMBERS, GroupCase, Row, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.dumps import (
@@ -216,8 +216,8 @@ def _lacking(
     gap, differs = evidence.unlogged(case), result.verdict == verdicts.DIFFERS
     if gap is None and differs:
         begin = result.last_round_ms
-        gap = evidence.gap_of(case, evidence.MEMBERS, begin, None) or evidence.gap_of(
-            case, evidence.CAUSES, begin, begin
+        gap = evidence.gap_of(case, MEMBERS, begin, None) or evidence.gap_of(
+            case, CAUSES, begin, begin
         )
     if gap is not None:
         yield gap.reason, evidence.gap_text(gap), settled_by(gap)
