@@ -342,7 +342,7 @@ def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
 ) -> None:
     """Its master may be back since the broker's log ended, though it was down just before."""
     case = covered(case_of(topic(), join(A)), (0, 900), begins=True)
-    told = (Stretch(0, ms(told_until), True),)
+    told = (LogSpan(0, ms(told_until), True),)
     run = replace(case.run, masters={"a": (MasterOutage(ms(890), None, None),)})
     run = replace(run, coverage=replace(run.coverage, name_servers=told))
     gap = gap_of(replace(case, run=run), MEMBERS, ms(890), None)
