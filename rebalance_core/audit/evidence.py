@@ -338,19 +338,18 @@ def _strategy_gap(case: GroupCase) -> Gap | None:
     """
     if not case.run.coverage.known:
         return None
-    told: dict[str, bool] = {}
-    for row in case.rows("cluster_events"):
-        if row["event_type"] == events.CONSUMER_JOIN:
-            told[row["client_id"]] = told.get(row["client_id"], False) or bool(row["strategy"])
+    joins = (
+        row for row in case.rows("cluster_events") if row["event_type"] == events.CONSUMER_JOIN
+    )
+    told = {row["client_id"] for row in joins if row["strategy"]}
     dividing = {
         row["client_id"]
         for row in case.members
         if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
     }
-    untold = sorted(one for one in dividing if not told.get(one))
-    if untold and any(told.get(one) for one in dividing):
-        return Gap(NOT_COVERED, untold[0], None, None, kind=STRATEGY)
-    return None
+    if dividing <= told or not dividing & told:
+        return None
+    return Gap(NOT_COVERED, min(dividing - told), None, None, kind=STRATEGY)
 
 
 def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:

@@ -5,16 +5,7 @@ without end.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import (
-    MEMBERS,
-    Finding,
-    GroupCase,
-    Row,
-    Rule,
-    lasting,
-    listed,
-    plural,
-)
+from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.evidence import as_not_sure
 from rebalance_core.audit.orphans import is_broadcasting
@@ -63,7 +54,6 @@ GAVE_UP_ASKING = Rule(
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find_gave_up_asking,
     files=("client_log", "consumerStatus"),
-    needs=MEMBERS,
 )
 
 
