@@ -41,6 +41,7 @@ from rebalance_core.audit.observations import (
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import (
     all_known,
+    all_proxied,
     assigned_members,
     is_proxied,
     is_shared,
@@ -203,39 +204,44 @@ def _covered(
     """The result, UNKNOWN where what was collected does not tell enough to say it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
-    gap = evidence.unlogged(case)
-    if gap is None and result.verdict == verdicts.DIFFERS:
+    lacking = next(_lacking(case, prediction, observed, result), None)
+    return result if lacking is None else unknown(result, *lacking)
+
+
+def _lacking(
+    case: GroupCase, prediction: Prediction, observed: list[Observation], result: ComparisonResult
+) -> Iterator[tuple[str, str, str]]:
+    """What no file tells that the result rests on: reason, in words, and what would settle it."""
+    group, found, missing = case.consumer_group, result.differences, verdicts.NOT_COVERED
+    gap, differs = evidence.unlogged(case), result.verdict == verdicts.DIFFERS
+    if gap is None and differs:
         begin = result.last_round_ms
         gap = evidence.gap_of(case, MEMBERS, begin, None) or evidence.gap_of(
             case, CAUSES, begin, begin
         )
     if gap is not None:
-        return unknown(result, gap.reason, evidence.gap_text(gap), settled_by(gap))
-    untold = _mode_untold(case, result.differences)
-    if untold:
+        yield gap.reason, evidence.gap_text(gap), settled_by(gap)
+    if untold := _mode_untold(case, found):
         what = f"no file tells whether {untold} pops or pulls, and it holds a queue that is popped"
-        how = f"Dump consumerStatus -g {case.consumer_group}, which tells clientRebalance."
-        return unknown(result, verdicts.NOT_COVERED, what, how)
-    stray = prediction.unknown((d.queue, d.at_ms) for d in result.differences if d.live)
-    if stray:
-        queue = min(stray)
-        what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
-        how = f"Dump topicRoute -t {queue.topic}, or copy topics.json of {queue.broker_name}."
-        return unknown(result, verdicts.NOT_COVERED, what, how)
-    for topic, broker in _brokers_unshown(case, prediction, observed, result.differences):
+        yield missing, what, f"Dump consumerStatus -g {group}, which tells clientRebalance."
+    if unsure := _mode_unsure(case, observed, found):
+        what = f"no file tells whether {unsure} was popped or pulled then"
+        how = "Copy config/messageRequestMode.json of the brokers when the group is dumped."
+        yield missing, what, how
+    if stray := prediction.unknown((d.queue, d.at_ms) for d in found if d.live):
+        topic, broker, number = min(stray)
+        what = f"no file tells that {topic} has queue {number} on {broker}"
+        yield missing, what, f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+    for topic, broker in _brokers_unshown(case, prediction, observed, found):
         what = f"no dump of the last round shows that {topic} is still on {broker}"
-        how = f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
-        return unknown(result, verdicts.NOT_COVERED, what, how)
-    agrees = result.verdict != verdicts.DIFFERS and case.run.coverage.known
-    unshown = _unshown(case, prediction, observed) if agrees else []
-    if unshown:
+        yield missing, what, f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+    agrees = case.run.coverage.known and not differs
+    if agrees and (unshown := _unshown(case, prediction, observed)):
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
-        what = (
-            f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
-        )
-        how = f"Dump consumerProgress -s true -g {case.consumer_group}, and keep all of its output."
-        return unknown(result, verdicts.NOT_COVERED, what, how)
-    return result
+        count = plural(len(unshown), "queue")
+        what = f"no whole dump of the last round shows {count}, e.g. {names}"
+        how = f"Dump consumerProgress -s true -g {group}, and keep all of its output."
+        yield missing, what, how
 
 
 def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
@@ -252,6 +258,24 @@ def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
         if one.live and not one.predicted and is_shared(case, one.queue.topic, one.at_ms)
     )
     return min((live for live in holders if live in untold), default="")
+
+
+def _mode_unsure(
+    case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
+) -> str:
+    """A topic that should be popped, and no member of the last round pops it, or the other way
+    round: its mode may have been changed, which no line tells; empty: none is.
+    """
+    if all_proxied(case.members):
+        return ""
+    clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
+    popped = {queue.topic for one in clients for queue in one.popped}
+    topics = {
+        one.queue.topic
+        for one in differences
+        if one.live and is_shared(case, one.queue.topic, one.at_ms) != (one.queue.topic in popped)
+    }
+    return min(topics, default="")
 
 
 def unknown(

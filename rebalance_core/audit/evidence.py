@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule
-from rebalance_core.audit.coverage import NAME_SERVERS, Gap
+from rebalance_core.audit.coverage import FAR_MS, NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
@@ -63,6 +63,17 @@ def newest_dump_ms(case: GroupCase) -> int | None:
     return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
 
 
+def end_of(case: GroupCase) -> int:
+    """The time that what holds at the end is said of: that of the group's newest dump, else of the
+    last line of any server.
+    """
+    coverage = case.run.coverage
+    logs = (*coverage.brokers.values(), coverage.name_servers if coverage.known else ())
+    last_ms = max((of[-1].to_ms for of in logs if of and of[-1].to_ms < FAR_MS), default=0)
+    newest_ms = newest_dump_ms(case)
+    return last_ms if newest_ms is None else newest_ms
+
+
 def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | None) -> Gap | None:
     """Name the evidence that a finding needs and that is missing; None: nothing is.
 
@@ -96,7 +107,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     if gap is None and needs.routes:
         begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
-        end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+        end = end_of(case) if last_ms is None else last_ms
         gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
     return gap
 
@@ -106,13 +117,12 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
 
     What a log that begins late does not have, the file tells that shows the topic.
     """
-    run, end_ms = case.run, newest_dump_ms(case)
+    run, end_ms = case.run, end_of(case)
     for broker in sorted(group_brokers(case)):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
-        until_ms = run.coverage.ends(broker) if end_ms is None else end_ms
-        if since_ms < until_ms:
-            gap = run.coverage.gap(broker, since_ms, until_ms, down=broker in run.down)
+        if since_ms < end_ms:
+            gap = run.coverage.gap(broker, since_ms, end_ms, down=broker in run.down)
             if gap is not None and gap.reason != LOG_BEGINS:
                 return gap
     return None
@@ -189,6 +199,8 @@ def listed_once(case: GroupCase) -> bool:
 SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS
 """Brokers learn with the next heartbeat what a client subscribes."""
 UNLOGGED = ("INGEST_JOIN_NOT_LOGGED", "INGEST_LEAVE_NOT_LOGGED", "INGEST_CONTRADICTION")
+OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
+"""Who owned what at any time is not known."""
 
 
 def logs_gap(
@@ -197,7 +209,7 @@ def logs_gap(
     """A time between these, and before, of which a log of the group's brokers tells nothing."""
     run = case.run
     begin = run.start_ms if first_ms is None else first_ms - before_ms
-    end = (newest_dump_ms(case) or begin) if last_ms is None else last_ms
+    end = end_of(case) if last_ms is None else last_ms
     gaps = (
         run.coverage.gap(broker, begin, end, down=broker in run.down)
         for broker in sorted(group_brokers(case))
@@ -214,7 +226,7 @@ def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Ga
         client_id: whose suspension; None: of anybody who is suspended meanwhile.
     """
     begin = case.run.start_ms if finding.first_ms is None else finding.first_ms
-    end = newest_dump_ms(case) or begin if finding.last_ms is None else finding.last_ms
+    end = end_of(case) if finding.last_ms is None else finding.last_ms
     paused = [
         row
         for row in case.rows("memberships")
@@ -269,14 +281,14 @@ def _members_gap(case: GroupCase) -> Gap | None:
     if case.members and all(map(is_proxied, case.members)):
         return None
     lists = _newest_lists(case)
-    end = newest_dump_ms(case)
+    end = end_of(case)
     processes = Counter(member["client_id"] for member in case.members)
     listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
         if broker not in lists:
-            gap = case.run.coverage.gap(broker, 0, end or 0, down=end is None)
+            gap = case.run.coverage.gap(broker, 0, end)
         else:
-            gap = case.run.coverage.gap(broker, end or 0, end or 0, down=True)
+            gap = case.run.coverage.gap(broker, end, end, down=True)
             known = all(processes[one] == count for one, count in lists[broker][1].items())
             if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
@@ -290,10 +302,10 @@ def _outage_gap(case: GroupCase) -> Gap | None:
 
     So may another copy of it be the master, of which nothing was collected.
     """
-    end = newest_dump_ms(case)
+    end = end_of(case)
     for broker in sorted(group_brokers(case) & case.run.masters.keys()):
         outages = case.run.masters[broker]
-        if end is not None and outages and outages[-1].up_ms is None:
+        if outages and outages[-1].up_ms is None:
             down_ms, coverage = outages[-1].down_ms, case.run.coverage
             if case.run.missing:
                 return Gap(NOT_COVERED, min(case.run.missing), None, None)
@@ -326,19 +338,18 @@ def _strategy_gap(case: GroupCase) -> Gap | None:
     """
     if not case.run.coverage.known:
         return None
-    told: dict[str, bool] = {}
-    for row in case.rows("cluster_events"):
-        if row["event_type"] == events.CONSUMER_JOIN:
-            told[row["client_id"]] = told.get(row["client_id"], False) or bool(row["strategy"])
+    joins = (
+        row for row in case.rows("cluster_events") if row["event_type"] == events.CONSUMER_JOIN
+    )
+    told = {row["client_id"] for row in joins if row["strategy"]}
     dividing = {
         row["client_id"]
         for row in case.members
         if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
     }
-    untold = sorted(one for one in dividing if not told.get(one))
-    if untold and any(told.get(one) for one in dividing):
-        return Gap(NOT_COVERED, untold[0], None, None, kind=STRATEGY)
-    return None
+    if dividing <= told or not dividing & told:
+        return None
+    return Gap(NOT_COVERED, min(dividing - told), None, None, kind=STRATEGY)
 
 
 def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import FAR_MS, LOG_SILENT_MS
-from rebalance_core.audit.evidence import UNLOGGED
+from rebalance_core.audit.evidence import OWNERS_UNSURE
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.times import SECOND_MS
@@ -29,17 +29,19 @@ class CoveredStarts:
 
     Args:
         runs: by cluster, with its coverage.
-        tables: ``findings`` of ingest on the groups of the rows, as those with members that came or
-            went without a line have no bounds; ``committed_offsets``, as what clients of unknown
-            clocks committed has no time; ``cluster_events``, as when brokers went and came back is
-            not known by a name server whose clock is off.
+        tables: ``findings`` of ingest on the groups of the rows, as those of which it is not known
+            who owned what have no bounds; ``committed_offsets``, as what clients of unknown clocks
+            committed has no time; ``cluster_events``, as when brokers went and came back is not
+            known by a name server whose clock is off.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
         self._runs = {name: run for name, run in runs.items() if run.coverage.known}
         rows = tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else []
-        self._unlogged = {
-            (row["cluster"], row["consumer_group"]) for row in rows if row["rule_id"] in UNLOGGED
+        self._unsure = {
+            (row["cluster"], row["consumer_group"])
+            for row in rows
+            if row["rule_id"] in OWNERS_UNSURE
         }
         late = {name for name, run in self._runs.items() if run.coverage.clock_error_ms > SECOND_MS}
         if late and "cluster_events" in tables:
@@ -96,7 +98,7 @@ class CoveredStarts:
 
     def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Until when starts of a group's queues on a broker are sure, and why not later."""
-        if (cluster, group) in self._unlogged:
+        if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing

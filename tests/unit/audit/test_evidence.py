@@ -337,6 +337,19 @@ def test_a_copy_of_which_nothing_was_collected_may_be_the_master() -> None:
         assert (gap and gap.host) == host
 
 
+@pytest.mark.parametrize(("told_until", "reason"), [(900, None), (1100, "LOG_ENDED")])
+def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
+    told_until: float, reason: str | None
+) -> None:
+    """Its master may be back since the broker's log ended, though it was down just before."""
+    case = covered(case_of(topic(), join(A)), (0, 900), begins=True)
+    told = (LogSpan(0, ms(told_until), True),)
+    run = replace(case.run, masters={"a": (MasterOutage(ms(890), None, None),)})
+    run = replace(run, coverage=replace(run.coverage, name_servers=told))
+    gap = gap_of(replace(case, run=run), MEMBERS, ms(890), None)
+    assert (gap and gap.reason) == reason
+
+
 def test_since_when_members_subscribe_what_a_dump_alone_tells_is_not_known() -> None:
     happened = topic(), topic(name="U"), join(A, "T"), join(B, "T", "U")
     case = covered(case_of(*happened, leave(B, 800)), (0, 1000), begins=True)

@@ -110,6 +110,16 @@ def test_a_member_that_did_not_tell_its_mode_may_pull() -> None:
     assert compare(popping(*rows, *X_POPS, *Y_POPS)).verdict == DIFFERS
 
 
+def test_a_topic_that_nobody_pops_may_have_been_switched_back() -> None:
+    """Brokers log no change of a mode; who was asked pulls, others were not asked."""
+    case = popping(*status("y", 801, "", " ".join(f"b:{number}" for number in range(4)), retry="b"))
+    result = compare(case)
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "whether T was popped or pulled" in result.lacking
+    case = case_of(*TOPICS, *TWO, settings=BROKER, facts=[*X_POPS, *Y_POPS])
+    assert compare(case).verdict == UNKNOWN
+
+
 def test_one_who_pulls_beside_the_others_holds_its_share_over_all() -> None:
     happened = (*TOPICS, *TWO, join("z", rebalance_mode="CLIENT"), mode())
     held = " ".join(f"b:{number}" for number in (2, 3))

@@ -81,9 +81,10 @@ def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
     assert row[:2] == ("UNKNOWN", "LOG_BEGINS")
 
 
-def test_members_that_came_without_a_line_may_have_read() -> None:
+@pytest.mark.parametrize("rule_id", ["INGEST_JOIN_NOT_LOGGED", "INGEST_STRATEGY_UNKNOWN"])
+def test_members_that_came_without_a_line_or_divide_otherwise_may_have_read(rule_id: str) -> None:
     found: dict[str, Any] = {"cluster": "c", "consumer_group": "g"}
-    found |= {"rule_id": "INGEST_JOIN_NOT_LOGGED"}
+    found |= {"rule_id": rule_id}
     found |= {"severity": "WARNING", "summary": "", "evidence": {}, "remedy": ""}
     rows = [start(520_000), start(520_000, consumer_group="other")]
     unknown, sure = covered(WHOLE, *rows, findings=[found])
