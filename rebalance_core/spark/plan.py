@@ -36,7 +36,8 @@ from rebalance_core.planning.sweep.plan_options import (
     recorded_history,
 )
 from rebalance_core.planning.variants import Variants
-from rebalance_core.process.plan import OF_GROUPS, PlanFacts, PlanPass, good_rates, plan_pass
+from rebalance_core.process.plan import good_rates
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
 from rebalance_core.spark import checks
 from rebalance_core.spark.checks import CheckedFrames

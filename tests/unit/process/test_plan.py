@@ -29,15 +29,9 @@ from rebalance_core.planning.sweep.plan_edits import (
 from rebalance_core.planning.sweep.plan_options import PlanConfig, SweepOptions
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
 from rebalance_core.process import plan
-from rebalance_core.process.plan import (
-    OF_GROUPS,
-    Histories,
-    PlanFacts,
-    first_groups,
-    plan_forecast,
-    plan_pass,
-    run_plan,
-)
+from rebalance_core.process.plan import plan_forecast, run_plan
+from rebalance_core.process.plan_histories import Histories, first_groups
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass
 from tests.plans import differing, rows_of
 from tests.recordings.tables import DATA
 from tests.tree import TREE
@@ -75,7 +69,7 @@ def test_parts_of_any_size_give_the_same_tables(
     result = run_plan(inputs, variants, whole)
     swept_groups = plan.swept_groups
     monkeypatch.setattr(
-        "rebalance_core.process.plan.swept_groups",
+        "rebalance_core.process.plan_pass.swept_groups",
         lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
     )
     parts = run_plan(inputs, variants, tmp_path / "parts", progress=lambda *done: told.append(done))

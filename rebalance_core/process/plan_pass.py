@@ -1,0 +1,324 @@
+"""One pass over some groups of a plan: every strategy, and the rows of its tables, by history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from rebalance_core.contracts import LEDGER_TABLES, planning
+from rebalance_core.contracts.table import Table
+from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.ledger_pass import (
+    HistoriesWithMates,
+    LedgerRows,
+    history_of,
+    prepare_tables,
+    rows_of,
+)
+from rebalance_core.engine.options import like_pattern
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS
+from rebalance_core.planning.sweep.member_settings import Group, popped_groups
+from rebalance_core.planning.sweep.passes import (
+    LEDGER_OF,
+    STARTS,
+    Sweep,
+    hypothetical_rows,
+    pass_rows,
+    sweep_of,
+)
+from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, EditPlan
+from rebalance_core.planning.sweep.plan_options import SweepOptions
+from rebalance_core.planning.sweep.transitions import (
+    TRANSITIONS,
+    SharedBeginnings,
+    transition_table,
+)
+from rebalance_core.planning.sweep.transitions import Row as StepRow
+from rebalance_core.planning.variants import Variants
+from rebalance_core.process.plan_histories import Histories, HistoryTables, first_groups
+from rebalance_core.process.plan_summary import (
+    SoundSteps,
+    as_table,
+    of_variant,
+    owners,
+    peak_rates,
+    plan_summary,
+)
+
+# Every strategy over the groups of one history, some groups after the others.
+
+
+@dataclass(frozen=True, eq=False)
+class SweptGroups:
+    """The rows of some groups, each complete, under one strategy.
+
+    Attributes:
+        strategy: Its number.
+        passes: Rows of the passes as `schema_of` has them; what was not wanted or is not known is
+            not there.
+        done: Groups that are done once the rows of all strategies are there.
+    """
+
+    strategy: int
+    passes: Mapping[str, pa.Table]
+    done: int
+
+
+def swept_groups(
+    grouped: GroupedRows,
+    sweep: Sweep,
+    *,
+    rows_per_chunk: int = ROWS_PER_CHUNK,
+    timed_next: Callable[[str], object] | None = None,
+    histories: HistoriesWithMates | None = None,
+    shared: SharedBeginnings | None = None,
+) -> Iterator[SweptGroups]:
+    """The rows of all groups under all strategies.
+
+    Args:
+        grouped: The rows of one history.
+        sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
+        rows_per_chunk: Input rows that are handled at once.
+        timed_next: Told which group is simulated over time next.
+        histories: Of the groups and their mates; None: nothing is simulated over time.
+        shared: With the other histories of the plan; None: there is none.
+    """
+    for begin, end in grouped.chunks(rows_per_chunk):
+        passes = [STEPS]
+        if _any_owned(grouped, begin, end, sweep.ownership_of):
+            passes.append(OWNERSHIP)
+        kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
+        tables = grouped.of(begin, end)
+        timed = _transitions(grouped, begin, end, sweep, timed_next, histories, shared)
+        for number, text in sweep.strategies:
+            options = replace(sweep.options, strategy_override=text)
+            made = _engine_passes(kernels, tables, options, sweep)
+            yield SweptGroups(number, made | timed.get(number, {}), end)
+        for number, mode in sweep.popped:
+            popped = popped_groups(tables, mode)
+            options = replace(sweep.options, strategy_override=None)
+            made = _engine_passes(passes, popped.tables, options, sweep, popped.cannot_pop)
+            yield SweptGroups(number, made, end)
+        if sweep.hypothetical.strategies:
+            yield from _hypothetical(grouped, begin, end, passes, sweep)
+
+
+def _any_owned(
+    grouped: GroupedRows, begin: int, end: int, groups: Collection[tuple[str, str]] | None
+) -> bool:
+    if groups is None:
+        return True
+    columns = (names.slice(begin, end - begin) for names in (grouped.clusters, grouped.groups))
+    return any(pair in groups for pair in zip(*(c.to_pylist() for c in columns), strict=True))
+
+
+def _transitions(
+    grouped: GroupedRows,
+    begin: int,
+    end: int,
+    sweep: Sweep,
+    timed_next: Callable[[str], object] | None,
+    histories: HistoriesWithMates | None,
+    shared: SharedBeginnings | None,
+) -> dict[int, dict[str, pa.Table]]:
+    """By strategy what changes cost until they settled; groups that are not simulated lack."""
+    rows: dict[int, list[StepRow]] = {}
+    names = (column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups))
+    for pair in zip(*(c.to_pylist() for c in names), strict=True):
+        if histories is not None and sweep.transitions.wants(*pair):
+            if timed_next is not None:
+                timed_next("/".join(pair))
+            costs = sweep.transitions.rows(
+                histories.of(pair), sweep.strategies, sweep.first_ms, shared
+            )
+            for number, row in costs:
+                rows.setdefault(number, []).append(row)
+    return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
+
+
+def _engine_passes(
+    passes: Collection[str],
+    tables: Mapping[str, pa.Table],
+    options: EngineOptions,
+    sweep: Sweep,
+    cannot_pop: Mapping[Group, str] | None = None,
+) -> dict[str, pa.Table]:
+    wanted = [name for made in passes for name in LEDGER_OF[made]]
+    found: dict[str, list[pa.RecordBatch]] = {name: [] for name in wanted}
+    for name, rows in rows_of(prepare_tables(tables, options, wanted), wanted):
+        if name in found:
+            found[name].append(rows)
+    ledger = {
+        name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
+        for name, batches in found.items()
+    }
+    return {made: pass_rows(made, ledger, sweep.first_ms, tables, cannot_pop) for made in passes}
+
+
+def _hypothetical(
+    grouped: GroupedRows, begin: int, end: int, passes: Sequence[str], sweep: Sweep
+) -> Iterator[SweptGroups]:
+    """The groups one by one: each is replayed once for all strategies and passes."""
+    made: dict[int, list[dict[str, pa.Table]]] = {}
+    for group in range(begin, end):
+        tables = grouped.of(group, group + 1)
+        given = {name: rows for name, rows in tables.items() if name in (EVENTS, GROUPS)}
+        history = history_of(given, sweep.options)
+        for number, rows in sweep.hypothetical.tables(passes, history):
+            tables_of_group = {
+                p: hypothetical_rows(p, rows[p], sweep.first_ms, given) for p in passes
+            }
+            made.setdefault(number, []).append(tables_of_group)
+    for number, parts in made.items():
+        joined = {p: pa.concat_tables([part[p] for part in parts]) for p in passes}
+        yield SweptGroups(number, joined, end)
+
+
+# One pass over some groups: the rows of the tables of a plan, history by history.
+
+Progress = Callable[[int, int, str | None], object]
+OF_GROUPS = (planning.PLAN_STEPS.name, planning.PLAN_SUMMARY.name, planning.PLAN_OWNERSHIP.name)
+"""The tables of a plan whose rows are of single groups."""
+
+
+class PlanFacts:
+    """Facts of a plan beside its tables; those of its parts are merged."""
+
+    def __init__(self) -> None:
+        self.sound = SoundSteps()
+        self.warnings: set[str] = set()
+        """What the edits of groups could not do."""
+
+    def merge(self, other: PlanFacts) -> None:
+        """Add the facts of other groups, or of other histories of the same."""
+        self.sound.merge(other.sound)
+        self.warnings |= other.warnings
+
+
+@dataclass(frozen=True, eq=False)
+class PlanPass:
+    """Plan of some variants; small enough to be sent to every task.
+
+    Attributes:
+        variants: What is computed.
+        edits: What the histories change.
+        sweep: Of all histories; its ``first_ms`` is not used.
+        group_pattern: SQL LIKE pattern of the groups wanted; None: all.
+        shown: (cluster, group) that ``plan_ownership`` has; None: all.
+        rates: `last_rates` of queues; None: they are not known.
+    """
+
+    variants: Variants
+    edits: EditPlan
+    sweep: Sweep
+    group_pattern: str | None
+    shown: Collection[tuple[str, str]] | None
+    rates: pa.Table | None
+
+    def histories(self, tables: Mapping[str, pa.Table]) -> Histories:
+        """The histories of some rows."""
+        return Histories(tables, self.edits, self.group_pattern)
+
+    def rows(
+        self,
+        tables: Mapping[str, pa.Table],
+        facts: PlanFacts,
+        numbers: range,
+        *,
+        progress: Progress | None = None,
+    ) -> LedgerRows:
+        """Rows of the tables `OF_GROUPS`. Memory: the events of one history, rows of some groups.
+
+        Args:
+            tables: The used rows: all that concerns the groups in any history.
+            facts: Gets those of the groups; complete once all rows are made.
+            numbers: Of the histories wanted.
+            progress: Told how many groups are done, of how many, and which is simulated over
+                time; one counts in every history.
+
+        Raises:
+            InputRefused: An edit makes too many events at one instant.
+        """
+        histories, done, all_done = self.histories(tables), 0, 0
+        shared = histories.shared_beginnings(numbers)
+
+        def tell(group: str | None = None) -> None:
+            if progress is not None:
+                progress(all_done, total, group)
+
+        for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
+            history = histories.of(number)
+            facts.warnings |= history.warnings
+            grouped = fan_out(history.tables, self.group_pattern)
+            total = done + left * len(grouped)
+            sweep = replace(self.sweep, first_ms=history.first_ms)
+            timed = None
+            if sweep.transitions.futures:
+                timed = HistoriesWithMates.of_tables(
+                    history.tables, sweep.options, self.group_pattern
+                )
+            for swept in swept_groups(
+                grouped, sweep, timed_next=tell, histories=timed, shared=shared
+            ):
+                for table, rows in self._tables(number, history, swept, facts.sound):
+                    yield from ((table.name, batch) for batch in rows.to_batches())
+                all_done = done + swept.done
+                tell()
+            done += len(grouped)
+
+    def _tables(
+        self, number: int, history: HistoryTables, swept: SweptGroups, sound: SoundSteps
+    ) -> Iterator[tuple[Table, pa.Table]]:
+        """The rows of some groups of one history under one strategy."""
+
+        def named(made: pa.Table) -> pa.Table:
+            return of_variant(made, self.variants, number, swept.strategy)
+
+        steps = as_table(named(swept.passes[STEPS]), planning.PLAN_STEPS)
+        yield planning.PLAN_STEPS, steps
+        sound.add(steps)
+        intervals = swept.passes.get(OWNERSHIP)
+        starts, timed = swept.passes.get(STARTS), swept.passes.get(TRANSITIONS)
+        loads = None
+        if intervals is not None:
+            held = owners(intervals, history.first_ms, self.shown)
+            yield planning.PLAN_OWNERSHIP, as_table(named(held), planning.PLAN_OWNERSHIP)
+            if self.rates is not None:
+                loads = named(peak_rates(intervals, self.rates))
+        yield (
+            planning.PLAN_SUMMARY,
+            plan_summary(
+                steps,
+                None if starts is None else named(starts),
+                loads,
+                None if timed is None else named(timed),
+            ),
+        )
+
+
+def plan_pass(
+    variants: Variants,
+    edits: EditPlan,
+    members: pa.Table,
+    given: Container[str],
+    options: SweepOptions,
+    rates: pa.Table | None,
+) -> PlanPass:
+    """The pass that makes a plan.
+
+    Args:
+        variants: What to compute.
+        edits: What its histories change.
+        members: Rows, each naming a group that has consumer events.
+        given: Names of the input tables there are.
+        options: See `SweepOptions`.
+        rates: `last_rates` of queues; None: they are not known.
+    """
+    shown = None if options.group else first_groups(members, options.ownership_groups)
+    # with rates the holders of every queue are wanted
+    sweep = sweep_of(variants, options, given, {}, shown if rates is None else None, shown)
+    pattern = None if options.group is None else like_pattern(options.group)
+    return PlanPass(variants, edits, sweep, pattern, shown, rates)
