@@ -25,11 +25,12 @@ pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
 PLANNING = "capacity_planning"
 
 
-def notebook(folder: Path, name: str = PLANNING, until: str = "", **environment: str) -> str:
-    """What it prints; ``until`` is a line of its text that ends it."""
-    source = (TREE / f"notebooks/{name}.py").read_text("utf-8")
-    if until:
-        source = source[: source.index(f"\n{until}\n")]
+def source_of(name: str) -> str:
+    return (TREE / f"notebooks/{name}.py").read_text("utf-8")
+
+
+def notebook(folder: Path, source: str, **environment: str) -> str:
+    """What it prints."""
     done = subprocess.run(
         [sys.executable, "-c", source],
         cwd=TREE,
@@ -49,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(folder: Path) -> str:
-    return notebook(folder)
+    return notebook(folder, source_of(PLANNING))
 
 
 def test_it_runs_and_recommends(printed: str, folder: Path) -> None:
@@ -77,7 +78,7 @@ def check_copy(name: str, printed: str) -> None:
     outputs = [output for cell in copy["cells"] for output in cell.get("outputs", [])]
     told = "".join("".join(o["text"]) for o in outputs if o["output_type"] == "stream")
     assert told == printed, "make notebook"
-    source = (TREE / f"notebooks/{name}.py").read_text("utf-8")
+    source = source_of(name)
     for cell in copy["cells"]:
         lines = "".join(cell["source"]).splitlines()
         if cell["cell_type"] == "markdown":
@@ -146,9 +147,12 @@ def test_a_group_of_ones_own_is_told_apart_from_the_examples(tmp_path: Path) -> 
     tables.mkdir()
     lines = [json.dumps(at | {"sequence": n} | one) for n, one in enumerate(events)]
     (tables / "cluster_events.jsonl").write_text("\n".join(lines) + "\n")
-    printed = notebook(
-        tmp_path, until="# ## 9. Which deploy, then?", PLAN_INPUT=str(tables), PLAN_GROUP="mine"
-    )
+    source, _, search = source_of(PLANNING).partition("\n# ## 9. Which deploy, then?\n")
+    futures = source.count("FUTURES = 50\n")
+    assert search
+    assert futures == 1  # two do as well: what they come to is the example's
+    source = source.replace("FUTURES = 50\n", "FUTURES = 2\n")
+    printed = notebook(tmp_path, source, PLAN_INPUT=str(tables), PLAN_GROUP="mine")
     assert "None" not in printed.replace("None of", "")
     assert "EXAMPLE rebalance_core/bundled/producers/brown-out.toml, not mine: 4 brokers" in printed
     assert "EXAMPLE rebalance_core/bundled/demo/steady, not mine: 12 consumers" in printed

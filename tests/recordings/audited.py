@@ -8,13 +8,12 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.audit import audit_unwritten, unwritten_inputs
-from rebalance_core.process.simulate import simulate
 from tests.recordings.tables import DATA, Tables
 
 
 @cache
 def audited(recording: str) -> Tables:
-    """``findings``, ``group_verdicts`` and ``epochs`` of a recording's collection."""
+    """``findings`` and ``group_verdicts`` of a recording's collection."""
     return audit_folder(DATA / recording / "collection")
 
 
@@ -24,9 +23,4 @@ def audit_folder(folder: Path) -> Tables:
     limits = BadRowLimits(max_bad_share=1)
     forecast, result = audit_unwritten(inputs, SimulationOptions(), limits)
     assert result is not None, forecast.refusal
-    epochs = simulate(inputs.history).epochs
-    return {
-        "findings": result.findings,
-        "group_verdicts": result.verdicts,
-        "epochs": epochs.to_pylist(),
-    }
+    return {"findings": result.findings, "group_verdicts": result.verdicts}

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.process.audit import unwritten_inputs
+from rebalance_core.process.simulate import simulate
 from tests.recordings.audited import audit_folder, audited
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, Tables
@@ -218,9 +222,10 @@ def test_one_group_whose_dump_is_stale(collection: Path) -> None:
 
 
 def test_a_group_that_changes_during_the_dump_is_unstable(collection: Path) -> None:
+    history = unwritten_inputs(open_collection(collection), Assumptions()).history
     joined = next(
         row["from_ms"]
-        for row in audited("nightly")["epochs"]
+        for row in simulate(history).epochs.to_pylist()
         if row["consumer_group"] == "order-service" and row["epoch"] == 2
     )
 

@@ -5,6 +5,8 @@ taken off. Line numbers are the file's, so they are compared where a line is a l
 """
 
 import re
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ OTHER_LINES = ("cri-parts", "docker", "encoder")
 """Forms in which a line is several lines of the file, or several are one."""
 AS_WRITTEN = ("lines", "understood", "time_zone")
 """Columns of ``coverage`` that tell how the file was written."""
+SETTINGS = "collection.toml"
 _LINE = re.compile(r"(\.log(?:\.gz)?):\d+")
 BY_AUDIT = ("cri-parts", "docker", "spring-3", "dateless")
 
@@ -55,15 +58,23 @@ def events_of(tables: Tables) -> list[str]:
 
 def unwrapped(files: Files, wrapped: Files) -> Files:
     """The files, with the settings that the wrapped ones were given."""
-    return files | {"collection.toml": wrapped["collection.toml"]}
+    return files | {SETTINGS: wrapped[SETTINGS]}
+
+
+@cache
+def plain_tables(recording: str, settings: bytes) -> Tables:
+    """What `ingest` makes of a recording as RocketMQ wrote it, with these settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = files_of(recording) | {SETTINGS: settings}
+        return ingest_collection(written(files, Path(folder))).tables
 
 
 def assert_same(recording: str, form: str, folder: Path) -> None:
     files = files_of(recording)
     wrapped = wrapped_files(files, form)
     assert wrapped != files
-    plain = ingest_collection(written(unwrapped(files, wrapped), folder / "plain")).tables
-    done = ingest_collection(written(wrapped, folder / "wrapped")).tables
+    plain = plain_tables(recording, wrapped[SETTINGS])
+    done = ingest_collection(written(wrapped, folder)).tables
     assert any(row["rule_id"] == "INGEST_WRAPPED" for row in done["findings"])
     sources = form not in OTHER_LINES
     expected, found = rows_of(plain, sources=sources), rows_of(done, sources=sources)

@@ -85,9 +85,13 @@ def test_a_time_that_is_negative_or_of_another_unit_is_refused(
     assert f"{option} {value}: " in capsys.readouterr().err
 
 
-def test_the_same_digests_again(tables: Path, tmp_path: Path) -> None:
+def test_the_same_digests_again(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one process and in as many as there are cores."""
     records = []
-    for name in ("one", "two"):
+    for name, cores in (("one", 1), ("two", 2)):
+        monkeypatch.setattr("rebalance_core.process.propagate.usable_cores", lambda n=cores: n)
         run("--input", tables, "--output", tmp_path / name, "--seeds", 4)
         records.append(json.loads((tmp_path / name / "_run.json").read_text())["outputs"])
     assert records[0] == records[1]

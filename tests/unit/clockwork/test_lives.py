@@ -147,8 +147,8 @@ def test_the_batch_has_the_log_of_the_loop(number: int) -> None:
 # Hosts that are lost without a word: requests to them time out (rocketmq.md §6.1, §6.4).
 
 DOWN = 400_300
-LOST_HOSTS_MEMBERS = [joins(5_100, "x"), joins(17_300, "y"), joins(31_700, "z")]
-LOST_HOSTS_THREE = [*two_brokers(), *LOST_HOSTS_MEMBERS]
+THREE_MEMBERS = [joins(5_100, "x"), joins(17_300, "y"), joins(31_700, "z")]
+THREE_ON_TWO_BROKERS = [*two_brokers(), *THREE_MEMBERS]
 SILENT = (DOWN - 125_000, DOWN)
 V5: dict[str, Any] = {"client_version": "5.3.3"}
 
@@ -167,7 +167,7 @@ def apart(future: Future, since_ms: float, until_ms: float) -> list[float]:
 def test_a_pass_that_asks_a_lost_host_takes_three_seconds_longer(detail: str | None) -> None:
     longer = whole = 0
     for future in futures(
-        *LOST_HOSTS_THREE, event(DOWN, "BROKER_DOWN", broker_name="b", detail=detail), **V5
+        *THREE_ON_TWO_BROKERS, event(DOWN, "BROKER_DOWN", broker_name="b", detail=detail), **V5
     ):
         for gap in apart(future, *SILENT):
             longer += 23_000 <= gap < 23_600
@@ -182,7 +182,7 @@ def test_until_clients_know_the_new_route_a_lost_host_costs_them_time() -> None:
         down = event(DOWN, "BROKER_DOWN", broker_name="b", detail=detail)
         gone[detail] = max(
             at - DOWN
-            for future in futures(*LOST_HOSTS_THREE, down, **V5, seeds=40)
+            for future in futures(*THREE_ON_TWO_BROKERS, down, **V5, seeds=40)
             for client in "xyz"
             for at, queue in future.drops(client, DOWN)
             if queue.startswith("b")
@@ -202,7 +202,7 @@ def test_heartbeats_to_many_lost_hosts_starve_the_route_poll() -> None:
         back[version, concurrent] = max(
             at - DOWN
             for future in futures(
-                *topics, *LOST_HOSTS_MEMBERS, *lost, options=options, client_version=version
+                *topics, *THREE_MEMBERS, *lost, options=options, client_version=version
             )
             for client in "xyz"
             for at, queue in future.drops(client, DOWN)
@@ -216,7 +216,7 @@ def test_heartbeats_to_many_lost_hosts_starve_the_route_poll() -> None:
 def test_a_member_that_leaves_while_a_host_is_silent_is_replaced_on_the_other_broker() -> None:
     down = event(DOWN, "BROKER_DOWN", broker_name="b", detail="EXPIRED")
     left = event(DOWN - 60_000, "CONSUMER_LEAVE", "z", channel_id="z/1")
-    for future in futures(*LOST_HOSTS_THREE, left, down, options=EXACT, **V5):
+    for future in futures(*THREE_ON_TWO_BROKERS, left, down, options=EXACT, **V5):
         assert future.orphans(DOWN + 70_000) == 4  # those of broker b, which is gone
         assert future.shared(DOWN + 70_000) == 0
 

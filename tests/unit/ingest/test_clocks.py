@@ -290,7 +290,7 @@ JOIN = (
     "channel: ClientChannelInfo [channel=[id: 0x1, L:/1.1.1.1:1 - R:/2.2.2.2:2], clientId=c1, "
     "language=JAVA, version=479, lastUpdateTimestamp={}]\n"
 )
-CLOCK_ZONES_BEAT = (
+HEARTBEAT_LOG = (
     "2026-11-21 {},687 INFO RocketmqClient - HeartbeatData [clientID=c1, producerDataSet=[], "
     "consumerDataSet=[ConsumerData [groupName=g, consumeType=CONSUME_PASSIVELY, "
     "messageModel=CLUSTERING, consumeFromWhere=CONSUME_FROM_LAST_OFFSET, unitMode=false, "
@@ -345,7 +345,7 @@ def test_the_zone_of_a_client_s_host_by_its_heartbeats(tmp_path: Path, zone: str
     """Its lines are local time, 11:28 in Shanghai."""
     files = {
         "brokers/a/broker.log": JOIN.format("11:28:55", BEAT_MS),
-        "clients/c/rocketmq_client.log": CLOCK_ZONES_BEAT.format("11:28:55", BEAT_MS),
+        "clients/c/rocketmq_client.log": HEARTBEAT_LOG.format("11:28:55", BEAT_MS),
     }
     tables = ingested(tmp_path, files, f'[time_zones]\n"clients/c/*" = "{zone}"\n')
     assert [off in text for text in zones(tables)] == [True] * bool(off)
@@ -357,7 +357,7 @@ def test_a_client_that_ran_for_long_has_an_old_subscription_and_no_wrong_clock(
     """8 h before, to the second; its log ends with the broker's."""
     files = {
         "brokers/a/broker.log": JOIN.format("11:28:55", BEAT_MS),
-        "clients/c/rocketmq_client.log": CLOCK_ZONES_BEAT.format("11:28:55", BEAT_MS - 8 * HOUR_MS),
+        "clients/c/rocketmq_client.log": HEARTBEAT_LOG.format("11:28:55", BEAT_MS - 8 * HOUR_MS),
     }
     tables = ingested(tmp_path, files, '[time_zones]\n"clients/c/*" = "Asia/Shanghai"\n')
     assert zones(tables) == []

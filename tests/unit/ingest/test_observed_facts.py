@@ -31,7 +31,7 @@ from tests.unit.ingest.made_up_fact import DECLARATION
 # What observed_facts says of a small collection as a whole.
 
 GROUPS = '{"subscriptionGroupTable":{%s}}'
-CLUSTER_FACTS_GROUP = (
+GROUP_ENTRY = (
     '"%s":{"groupName":"%s","consumeEnable":true,"retryQueueNums":1,"consumeBroadcastEnable":false}'
 )
 KNOWN = (
@@ -53,7 +53,7 @@ def facts(folder: Path, files: dict[str, str], kind: str) -> list[dict[str, Any]
 
 
 def store(*groups: str) -> str:
-    return GROUPS % ",".join(CLUSTER_FACTS_GROUP % (group, group) for group in groups)
+    return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 
 
 def test_only_the_newest_store_tells_which_groups_there_are(tmp_path: Path) -> None:

@@ -137,11 +137,9 @@ def test_average_index_inverts_the_slices_of_avg() -> None:
 
 # Owners by place of the sorted list are those of the plain strategy, and those of the cells.
 
-BY_PLACE_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
+AVERAGING = ("AVG", "AVG_BY_CIRCLE")
 BY_NUMBERS = OWNERS_GROUPS.flatmap(
-    lambda group: st.sampled_from(BY_PLACE_STRATEGIES).map(
-        lambda name: replace(group, strategy=name)
-    )
+    lambda group: st.sampled_from(AVERAGING).map(lambda name: replace(group, strategy=name))
 )
 Listed = dict[tuple[str, int], list[str]]
 """By group and epoch: the owner at each place of its only topic."""
@@ -190,7 +188,7 @@ def test_every_place_has_the_owner_that_the_plain_strategy_gives(
     groups: list[OwnersDivided],
 ) -> None:
     prepared = built(groups)
-    for kind, strategy in enumerate(BY_PLACE_STRATEGIES):
+    for kind, strategy in enumerate(AVERAGING):
         assert listed(prepared, kind) == expected(groups, strategy)
 
 

@@ -205,7 +205,7 @@ def test_a_group_at_rest_has_those_of_its_instances_beside_it() -> None:
 
 # A plan in which groups pop: what their steps say of shared queues.
 
-SHARED_STEPS_SCENARIO = "switch-request-mode"
+SWITCHED_MODE = "switch-request-mode"
 COLUMNS = ("pop_queues", "min_clients_per_queue", "max_clients_per_queue", "unreached")
 
 
@@ -214,9 +214,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Of order-service: 8 queues, 3 members in the end; they ask brokers, which serve by POP 1."""
     output = tmp_path_factory.mktemp("plan") / "out"
     inputs = read_input_tables(str(DATA / "join-leave" / "tables"))
-    scenarios = read_scenarios(
-        [TREE / f"rebalance_core/bundled/scenarios/{SHARED_STEPS_SCENARIO}.toml"]
-    )
+    scenarios = read_scenarios([TREE / f"rebalance_core/bundled/scenarios/{SWITCHED_MODE}.toml"])
     strategies = read_strategies(["recorded", "AVG", "CONSISTENT_HASH", "STICKY_BALANCED"], [])
     result = run_plan(inputs, variants_of(scenarios, strategies, (0,)), output)
     assert result.warnings == ()
@@ -235,7 +233,7 @@ def test_exclusive_and_shared_side_by_side(steps: list[dict[str, Any]], strategy
     alone = last(steps, "baseline", strategy)
     assert [alone[name] for name in COLUMNS] == [0, None, None, None]
     assert alone["queues"] == 8
-    shared = last(steps, SHARED_STEPS_SCENARIO, strategy)
+    shared = last(steps, SWITCHED_MODE, strategy)
     assert shared["causes"] == ["CONSUMER_JOIN", "REQUEST_MODE"]
     assert [shared[name] for name in COLUMNS] == [8, 2, 2, 0]  # own share and that of the next
     assert (shared["queues"], shared["members"]) == (0, 3)
@@ -247,6 +245,6 @@ def test_exclusive_and_shared_side_by_side(steps: list[dict[str, Any]], strategy
 def test_brokers_give_nothing_by_a_strategy_that_they_do_not_know(
     steps: list[dict[str, Any]], strategy: str
 ) -> None:
-    shared = last(steps, SHARED_STEPS_SCENARIO, strategy)
+    shared = last(steps, SWITCHED_MODE, strategy)
     assert shared["status"] == "FROZEN"
     assert shared["pop_queues"] == 8

@@ -75,7 +75,7 @@ def test_processes_and_pieces_change_nothing(
 ) -> None:
     monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
     monkeypatch.setattr(propagation, "SLICE_ROWS", 1)
-    small = propagate(inputs, FEW)
+    small = propagate(inputs, FEW, processes=2)
     assert all(small[name].equals(made[name]) for name in made)
 
 

@@ -52,47 +52,45 @@ def test_members_without_any_queue_are_another_rule() -> None:
     )
 
 
-IDLE_MEMBER_RULE = "IDLE_MEMBER"
+IDLE_MEMBER = "IDLE_MEMBER"
 THREE = join("x"), join("y"), join("z")
 
 
 def test_more_members_than_queues() -> None:
-    (one,) = findings_of(IDLE_MEMBER_RULE, case_of(topic(read=2), *THREE))
+    (one,) = findings_of(IDLE_MEMBER, case_of(topic(read=2), *THREE))
     assert one.client_id == "z"
     assert "3 members share T 2 queues" in one.summary
 
 
 def test_enough_queues() -> None:
-    assert findings_of(IDLE_MEMBER_RULE, case_of(topic(read=3), *THREE)) == []
+    assert findings_of(IDLE_MEMBER, case_of(topic(read=3), *THREE)) == []
 
 
 def test_suspended_broadcasting_and_config_members_are_not_idle() -> None:
     paused = of_member(CONSUMER_SUSPEND, "z", 50)
-    assert findings_of(IDLE_MEMBER_RULE, case_of(topic(read=2), *THREE, paused)) == []
+    assert findings_of(IDLE_MEMBER, case_of(topic(read=2), *THREE, paused)) == []
     alone = join("x", strategy="CONFIG"), join("y", strategy="CONFIG(queues=T/a/0)")
-    assert findings_of(IDLE_MEMBER_RULE, case_of(topic(read=1), *alone)) == []
+    assert findings_of(IDLE_MEMBER, case_of(topic(read=1), *alone)) == []
 
 
 def test_members_that_subscribe_nothing_read_what_their_applications_name() -> None:
     named = replace(join("x"), subscriptions=())
     pulls = GroupSettings(consumer_type="LITE_PULL")
-    assert findings_of(IDLE_MEMBER_RULE, case_of(topic(read=2), named, settings=pulls)) == []
+    assert findings_of(IDLE_MEMBER, case_of(topic(read=2), named, settings=pulls)) == []
 
 
 def test_a_member_that_came_just_now() -> None:
-    assert (
-        findings_of(IDLE_MEMBER_RULE, case_of(topic(read=2), *THREE[:2], join("z", at=999))) == []
-    )
+    assert findings_of(IDLE_MEMBER, case_of(topic(read=2), *THREE[:2], join("z", at=999))) == []
 
 
 def test_a_strategy_that_leaves_a_member_out() -> None:
     many = [join(f"c{n}", strategy="CONSISTENT_HASH(virtual_nodes=1)") for n in range(8)]
     case = case_of(topic(read=8), *many)
-    assert severities(IDLE_MEMBER_RULE, case) == ["WARNING"]
-    assert "although there are enough" in findings_of(IDLE_MEMBER_RULE, case)[0].summary
+    assert severities(IDLE_MEMBER, case) == ["WARNING"]
+    assert "although there are enough" in findings_of(IDLE_MEMBER, case)[0].summary
 
 
-UNREACHED_QUEUES_RULE = "POP_UNREACHED_QUEUE"
+POP_UNREACHED_QUEUE = "POP_UNREACHED_QUEUE"
 HASH = "CONSISTENT_HASH"
 
 
@@ -100,8 +98,8 @@ def test_a_strategy_that_brokers_do_not_know() -> None:
     members = join("x", strategy=HASH), join("y", strategy=HASH)
     case = case_of(topic(), mode(at=1), *members, settings=BROKER,
                    ends=[end(n, 5) for n in range(4)])  # fmt: skip
-    (one,) = findings_of(UNREACHED_QUEUES_RULE, case)
-    assert severities(UNREACHED_QUEUES_RULE, case) == ["ERROR"]
+    (one,) = findings_of(POP_UNREACHED_QUEUE, case)
+    assert severities(POP_UNREACHED_QUEUE, case) == ["ERROR"]
     assert "4 queues of T (a:0-3): 20 messages behind" in one.summary
     assert "brokers do not know the strategy CONSISTENT_HASH" in one.summary
 
@@ -111,7 +109,7 @@ def test_a_member_that_does_not_subscribe_the_topic() -> None:
     members = [join("a"), *(join(name, "U") for name in "bcd")]
     case = case_of(topic(), topic("U"), mode("POP(share_queue_num=1)", at=1), *members,
                    settings=BROKER)  # fmt: skip
-    (one,) = findings_of(UNREACHED_QUEUES_RULE, case)
+    (one,) = findings_of(POP_UNREACHED_QUEUE, case)
     assert one.evidence["queues"] == "a:2-3"
     assert one.evidence["behind"] == "unknown"
 
@@ -121,13 +119,12 @@ def test_everything_is_reached() -> None:
     for share in (-1, 0, 1, 2, 4):
         for members in (many[:1], many[:2], many[:3], many):
             happened = topic(), mode(f"POP(share_queue_num={share})", at=1), *members
-            assert findings_of(UNREACHED_QUEUES_RULE, case_of(*happened, settings=BROKER)) == []
-    assert findings_of(UNREACHED_QUEUES_RULE, case_of(topic(), *many, settings=PROXY)) == []
+            assert findings_of(POP_UNREACHED_QUEUE, case_of(*happened, settings=BROKER)) == []
+    assert findings_of(POP_UNREACHED_QUEUE, case_of(topic(), *many, settings=PROXY)) == []
 
 
 def test_just_now() -> None:
     late = join("x", strategy=HASH, at=999)
     assert (
-        findings_of(UNREACHED_QUEUES_RULE, case_of(topic(), mode(at=1), late, settings=BROKER))
-        == []
+        findings_of(POP_UNREACHED_QUEUE, case_of(topic(), mode(at=1), late, settings=BROKER)) == []
     )

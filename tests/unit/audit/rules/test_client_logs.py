@@ -16,7 +16,7 @@ from tests.unit.audit.cases import (
 )
 from tests.unit.audit.sharing import BROKER, mode
 
-RULE = "GAVE_UP_ASKING"
+GAVE_UP_ASKING = "GAVE_UP_ASKING"
 MEMBERS = join("x", rebalance_mode="CLIENT"), join("y")
 
 
@@ -26,8 +26,8 @@ def gave_up(client: str = "x", name: str = "T") -> Row:
 
 def test_it_pulls_what_others_pop() -> None:
     case = case_of(topic(), *MEMBERS, mode(), settings=BROKER, facts=[gave_up()])
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["WARNING"]
+    (one,) = findings_of(GAVE_UP_ASKING, case)
+    assert severities(GAVE_UP_ASKING, case) == ["WARNING"]
     assert "x divides T itself, though clientRebalance is false and others pop it" in one.summary
     assert (one.topic, one.client_id, one.first_ms) == ("T", "x", ms(30))
     (mixed,) = findings_of("POP_MIXED_WITH_PULL", case)
@@ -37,7 +37,7 @@ def test_it_pulls_what_others_pop() -> None:
 def test_several_members() -> None:
     both = join("x", rebalance_mode="CLIENT"), join("y", rebalance_mode="CLIENT")
     case = case_of(topic(), *both, settings=BROKER, facts=[gave_up(), gave_up("y")])
-    (one,) = findings_of(RULE, case)
+    (one,) = findings_of(GAVE_UP_ASKING, case)
     assert one.summary.startswith("x, y divide T themselves")
     assert one.client_id is None
 
@@ -45,14 +45,14 @@ def test_several_members() -> None:
 def test_the_division_is_the_same_where_nobody_pops() -> None:
     facts = [gave_up(), gave_up(name="%RETRY%g")]
     case = case_of(topic(), *MEMBERS, settings=BROKER, facts=facts)
-    assert severities(RULE, case) == ["INFO", "INFO"]
+    assert severities(GAVE_UP_ASKING, case) == ["INFO", "INFO"]
 
 
 def test_it_was_restarted_or_nobody_gave_up() -> None:
     gone = leave("x", 40), join("z", at=41)
     case = case_of(topic(), *MEMBERS, *gone, mode(), settings=BROKER, facts=[gave_up()])
-    assert findings_of(RULE, case) == []
-    assert findings_of(RULE, case_of(topic(), *MEMBERS, mode(), settings=BROKER)) == []
+    assert findings_of(GAVE_UP_ASKING, case) == []
+    assert findings_of(GAVE_UP_ASKING, case_of(topic(), *MEMBERS, mode(), settings=BROKER)) == []
 
 
 def test_why_a_mode_has_no_effect() -> None:
@@ -62,7 +62,7 @@ def test_why_a_mode_has_no_effect() -> None:
     assert one.evidence["the member gave up asking"] == "x"
 
 
-RESTLESS_PASSES_RULE = "RESTLESS_PASSES"
+RESTLESS_PASSES = "RESTLESS_PASSES"
 BY_HAND = "CONFIG(queues=T/a/0)"
 
 
@@ -70,18 +70,18 @@ def test_lists_by_hand_from_5_2_on() -> None:
     old = join("old", strategy=BY_HAND, version="5.1.4")
     new = join("new", strategy=BY_HAND, version="5.2.0")
     case = case_of(topic(), old, new)
-    (one,) = findings_of(RESTLESS_PASSES_RULE, case)
+    (one,) = findings_of(RESTLESS_PASSES, case)
     assert one.client_id == "new"
-    assert severities(RESTLESS_PASSES_RULE, case) == ["INFO"]
+    assert severities(RESTLESS_PASSES, case) == ["INFO"]
 
 
 def test_other_strategies_models_and_consumers() -> None:
     by_hand = join("x", strategy=BY_HAND, version="5.3.3")
-    assert findings_of(RESTLESS_PASSES_RULE, case_of(topic(), join("x", version="5.3.3"))) == []
+    assert findings_of(RESTLESS_PASSES, case_of(topic(), join("x", version="5.3.3"))) == []
     for settings in (
         GroupSettings(message_model=BROADCASTING),
         GroupSettings(consumer_type=LITE_PULL),
     ):
-        assert findings_of(RESTLESS_PASSES_RULE, case_of(topic(), by_hand, settings=settings)) == []
+        assert findings_of(RESTLESS_PASSES, case_of(topic(), by_hand, settings=settings)) == []
     paused = of_member(CONSUMER_SUSPEND, "x", 50)
-    assert findings_of(RESTLESS_PASSES_RULE, case_of(topic(), by_hand, paused)) == []
+    assert findings_of(RESTLESS_PASSES, case_of(topic(), by_hand, paused)) == []

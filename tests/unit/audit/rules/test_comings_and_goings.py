@@ -16,7 +16,7 @@ from tests.unit.audit.cases import (
 )
 from tests.unit.audit.sharing import listed_by
 
-RULE = "EXPIRED_WHILE_ALIVE"
+EXPIRED_WHILE_ALIVE = "EXPIRED_WHILE_ALIVE"
 ID = "10.0.0.1@7#1"
 
 
@@ -27,17 +27,17 @@ def pause(client: str, at: float, back: float, detail: str | None = EXPIRED) -> 
 
 def test_a_process_that_came_back() -> None:
     case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224))
-    (one,) = findings_of(RULE, case)
+    (one,) = findings_of(EXPIRED_WHILE_ALIVE, case)
     assert one.client_id == ID
     assert "back up to 24 s later" in one.summary
-    assert severities(RULE, case) == ["INFO"]
+    assert severities(EXPIRED_WHILE_ALIVE, case) == ["INFO"]
 
 
 def test_again_and_again() -> None:
     again = of_member(CONSUMER_LOST, ID, 400, f"{ID}:224", detail=EXPIRED)
     back = join(ID, at=500, channel=f"{ID}:500")
     case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), again, back)
-    assert severities(RULE, case) == ["WARNING"]
+    assert severities(EXPIRED_WHILE_ALIVE, case) == ["WARNING"]
 
 
 def test_one_pause_that_several_brokers_saw_is_one() -> None:
@@ -46,17 +46,19 @@ def test_one_pause_that_several_brokers_saw_is_one() -> None:
         of_member(CONSUMER_JOIN, ID, 225, broker_name="a"),
     ]
     case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), *lived)
-    assert severities(RULE, case) == ["INFO"]
+    assert severities(EXPIRED_WHILE_ALIVE, case) == ["INFO"]
 
 
 def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
     closed = pause(ID, 200, 224, None)
     new = [of_member(CONSUMER_LOST, ID, 200, detail=EXPIRED), join("10.0.0.1@8#2", at=224)]
     for happened in (closed, new):
-        assert findings_of(RULE, case_of(topic(), join(ID), join("y"), *happened)) == []
+        assert (
+            findings_of(EXPIRED_WHILE_ALIVE, case_of(topic(), join(ID), join("y"), *happened)) == []
+        )
     for name in ("10.0.0.1@svc", "10.0.0.1@svc#1"):
         fixed = pause(name, 200, 224)
-        assert findings_of(RULE, case_of(topic(), join(name), *fixed)) == []
+        assert findings_of(EXPIRED_WHILE_ALIVE, case_of(topic(), join(name), *fixed)) == []
 
 
 def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
@@ -65,20 +67,20 @@ def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
         of_member(CONSUMER_JOIN, ID, 220, broker_name="a"),
     ]
     happened = (topic(), join(ID), join("y"), *lived)
-    (one,) = findings_of(RULE, case_of(*happened))
+    (one,) = findings_of(EXPIRED_WHILE_ALIVE, case_of(*happened))
     assert one.broker_name == "a"
     assert "given up 1 time by a although it lived" in one.summary
-    assert severities(RULE, case_of(*happened)) == ["INFO"]
+    assert severities(EXPIRED_WHILE_ALIVE, case_of(*happened)) == ["INFO"]
     for interval, severity in (("200000", "WARNING"), ("60000", "INFO")):
         beats = [fact("HEARTBEAT_INTERVAL", 500, client_id=ID, interval_ms=interval)]
         case = case_of(*happened, facts=beats)
-        assert severities(RULE, case) == [severity]
-        (one,) = findings_of(RULE, case)
+        assert severities(EXPIRED_WHILE_ALIVE, case) == [severity]
+        (one,) = findings_of(EXPIRED_WHILE_ALIVE, case)
         assert ("heartbeatBrokerInterval" in one.summary) == (severity == "WARNING")
         assert ("120 s" in (one.remedy or "")) == (severity == "WARNING")
 
 
-FLAPPING_MEMBERS_RULE = "MEMBER_FLAPS"
+MEMBER_FLAPS = "MEMBER_FLAPS"
 STEADY = topic(), join("10.0.0.9@1#1")
 
 
@@ -93,9 +95,9 @@ def restarts(times: int, step: float, stay: float) -> list[Event]:
 
 def test_a_container_in_a_crash_loop() -> None:
     case = case_of(*STEADY, *restarts(6, 60, 20))
-    (one,) = findings_of(FLAPPING_MEMBERS_RULE, case)
+    (one,) = findings_of(MEMBER_FLAPS, case)
     assert "6 processes of 10.0.0.1 joined and went 6 times" in one.summary
-    assert severities(FLAPPING_MEMBERS_RULE, case) == ["WARNING"]
+    assert severities(MEMBER_FLAPS, case) == ["WARNING"]
 
 
 def test_a_connection_that_keeps_breaking() -> None:
@@ -104,20 +106,18 @@ def test_a_connection_that_keeps_breaking() -> None:
         at, channel = 20 + 40 * number, f"channel-{number}"
         happened.append(join("x", at=at, channel=channel))
         happened.append(of_member(CONSUMER_LOST, "x", at + 10, channel))
-    (one,) = findings_of(FLAPPING_MEMBERS_RULE, case_of(*STEADY, *happened))
+    (one,) = findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened))
     assert one.client_id == "x"
     assert "x connected anew and was gone again 5 times" in one.summary
 
 
 def test_long_ago_is_for_information() -> None:
-    assert severities(
-        FLAPPING_MEMBERS_RULE, case_of(*STEADY, *restarts(6, 60, 20), until=9000)
-    ) == ["INFO"]
+    assert severities(MEMBER_FLAPS, case_of(*STEADY, *restarts(6, 60, 20), until=9000)) == ["INFO"]
 
 
 def test_restarts_that_stay_or_are_few_or_far_apart() -> None:
     for happened in (restarts(4, 60, 20), restarts(6, 200, 180), restarts(6, 4000, 20)):
-        assert findings_of(FLAPPING_MEMBERS_RULE, case_of(*STEADY, *happened, until=30_000)) == []
+        assert findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened, until=30_000)) == []
 
 
 def test_connections_of_one_process_that_overlap_are_one_stay() -> None:
@@ -126,18 +126,18 @@ def test_connections_of_one_process_that_overlap_are_one_stay() -> None:
         at, channel = 20 + 10 * number, f"channel-{number}"
         happened.append(join("x", at=at, channel=channel))
         happened.append(of_member(CONSUMER_LOST, "x", at + 15, channel))
-    assert findings_of(FLAPPING_MEMBERS_RULE, case_of(*STEADY, *happened)) == []
+    assert findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened)) == []
 
 
-MEMBERS_APART_RULE = "MEMBERS_APART"
+MEMBERS_APART = "MEMBERS_APART"
 TWO = topic(), topic(broker="b"), join("x"), join("y", at=20)
 AT_BROKERS = [*listed_at("a", 500, "x"), *listed_at("b", 501, "x")]
 
 
 def test_neither_side_lists_the_other_s_members() -> None:
     case = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "y"))
-    (one,) = findings_of(MEMBERS_APART_RULE, case)
-    assert severities(MEMBERS_APART_RULE, case) == ["ERROR"]
+    (one,) = findings_of(MEMBERS_APART, case)
+    assert severities(MEMBERS_APART, case) == ["ERROR"]
     assert "1 member at brokers (x) and 1 behind proxies (y)" in one.summary
     assert (one.first_ms, one.last_ms) == (ms(500), None)
 
@@ -146,28 +146,28 @@ def test_later_all_are_on_one_side() -> None:
     later = [*listed_by("p1", 502, "y"), *listed_by("p1", 802, "x", "y")]
     nobody = fact("GROUP_AT_BROKER", 800, broker_name="a", members=0)
     case = case_of(*TWO, members=AT_BROKERS, facts=[*later, nobody])
-    (one,) = findings_of(MEMBERS_APART_RULE, case)
-    assert severities(MEMBERS_APART_RULE, case) == ["WARNING"]
+    (one,) = findings_of(MEMBERS_APART, case)
+    assert severities(MEMBERS_APART, case) == ["WARNING"]
     assert one.last_ms == ms(800)
 
 
 def test_grpc_clients_divide_nothing() -> None:
     mixed = topic(), join("x"), join("y", at=20, rebalance_mode="PROXY")
     case = case_of(*mixed, members=listed_at("a", 500, "x"), facts=listed_by("p1", 502, "y"))
-    assert findings_of(MEMBERS_APART_RULE, case) == []
+    assert findings_of(MEMBERS_APART, case) == []
 
 
 def test_a_proxy_inside_a_broker_lists_the_broker_s_members() -> None:
     case = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "x", "y"))
-    assert findings_of(MEMBERS_APART_RULE, case) == []
+    assert findings_of(MEMBERS_APART, case) == []
 
 
 def test_sides_asked_at_different_times_and_broadcasting() -> None:
     apart = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 800, "y"))
-    assert findings_of(MEMBERS_APART_RULE, apart) == []
+    assert findings_of(MEMBERS_APART, apart) == []
     news = GroupSettings(message_model="BROADCASTING")
     model = "BROADCASTING"
     both = topic(), join("x", message_model=model), join("y", at=20, message_model=model)
     facts = listed_by("p1", 502, "y")
     case = case_of(*both, members=AT_BROKERS, facts=facts, settings=news)
-    assert findings_of(MEMBERS_APART_RULE, case) == []
+    assert findings_of(MEMBERS_APART, case) == []

@@ -15,13 +15,13 @@ from tests.unit.audit.cases import (
     topic,
 )
 
-RULE = "INCONSISTENT_SUBSCRIPTION"
+INCONSISTENT_SUBSCRIPTION = "INCONSISTENT_SUBSCRIPTION"
 TOPICS = topic("A"), topic("B")
 
 
 def test_members_with_different_topics() -> None:
     (one,) = findings_of(
-        RULE,
+        INCONSISTENT_SUBSCRIPTION,
         case_of(*TOPICS, join("x", "A"), join("y", "B"),
                 facts=[fact("NO_SUBSCRIPTION", 50, times=7, topic="A")]),
     )  # fmt: skip
@@ -33,50 +33,58 @@ def test_members_with_different_topics() -> None:
 
 def test_a_topic_subscribed_at_runtime_by_one_member() -> None:
     more = of_member(SUBSCRIBE, "x", 100, topic="B")
-    assert severities(RULE, case_of(*TOPICS, join("x", "A"), join("y", "A"), more)) == ["ERROR"]
+    assert severities(
+        INCONSISTENT_SUBSCRIPTION, case_of(*TOPICS, join("x", "A"), join("y", "A"), more)
+    ) == ["ERROR"]
 
 
 def test_what_nobody_knows_is_no_difference_and_leaves_no_queue_to_nobody() -> None:
     unknown = event(CONSUMER_JOIN, 10, "y", channel_id="y:1")
     case = case_of(*TOPICS, join("x", "A"), unknown)
-    for rule in (RULE, "ORPHAN_QUEUES", "IDLE_MEMBER", "FROZEN_GROUP", "UNSUBSCRIBED_SHARE"):
+    for rule in (
+        INCONSISTENT_SUBSCRIPTION,
+        "ORPHAN_QUEUES",
+        "IDLE_MEMBER",
+        "FROZEN_GROUP",
+        "UNSUBSCRIBED_SHARE",
+    ):
         assert findings_of(rule, case) == []
     different = case_of(*TOPICS, join("x", "A"), join("z", "B"), unknown)
-    (one,) = findings_of(RULE, different)
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, different)
     assert "not known" in one.summary
 
 
 def test_unsubscribed_at_runtime_is_another_rule() -> None:
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
-    assert findings_of(RULE, case) == []
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
 
 
 def test_all_members_dropping_a_topic_one_by_one_is_no_difference() -> None:
     less = [of_member(UNSUBSCRIBE, who, 100 + n, topic="B") for n, who in enumerate("xy")]
     late = join("z", "A", at=300)
     case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), *less, late)
-    assert findings_of(RULE, case) == []
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
 
 
 def test_a_rolling_change_is_not_held_against_the_group() -> None:
     case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 160))
-    assert findings_of(RULE, case) == []
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
 
 
 def test_a_rolling_change_that_took_minutes_is_for_information() -> None:
     steps = [join(f"new{n}", "A", "B", at=100 + 60 * n) for n in range(4)]
     gone = [leave(f"old{n}", 110 + 60 * n) for n in range(4)]
     old = [join(f"old{n}", "A") for n in range(4)]
-    assert severities(RULE, case_of(*TOPICS, *old, *steps, *gone)) == ["INFO"]
+    assert severities(INCONSISTENT_SUBSCRIPTION, case_of(*TOPICS, *old, *steps, *gone)) == ["INFO"]
 
 
 def test_a_long_difference_that_is_over_is_a_warning() -> None:
     case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 600))
-    assert severities(RULE, case) == ["WARNING"]
+    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["WARNING"]
 
 
-INCONSISTENT_TAGS_RULE = "INCONSISTENT_TAGS"
+INCONSISTENT_TAGS = "INCONSISTENT_TAGS"
 MEMBERS = topic(), join("x"), join("y")
 
 
@@ -90,7 +98,7 @@ def flip(old: str, new: str, at: float, until: float | None = None, times: int =
 
 def test_clients_with_different_expressions() -> None:
     (one,) = findings_of(
-        INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")])
+        INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")])
     )
     assert one.topic == "T"
     assert "'blue' of y" in one.summary
@@ -98,15 +106,15 @@ def test_clients_with_different_expressions() -> None:
 
 def test_they_differ_since_they_joined() -> None:
     facts = [said("x", "red", at=10), said("y", "blue", at=11)]
-    assert severities(INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=facts)) == ["ERROR"]
+    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=facts)) == ["ERROR"]
     late = topic(), join("x"), join("y", at=985)
-    assert severities(INCONSISTENT_TAGS_RULE, case_of(*late, facts=facts)) == ["INFO"]
+    assert severities(INCONSISTENT_TAGS, case_of(*late, facts=facts)) == ["INFO"]
 
 
 def test_the_order_of_tags_does_not_matter() -> None:
     assert (
         findings_of(
-            INCONSISTENT_TAGS_RULE,
+            INCONSISTENT_TAGS,
             case_of(*MEMBERS, facts=[said("x", "a || b"), said("y", "b||a")]),
         )
         == []
@@ -115,44 +123,42 @@ def test_the_order_of_tags_does_not_matter() -> None:
 
 def test_a_client_that_is_gone_does_not_count() -> None:
     assert (
-        findings_of(
-            INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")])
-        )
+        findings_of(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")]))
         == []
     )
 
 
 def test_an_expression_that_flips() -> None:
     flips = [flip("a", "b", 100, 995, 30), flip("b", "a", 115, 980, 30)]
-    assert severities(INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=flips)) == ["ERROR"]
+    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=flips)) == ["ERROR"]
 
 
 def test_flips_while_members_are_replaced_have_a_cause() -> None:
     flips = [flip("a", "b", 12, 15, 2), flip("b", "a", 13)]
-    assert severities(INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=flips)) == ["INFO"]
+    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=flips)) == ["INFO"]
 
 
 def test_a_single_change_is_no_flip() -> None:
-    assert findings_of(INCONSISTENT_TAGS_RULE, case_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []
+    assert findings_of(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []
 
 
-UNSUBSCRIBED_SHARE_RULE = "UNSUBSCRIBED_SHARE"
+UNSUBSCRIBED_SHARE = "UNSUBSCRIBED_SHARE"
 BOTH = join("x", "A", "B"), join("y", "A", "B")
 
 
 def test_the_share_of_a_member_that_unsubscribed() -> None:
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
     ends = [end(n, 10, name="B") for n in range(4)]
-    (one,) = findings_of(UNSUBSCRIBED_SHARE_RULE, case_of(*TOPICS, *BOTH, less, ends=ends))
+    (one,) = findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, less, ends=ends))
     assert (one.topic, one.client_id) == ("B", "y")
     assert "2 queues is read by nobody: a:2-3 (20 messages behind)" in one.summary
 
 
 def test_a_topic_that_all_dropped_is_nobody_s_share() -> None:
     less = [of_member(UNSUBSCRIBE, who, 100, topic="B") for who in "xy"]
-    assert findings_of(UNSUBSCRIBED_SHARE_RULE, case_of(*TOPICS, *BOTH, *less)) == []
+    assert findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, *less)) == []
 
 
 def test_just_unsubscribed_may_still_settle() -> None:
     less = of_member(UNSUBSCRIBE, "y", 990, topic="B")
-    assert findings_of(UNSUBSCRIBED_SHARE_RULE, case_of(*TOPICS, *BOTH, less)) == []
+    assert findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, less)) == []

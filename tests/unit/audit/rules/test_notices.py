@@ -20,7 +20,7 @@ from tests.unit.audit.cases import (
     topic,
 )
 
-RULE = "NOTICES_OFF"
+NOTICES_OFF = "NOTICES_OFF"
 
 
 def config(broker: str, switch: str, at: float = 1000) -> Row:
@@ -30,8 +30,8 @@ def config(broker: str, switch: str, at: float = 1000) -> Row:
 
 def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> None:
     case = case_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["INFO"]
+    (one,) = findings_of(NOTICES_OFF, case)
+    assert severities(NOTICES_OFF, case) == ["INFO"]
     assert "see it in a pass of their own, up to 23 s later" in one.summary
     assert "A member whose connection closes is told of all the same." in one.summary
     assert (one.broker_name, one.evidence) == ("a", {"brokers": "a"})
@@ -49,13 +49,15 @@ def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> No
 def test_nothing_is_said_where_members_are_told_or_need_not_be(
     facts: list[Row], settings: GroupSettings
 ) -> None:
-    assert findings_of(RULE, case_of(topic(), join("x"), facts=facts, settings=settings)) == []
+    assert (
+        findings_of(NOTICES_OFF, case_of(topic(), join("x"), facts=facts, settings=settings)) == []
+    )
 
 
 def test_brokers_that_tell_nobody_and_slow_clients_are_named() -> None:
     case = case_of(topic(), join("x", wait_interval_ms=60_000))
     off = {"a": ("OFF",), "b": ("OFF", "ON"), "elsewhere": ("OFF",)}
-    (one,) = findings_of(RULE, replace(case, run=replace(case.run, notices=off)))
+    (one,) = findings_of(NOTICES_OFF, replace(case, run=replace(case.run, notices=off)))
     assert "at a for the whole broker: " in one.summary
     assert "up to 63 s later" in one.summary
     assert "is told of all the same" not in one.summary
@@ -82,7 +84,7 @@ def test_a_window_without_moves_is_that_of_the_slowest_client() -> None:
     assert quiet.settled_by[1] - ms(50) == 23_000
 
 
-REBALANCE_STORM_RULE = "REBALANCE_STORM"
+REBALANCE_STORM = "REBALANCE_STORM"
 TOPICS = topic("T"), topic("U")
 UNLIKE = join("x", "T"), join("y", "U")
 ALIKE = join("x", "T"), join("y", "T")
@@ -94,16 +96,16 @@ def told(at: float, until: float, times: int, broker: str | None = "a") -> Row:
 
 def test_members_that_subscribe_differently() -> None:
     case = case_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66)])
-    (one,) = findings_of(REBALANCE_STORM_RULE, case)
+    (one,) = findings_of(REBALANCE_STORM, case)
     assert one.last_ms is None
     assert one.broker_name == "a"
     assert "explain 4 at most; members subscribe different topics" in one.summary
-    assert severities(REBALANCE_STORM_RULE, case) == ["WARNING"]
+    assert severities(REBALANCE_STORM, case) == ["WARNING"]
 
 
 def test_the_brokers_log_alone_shows_it() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic=name, broker_name="a") for name in "TU"]
-    (one,) = findings_of(REBALANCE_STORM_RULE, case_of(*TOPICS, *UNLIKE, facts=drops))
+    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *UNLIKE, facts=drops))
     assert one.evidence["seconds_with_change"] == "33"
     assert "took T, U out of the group's table 66 times" in one.summary
 
@@ -111,77 +113,70 @@ def test_the_brokers_log_alone_shows_it() -> None:
 def test_a_member_that_unsubscribed() -> None:
     gone = of_member(UNSUBSCRIBE, "y", 100, topic="U")
     both = join("x", "T", "U"), join("y", "T", "U")
-    (one,) = findings_of(
-        REBALANCE_STORM_RULE, case_of(*TOPICS, *both, gone, facts=[told(10, 990, 40)])
-    )
+    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *both, gone, facts=[told(10, 990, 40)]))
     assert "y unsubscribed U, which others subscribe" in one.summary
 
 
 def test_a_storm_that_nothing_explains() -> None:
-    (one,) = findings_of(
-        REBALANCE_STORM_RULE, case_of(*TOPICS, *ALIKE, facts=[told(10, 990, 40, None)])
-    )
+    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *ALIKE, facts=[told(10, 990, 40, None)]))
     assert one.broker_name == "10.0.0.1:10911"
     assert "no event and no subscription explains it" in one.summary
 
 
 def test_one_that_is_over_is_for_information() -> None:
     case = case_of(*TOPICS, *ALIKE, facts=[told(10, 600, 40)])
-    assert severities(REBALANCE_STORM_RULE, case) == ["INFO"]
-    assert findings_of(REBALANCE_STORM_RULE, case)[0].last_ms is not None
+    assert severities(REBALANCE_STORM, case) == ["INFO"]
+    assert findings_of(REBALANCE_STORM, case)[0].last_ms is not None
 
 
 def test_comings_and_goings_explain_as_many() -> None:
     happened = [join(f"c{n}", "T", at=20 + 10 * n) for n in range(20)]
     happened += [leave(f"c{n}", 300 + 10 * n) for n in range(20)]
     assert (
-        findings_of(REBALANCE_STORM_RULE, case_of(*TOPICS, *happened, facts=[told(20, 500, 80)]))
-        == []
+        findings_of(REBALANCE_STORM, case_of(*TOPICS, *happened, facts=[told(20, 500, 80)])) == []
     )
-    assert severities(
-        REBALANCE_STORM_RULE, case_of(*TOPICS, *happened, facts=[told(20, 500, 90)])
-    ) == ["INFO"]
+    assert severities(REBALANCE_STORM, case_of(*TOPICS, *happened, facts=[told(20, 500, 90)])) == [
+        "INFO"
+    ]
 
 
 def test_a_broker_that_comes_back_is_told_by_each_member() -> None:
     back = event(BROKER_DOWN, 100, broker_name="a"), event(BROKER_UP, 300, broker_name="a")
     case = case_of(*TOPICS, *ALIKE, *back, facts=[told(300, 330, 5)])
-    assert findings_of(REBALANCE_STORM_RULE, case) == []
+    assert findings_of(REBALANCE_STORM, case) == []
 
 
 def test_few_or_rare_ones_are_no_storm() -> None:
     lost = of_member(CONSUMER_LOST, "y", 500)
     for quiet in (told(10, 40, 8), told(10, 990, 12)):
-        assert (
-            findings_of(REBALANCE_STORM_RULE, case_of(*TOPICS, *ALIKE, lost, facts=[quiet])) == []
-        )
+        assert findings_of(REBALANCE_STORM, case_of(*TOPICS, *ALIKE, lost, facts=[quiet])) == []
 
 
 # Pulls that brokers refuse until a heartbeat brings the newer subscription.
 
-SUBSCRIPTION_NOT_LATEST_RULE = "SUBSCRIPTION_NOT_LATEST"
+SUBSCRIPTION_NOT_LATEST = "SUBSCRIPTION_NOT_LATEST"
 MEMBERS = topic(), join("x"), join("y")
 
 
 def refused(seconds: float, times: int, broker: str = "a", at: float = 500) -> Row:
-    return fact(SUBSCRIPTION_NOT_LATEST_RULE, at, at + seconds, times, broker_name=broker)
+    return fact(SUBSCRIPTION_NOT_LATEST, at, at + seconds, times, broker_name=broker)
 
 
 def test_how_late_the_first_messages_are() -> None:
     (one,) = findings_of(
-        SUBSCRIPTION_NOT_LATEST_RULE, case_of(*MEMBERS, facts=[refused(29, 10), refused(8, 3, "b")])
+        SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(29, 10), refused(8, 3, "b")])
     )
     assert "a, b refused pulls" in one.summary
     assert "the longest time 29 s" in one.summary
     assert "at a; the first messages" in one.summary
     assert "heartbeats are lost" not in one.summary
-    assert severities(SUBSCRIPTION_NOT_LATEST_RULE, case_of(*MEMBERS, facts=[refused(29, 10)])) == [
+    assert severities(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(29, 10)])) == [
         "INFO"
     ]
 
 
 def test_longer_than_a_heartbeat_is_said() -> None:
-    (one,) = findings_of(SUBSCRIPTION_NOT_LATEST_RULE, case_of(*MEMBERS, facts=[refused(90, 30)]))
+    (one,) = findings_of(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(90, 30)]))
     assert "a heartbeat should have ended it in 30 s" in one.summary
 
 
@@ -189,10 +184,8 @@ def test_moments_are_nothing() -> None:
     """A pull or two at each change, minutes apart."""
     assert (
         findings_of(
-            SUBSCRIPTION_NOT_LATEST_RULE, case_of(*MEMBERS, facts=[refused(0, 1), refused(4, 2)])
+            SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(0, 1), refused(4, 2)])
         )
         == []
     )
-    assert (
-        findings_of(SUBSCRIPTION_NOT_LATEST_RULE, case_of(*MEMBERS, facts=[refused(120, 6)])) == []
-    )
+    assert findings_of(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(120, 6)])) == []

@@ -6,7 +6,7 @@ from rebalance_core.audit.case import GroupCase
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.unit.audit.cases import Row, case_of, commit, fact, findings_of, join, severities, topic
 
-RULE = "OFFSET_ROLLBACK"
+OFFSET_ROLLBACK = "OFFSET_ROLLBACK"
 TWO = topic(), join("x"), join("y")
 
 
@@ -16,41 +16,43 @@ def logged(at: float) -> Row:
 
 
 def test_a_commit_that_went_back() -> None:
-    (one,) = findings_of(RULE, case_of(*TWO, facts=[logged(600)]))
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)]))
     assert "from 30 to 10" in one.summary
     assert "20 messages are read again" in one.summary
     assert one.evidence["committed_by"] == "1.2.3.4:5"
-    assert severities(RULE, case_of(*TWO, facts=[logged(600)])) == ["WARNING"]
+    assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)])) == ["WARNING"]
 
 
 def test_after_a_logged_event_it_has_a_cause() -> None:
-    assert severities(RULE, case_of(*TWO, facts=[logged(60)])) == ["INFO"]
+    assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(60)])) == ["INFO"]
 
 
 def test_duplicate_ids_explain_it() -> None:
     duplicate = topic(), join("x"), join("x", channel="x:2")
-    (one,) = findings_of(RULE, case_of(*duplicate, facts=[logged(600)]))
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*duplicate, facts=[logged(600)]))
     assert "the duplicate client id x" in one.summary
     assert one.severity == "INFO"
 
 
 def test_looks_at_the_store_that_fall() -> None:
     fell = [commit(0, 30, at=500), commit(0, 10, at=700)]
-    assert severities(RULE, case_of(*TWO, commits=fell)) == ["WARNING"]
+    assert severities(OFFSET_ROLLBACK, case_of(*TWO, commits=fell)) == ["WARNING"]
     assert (
-        findings_of(RULE, case_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)]))
+        findings_of(
+            OFFSET_ROLLBACK, case_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)])
+        )
         == []
     )
 
 
 def test_a_store_that_is_older_than_the_log() -> None:
     near = [commit(0, 30, at=500, client="x"), commit(0, 10, at=505)]
-    assert findings_of(RULE, case_of(*TWO, commits=near)) == []
+    assert findings_of(OFFSET_ROLLBACK, case_of(*TWO, commits=near)) == []
 
 
 # RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
 
-RESET_NOT_KEPT_RULE = "RESET_NOT_KEPT"
+RESET_NOT_KEPT = "RESET_NOT_KEPT"
 
 
 def reset(at: float, offset: int) -> Row:
@@ -63,33 +65,33 @@ def case(to: int, *commits: tuple[int, float]) -> GroupCase:
 
 
 def test_a_commit_below_an_offset_that_was_to_be_skipped_to() -> None:
-    (one,) = findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (35, 530)))
+    (one,) = findings_of(RESET_NOT_KEPT, case(90, (30, 400), (35, 530)))
     assert "most from 30, set to 90, committed 35" in one.summary
-    assert severities(RESET_NOT_KEPT_RULE, case(90, (30, 400), (35, 530))) == ["WARNING"]
+    assert severities(RESET_NOT_KEPT, case(90, (30, 400), (35, 530))) == ["WARNING"]
 
 
 def test_a_group_that_was_to_go_back_and_did_not_may_have_read_again() -> None:
-    assert severities(RESET_NOT_KEPT_RULE, case(10, (30, 400), (35, 530))) == ["INFO"]
-    assert severities(RESET_NOT_KEPT_RULE, case(10, (30, 400), (35, 700))) == []
+    assert severities(RESET_NOT_KEPT, case(10, (30, 400), (35, 530))) == ["INFO"]
+    assert severities(RESET_NOT_KEPT, case(10, (30, 400), (35, 700))) == []
 
 
 def test_a_reset_that_was_kept() -> None:
-    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (91, 530), (35, 900))) == []
-    assert findings_of(RESET_NOT_KEPT_RULE, case(10, (30, 400), (12, 530), (35, 700))) == []
+    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400), (91, 530), (35, 900))) == []
+    assert findings_of(RESET_NOT_KEPT, case(10, (30, 400), (12, 530), (35, 700))) == []
 
 
 def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:
-    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (35, 530))) == []
-    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400))) == []
+    assert findings_of(RESET_NOT_KEPT, case(90, (35, 530))) == []
+    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400))) == []
     # the store that was copied may be older than the reset
-    assert findings_of(RESET_NOT_KEPT_RULE, case(90, (30, 400), (30, 505))) == []
+    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400), (30, 505))) == []
 
 
 def test_what_a_client_commits_is_no_look_at_the_broker() -> None:
     looks = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
     assert (
         findings_of(
-            RESET_NOT_KEPT_RULE, case_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
+            RESET_NOT_KEPT, case_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
         )
         == []
     )

@@ -20,7 +20,7 @@ from tests.unit.audit.cases import (
     topic,
 )
 
-RULE = "DOUBLE_OWNER"
+DOUBLE_OWNER = "DOUBLE_OWNER"
 MIXED = join("x"), join("y", strategy="AVG_BY_CIRCLE")
 
 
@@ -29,55 +29,59 @@ def held(client: str, at: float, number: int = 0) -> Row:
 
 
 def test_two_ids_hold_a_queue() -> None:
-    (one,) = findings_of(RULE, case_of(topic(), *MIXED))
+    (one,) = findings_of(DOUBLE_OWNER, case_of(topic(), *MIXED))
     assert "1 queue of T (a:1)" in one.summary
     assert one.queue_id == 1
 
 
 def test_one_id_twice() -> None:
     case = case_of(topic(), join("x"), join("x", channel="x:2"))
-    assert "by x (2 processes)" in findings_of(RULE, case)[0].summary
+    assert "by x (2 processes)" in findings_of(DOUBLE_OWNER, case)[0].summary
 
 
 def test_broadcasting_and_a_change_under_way() -> None:
     each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
-    assert findings_of(RULE, case_of(topic(), *each)) == []
+    assert findings_of(DOUBLE_OWNER, case_of(topic(), *each)) == []
     late = join("x", at=998), join("x", at=998, channel="x:2")
-    assert findings_of(RULE, case_of(topic(), *late)) == []
+    assert findings_of(DOUBLE_OWNER, case_of(topic(), *late)) == []
 
 
 def test_a_suspended_holder_reads_nothing() -> None:
     paused = of_member(CONSUMER_SUSPEND, "x", 50)
-    assert findings_of(RULE, case_of(topic(), join("x"), paused, join("y", at=100))) == []
+    assert findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), paused, join("y", at=100))) == []
 
 
 def test_dumps_that_show_two_owners_at_rest() -> None:
     case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
-    assert severities(RULE, case) == ["ERROR"]
-    assert "as dumps show, by x, y" in findings_of(RULE, case)[0].summary
+    assert severities(DOUBLE_OWNER, case) == ["ERROR"]
+    assert "as dumps show, by x, y" in findings_of(DOUBLE_OWNER, case)[0].summary
 
 
 @pytest.mark.parametrize(("dumped", "severity"), [(900, "WARNING"), (700, "ERROR")])
 def test_what_dumps_showed_is_over_when_one_of_the_two_went(dumped: int, severity: str) -> None:
     seen, dump = [held("x", 500), held("y", 500)], fact("DUMP", dumped, command="consumerStatus")
     happened = topic(), join("x"), join("y"), leave("y", 800)
-    (one,) = findings_of(RULE, case_of(*happened, owned=seen, facts=[dump]))
+    (one,) = findings_of(DOUBLE_OWNER, case_of(*happened, owned=seen, facts=[dump]))
     assert (one.severity, one.last_ms) == (severity, ms(800) if severity == "WARNING" else None)
 
 
 def test_a_client_that_is_seen_again_after_another() -> None:
     observations = [held("x", 500), held("y", 520), held("x", 540)]
-    assert severities(RULE, case_of(topic(), join("x"), join("y"), owned=observations)) == ["ERROR"]
+    assert severities(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=observations)) == [
+        "ERROR"
+    ]
     handed_over = [held("x", 500), held("y", 520), held("y", 540)]
-    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+    assert (
+        findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+    )
 
 
 def test_dumps_before_and_after_a_change() -> None:
     observations = [held("y", 500), held("x", 520)]
     case = case_of(topic(), join("y"), join("x", at=510), owned=observations)
-    assert findings_of(RULE, case) == []
+    assert findings_of(DOUBLE_OWNER, case) == []
     apart = [held("x", 500), held("y", 700)]
-    assert findings_of(RULE, case_of(topic(), join("x"), join("y"), owned=apart)) == []
+    assert findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=apart)) == []
 
 
 DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMBERS_MULTIPLIED"
@@ -187,7 +191,7 @@ def test_an_id_that_one_broker_lists_many_times_like_all_others_is_no_duplicate(
     assert len(findings_of(MANY, case)) == 1
 
 
-ORPHAN_QUEUES_RULE = "ORPHAN_QUEUES"
+ORPHAN_QUEUES = "ORPHAN_QUEUES"
 
 
 def test_queues_nobody_holds_by_topic() -> None:
@@ -195,7 +199,7 @@ def test_queues_nobody_holds_by_topic() -> None:
         topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"),
         ends=[end(n, 9, name="B") for n in range(4)], commits=[commit(0, 4, name="B")],
     )  # fmt: skip
-    (one,) = findings_of(ORPHAN_QUEUES_RULE, case)
+    (one,) = findings_of(ORPHAN_QUEUES, case)
     assert one.topic == "B"
     assert "2 queues of B (a:0-1)" in one.summary
     assert "14 messages behind" in one.summary
@@ -205,28 +209,28 @@ def test_queues_nobody_holds_by_topic() -> None:
 def test_retry_queues_are_a_warning() -> None:
     duplicate = join("x"), join("x", channel="x:2"), join("y")
     case = case_of(topic(), topic(broker="b"), *duplicate)
-    assert sorted(severities(ORPHAN_QUEUES_RULE, case)) == ["ERROR", "WARNING"]
+    assert sorted(severities(ORPHAN_QUEUES, case)) == ["ERROR", "WARNING"]
 
 
 def test_a_change_that_has_not_settled() -> None:
     case = case_of(topic("A"), topic("B"), join("x", "A", "B"), join("y", "A", at=998))
-    assert findings_of(ORPHAN_QUEUES_RULE, case) == []
+    assert findings_of(ORPHAN_QUEUES, case) == []
 
 
 def test_an_offline_group_has_no_orphans() -> None:
-    assert findings_of(ORPHAN_QUEUES_RULE, case_of(topic(), join("x"), leave("x", 100))) == []
+    assert findings_of(ORPHAN_QUEUES, case_of(topic(), join("x"), leave("x", 100))) == []
 
 
 def test_a_group_back_after_a_long_time_offline() -> None:
     case = case_of(topic(), join("x"), leave("x", 100), join("x", at=900, channel="n"))
-    assert findings_of(ORPHAN_QUEUES_RULE, case) == []
+    assert findings_of(ORPHAN_QUEUES, case) == []
 
 
 def test_long_orphaned_and_read_again() -> None:
     case = case_of(topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"), leave("x", 500))
-    assert severities(ORPHAN_QUEUES_RULE, case) == ["WARNING"]
+    assert severities(ORPHAN_QUEUES, case) == ["WARNING"]
 
 
 def test_config_and_machine_room_have_their_own_rules() -> None:
     case = case_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
-    assert findings_of(ORPHAN_QUEUES_RULE, case) == []
+    assert findings_of(ORPHAN_QUEUES, case) == []

@@ -58,7 +58,7 @@ def test_a_refusal_tells_who_asked_and_who_has_it(message: str) -> None:
 
 BROKER_HEAD = "2026-11-22 15:09:16 WARN LoadBalanceProcessorThread_25 - "
 CLIENT_HEAD = "2026-11-22 15:09:16.615 WARN  [22702] [RebalanceService] [o.a.r.c.C#?:?] - "
-POP_LOG_AT_MS = 1795331356000
+POPPED_MS = 1795331356000
 RETRY = "%RETRY%g-srvpull_PopA"
 FORBIDDEN = (
     "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 1  DESC: the broker[127.0.0.1] "
@@ -95,7 +95,7 @@ def read_client(message: str) -> tuple[Fact | Unread, ...]:
     ],
 )
 def test_brokers_lines(message: str, kind: str, fields: LineFields) -> None:
-    expected = (Fact(kind, POP_LOG_AT_MS, fields or {}, "b:1"),)
+    expected = (Fact(kind, POPPED_MS, fields or {}, "b:1"),)
     assert parse_broker_line(BROKER_HEAD + message, "b:1", ServerClock()) == expected
 
 
@@ -106,7 +106,7 @@ def test_a_message_timed_out(queue_id: int) -> None:
         f"group=pop-1 MessageQueue [topic=PopA, brokerName=broker-b, queueId={queue_id}]"
     )
     fields = {"group": "pop-1", "topic": "PopA", "invisible_ms": 20_000, "pid": "22702"}
-    assert read_client(message) == (Fact("pop_timed_out", POP_LOG_AT_MS + 615, fields, "c:1"),)
+    assert read_client(message) == (Fact("pop_timed_out", POPPED_MS + 615, fields, "c:1"),)
     (refused,) = read_client(message.replace("=20000", "=soon"))
     assert isinstance(refused, Unread)
 
@@ -114,7 +114,7 @@ def test_a_message_timed_out(queue_id: int) -> None:
 def test_a_topic_without_route() -> None:
     fields = {"topic": RETRY, "pid": "22702"}
     message = f"get Topic [{RETRY}] RouteInfoFromNameServer is not exist value"
-    assert read_client(message) == (Fact("missing_route", POP_LOG_AT_MS + 615, fields, "c:1"),)
+    assert read_client(message) == (Fact("missing_route", POPPED_MS + 615, fields, "c:1"),)
     assert read_client("get Topic [T] from name server") == ()
 
 
@@ -125,15 +125,15 @@ def test_pop_is_forbidden() -> None:
     assert parse_client_line(line, "c:1", clock) == ()
     parse_client_line(f"{CLIENT_HEAD}execute the pull request exception: {{}}", "c:2", clock)
     fields = {"address": "10.0.0.1:10911", "pid": "22702"}
-    expected = (Fact("pop_forbidden", POP_LOG_AT_MS + 615, fields, "c:3"),)
+    expected = (Fact("pop_forbidden", POPPED_MS + 615, fields, "c:3"),)
     assert parse_client_line(line, "c:3", clock) == expected
     assert parse_client_line(line, "c:4", clock) == ()
 
 
 # Offsets that a broker logs as reset; the lines are of 5.4.0.
 
-OFFSET_RESET_LOG_AT = "2026-11-24 00:33:19 INFO AdminBrokerThread_10 - "
-OFFSET_RESET_LOG_AT_MS = 1795451599000  # GMT+8
+RESET_HEAD = "2026-11-24 00:33:19 INFO AdminBrokerThread_10 - "
+RESET_MS = 1795451599000  # GMT+8
 TWO_QUEUES = (
     'Reset offset, topic=R, group=off, queues={"offsetTable":{{"brokerName":"mq1","queueId":2,'
     '"topic":"R"}:4,{"brokerName":"mq1","queueId":1,"topic":"R"}:5}}'
@@ -141,14 +141,14 @@ TWO_QUEUES = (
 
 
 def read(message: str) -> tuple[Fact | Unread, ...]:
-    return parse_broker_line(OFFSET_RESET_LOG_AT + message, "broker.log:492", ServerClock())
+    return parse_broker_line(RESET_HEAD + message, "broker.log:492", ServerClock())
 
 
 def test_each_queue_of_a_reset_is_a_fact() -> None:
     assert read(TWO_QUEUES) == tuple(
         Fact(
             "offset_reset",
-            OFFSET_RESET_LOG_AT_MS,
+            RESET_MS,
             {"group": "off", "topic": "R", "broker": "mq1", "queue_id": queue_id, "offset": offset},
             "broker.log:492",
         )
