@@ -212,6 +212,47 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
+# The evidence that a rule needs.
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The evidence without which what a rule finds proves nothing.
+
+    Attributes:
+        roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
+            topics; ADMIN, what these brokers answer to consumerConnection.
+        before_ms: how long before the finding begins they have to tell of.
+        clients: the logs of clients, too, may have no hole meanwhile.
+        offsets: the broker's consumerOffset.json has to be copied before it begins.
+        routes: a name server's log has to tell of it: which brokers were up.
+        answers: a broker that says that nobody is online tells as much.
+        topics: how topics are set up at the end: logs since the last topics.json or dump of them.
+    """
+
+    roles: tuple[str, ...] = ()
+    before_ms: int = 0
+    clients: bool = False
+    offsets: bool = False
+    routes: bool = False
+    answers: bool = False
+    topics: bool = False
+
+
+ITSELF = Needs()
+"""The line or dump that it is seen by says it all."""
+MEMBERS = Needs(("BROKER", "ADMIN"))
+"""Who the members are: of one that holds at the end a list of them is enough."""
+MEMBERS_OF_TOPICS = Needs(("BROKER", "ADMIN"), topics=True)
+"""Who the members are, and how their topics are set up."""
+TOPICS = Needs(topics=True)
+"""How topics are set up, whoever the members are."""
+EVENTS = Needs(("BROKER",))
+"""What happened meanwhile."""
+CAUSES = Needs(("BROKER",), PERSISTENT_MS, routes=True)
+"""Whatever may explain it: an event as long before as its effects last."""
+
+
 # One finding, and what a rule is.
 
 __all__ = ["BROKER", "QUEUE", "Finding", "Rule"]
@@ -258,6 +299,7 @@ class Rule:
             fingerprint; empty: one that names a broker or queue names the only one of several.
         files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
             reads beside broker.log: without one that was there before, nothing it found is gone.
+        needs: the evidence without which its findings are INFO, with the reason.
     """
 
     rule_id: str
@@ -269,6 +311,7 @@ class Rule:
     by_owners: bool = False
     about: str = ""
     files: tuple[str, ...] = ()
+    needs: Needs = ITSELF
 
 
 # How findings name durations, lists and queues.

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit import difference
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
+from rebalance_core.audit.case import (
+    CAUSES,
+    Finding,
+    GroupCase,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.comparison import ComparisonResult, known_brokers
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, not_read, not_told
@@ -52,6 +61,8 @@ COMPARISON_RULES: dict[str, Rule] = {
         f"Live ownership is not the predicted one: {difference.CLASSES[why]}.",
         _SEEN_BY,
         remedy,
+        by_owners=True,
+        needs=CAUSES,
     )
     for why, (severity, remedy) in _DIFFERS.items()
 } | {

@@ -1,110 +1,22 @@
-"""Which evidence each rule needs beside what it is seen by, and what is said without it."""
+"""Whether the evidence that a rule needs is there, and what is said without it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Row, Rule, listed, plural
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
+from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
-from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+from rebalance_core.model.verdicts import ASSIGNED, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
-BROKER, ADMIN = "BROKER", "ADMIN"
 CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
 RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """The evidence without which what a rule finds proves nothing.
-
-    Attributes:
-        roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
-            topics; ADMIN, what these brokers answer to consumerConnection.
-        before_ms: how long before the finding begins they have to tell of.
-        clients: the logs of clients, too, may have no hole meanwhile.
-        offsets: the broker's consumerOffset.json has to be copied before it begins.
-        routes: a name server's log has to tell of it: which brokers were up.
-        answers: a broker that says that nobody is online tells as much.
-        topics: how topics are set up at the end: logs since the last topics.json or dump of them.
-    """
-
-    roles: tuple[str, ...] = ()
-    before_ms: int = 0
-    clients: bool = False
-    offsets: bool = False
-    routes: bool = False
-    answers: bool = False
-    topics: bool = False
-
-
-ITSELF = Needs()
-"""The line or dump that it is seen by says it all."""
-MEMBERS = Needs((BROKER, ADMIN))
-"""Who the members are: of one that holds at the end a list of them is enough."""
-EVENTS = Needs((BROKER,))
-"""What happened meanwhile."""
-CAUSES = Needs((BROKER,), PERSISTENT_MS, routes=True)
-"""Whatever may explain it: an event as long before as its effects last."""
-
-RULE_NEEDS = {
-    **dict.fromkeys(
-        (
-            "INCONSISTENT_SUBSCRIPTION", "UNSUBSCRIBED_SHARE",
-            "MIXED_STRATEGIES", "MIXED_VERSIONS", "MIXED_LANGUAGES",
-            "MIXED_MESSAGE_MODELS", "DOUBLE_OWNER",
-            "CONFIG_OVERLAP", "CONFIG_RETRY_UNREAD",
-            "READ_ONLY_BROKER_COUNTED", "READ_MORE_THAN_WRITTEN",
-            "RETRY_IMBALANCE", "ZOMBIE_QUEUE", "OFFLINE_WITH_LAG",
-            "BROADCASTING_REFUSED", "BROADCAST_START",
-            "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "MEMBERS_APART",
-        ),
-        MEMBERS,
-    ),
-    **dict.fromkeys(
-        (
-            "TOPIC_GONE", "LEFTOVER_OFFSETS", "CONFIG_GAP", "CONFIG_FOREIGN_QUEUE",
-            "POP_IGNORED", "POP_MIXED_WITH_PULL", "POP_UNREACHED_QUEUE", "GROUP_NOT_CONFIGURED",
-            "IDLE_MEMBER", "ORPHAN_QUEUES", "FROZEN_GROUP", "SURPLUS_SKEW", "HASH_IMBALANCE",
-            "MACHINE_ROOM_UNMATCHED",
-        ),
-        Needs((BROKER, ADMIN), topics=True),
-    ),
-    **dict.fromkeys(("READ_FEWER_THAN_WRITTEN", "RETRY_QUEUES_UNREAD"), Needs(topics=True)),
-    **dict.fromkeys(
-        (
-            "HALF_OPEN_DUPLICATE", "TRANSIENT_OWNERSHIP",
-            "START_FAILED", "RUNNING_NOT_LISTED",
-            "GROUP_CAME_BACK", "RESET_NOT_KEPT",
-        ),
-        EVENTS,
-    ),
-    # to whom a broker comes back, he connects anew
-    "DUPLICATE_CLIENT_ID": Needs((BROKER, ADMIN), routes=True),
-    "MEMBER_FLAPS": Needs((BROKER,), routes=True),
-    "PROXY_GROUP_UNSEEN": Needs((BROKER,), answers=True),
-    "EXPIRED_WHILE_ALIVE": Needs((BROKER,), routes=True),
-    "MEMBER_SUSPENDED": Needs((BROKER, ADMIN), clients=True),
-    **dict.fromkeys(("START_SKIPPED", "START_REPLAYED"), Needs((BROKER,), offsets=True)),
-    **dict.fromkeys(
-        (
-            "REBALANCE_STORM", "NOT_IN_MEMBER_LIST", "NO_MEMBER_LIST", "OFFSET_ROLLBACK",
-            "OFFSETS_FELL_BACK", "LOCK_WAIT", "INCONSISTENT_TAGS", "POP_ORDER_BLOCKED",
-            "MEMBER_LISTS_DIFFER", "QUEUES_NOT_READ", "MEMBERS_MULTIPLIED",
-            "OWNERSHIP_DIFFERS_STALE_VIEW", "OWNERSHIP_DIFFERS_LOCK_HELD",
-            "OWNERSHIP_DIFFERS_TWIN_CLIENT_ID", "OWNERSHIP_DIFFERS_FOREIGN_STRATEGY",
-            "OWNERSHIP_DIFFERS_UNEXPLAINED", "COMMITS_ABOVE_END",
-            "STUCK_ORDER_LOCK",
-        ),
-        CAUSES,
-    ),
-}  # fmt: skip
-"""By rule; every other one is `ITSELF`."""
+ASSIGNS, STRATEGY = "assign", "strategy"
 
 
 def group_brokers(case: GroupCase) -> set[str]:
@@ -172,9 +84,9 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
-    if ADMIN in needs.roles and last_ms is None:
+    if "ADMIN" in needs.roles and last_ms is None:
         return unlogged(case) or _members_gap(case) or _outage_gap(case)
-    if ADMIN in needs.roles:
+    if "ADMIN" in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
         if case.run.coverage.known and any(
@@ -229,7 +141,11 @@ def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
 
 
 def unlogged(case: GroupCase) -> Gap | None:
-    """A member that came or went without a line: so may others, and other lines may be missing."""
+    """A member that came or went without a line, so that other lines may be missing, too; or of
+    which no file tells whether it divides what it subscribes.
+    """
+    if dumps.may_assign(case):
+        return Gap(ASSIGNED, "", None, None, kind=ASSIGNS)
     if not case.run.coverage.known:
         return None
     back = sorted(group_brokers(case) & case.run.returned.keys())
@@ -403,17 +319,39 @@ def _newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
     return lists
 
 
+def _strategy_gap(case: GroupCase) -> Gap | None:
+    """A member of which no file tells how it divides, in a group others of which tell it.
+
+    Where nobody tells it, one strategy is fitted to all that members hold.
+    """
+    if not case.run.coverage.known:
+        return None
+    told: dict[str, bool] = {}
+    for row in case.rows("cluster_events"):
+        if row["event_type"] == events.CONSUMER_JOIN:
+            told[row["client_id"]] = told.get(row["client_id"], False) or bool(row["strategy"])
+    dividing = {
+        row["client_id"]
+        for row in case.members
+        if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
+    }
+    untold = sorted(one for one in dividing if not told.get(one))
+    if untold and any(told.get(one) for one in dividing):
+        return Gap(NOT_COVERED, untold[0], None, None, kind=STRATEGY)
+    return None
+
+
 def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
     """The findings; those that lack evidence are for information, with the reason."""
-    needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
     for finding in found:
         severity = finding.severity or rule.severity
         gap = None
         if severity != INFO:
-            client_id = finding.client_id if needs.clients else None
-            gap = _client_hole(case, finding, client_id) if needs.roles else None
+            client_id = finding.client_id if rule.needs.clients else None
+            gap = _client_hole(case, finding, client_id) if rule.needs.roles else None
             gap = gap or _unseen_change(case, finding)
-            gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
+            gap = gap or gap_of(case, rule.needs, finding.first_ms, finding.last_ms)
+            gap = gap or (_strategy_gap(case) if rule.by_owners else None)
         yield finding if gap is None else hedged(finding, gap)
 
 
@@ -433,6 +371,10 @@ def gap_text(gap: Gap) -> str:
     """The gap in words."""
     if gap.kind == CLOCK:
         return "the clock of a broker is off, and its times are not corrected"
+    if gap.kind == STRATEGY:
+        return f"no file tells by which strategy {gap.host} divides"
+    if gap.kind == ASSIGNS:
+        return "no file tells whether every lite pull member divides what it subscribes"
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
@@ -454,6 +396,10 @@ def settled_by(gap: Gap) -> str:
     """The one file that would settle it."""
     if gap.kind == CLOCK:
         return "Name the broker's time zone in collection.toml, or synchronise its clock."
+    if gap.kind == STRATEGY:
+        return f"Dump consumerStatus -i {gap.host}, or collect its rocketmq_client.log."
+    if gap.kind == ASSIGNS:
+        return "Dump consumerStatus of the group: its members' properties tell."
     if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:
@@ -471,60 +417,3 @@ def settled_by(gap: Gap) -> str:
             f"dump consumerConnection -b {gap.host}."
         )
     return f"Copy the broker.log of {gap.host}, with all rotated files (otherdays/)."
-
-
-# What was not looked at, in one sentence.
-
-LATE_MS = 5 * MINUTE_MS
-"""Logs that begin or end so much later than others are named."""
-_LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
-
-
-def not_looked_at(rows: Iterable[Row]) -> str:
-    """Say in one sentence what the files of one cluster do not cover; empty where that is
-    not known.
-
-    >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
-    >>> row |= {"from_ms": 0, "to_ms": 60_000}
-    >>> others = [row | {"role": role, "kind": "log"} for role in ("CLIENT", "NAME_SERVER")]
-    >>> not_looked_at([row, *others])
-    'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
-    """
-    rows = list(rows)
-    if not rows:
-        return ""
-    logs = [r for r in rows if r["kind"] == "broker_log" and r["from_ms"] is not None]
-    parts = []
-    if logs:
-        begins: dict[str, int] = {}
-        ends: dict[str, int] = {}
-        for row in logs:
-            begins[row["host"]] = min(row["from_ms"], begins.get(row["host"], row["from_ms"]))
-            ends[row["host"]] = max(row["to_ms"], ends.get(row["host"], row["to_ms"]))
-        dumped = max((r["from_ms"] or 0 for r in rows if r["role"] == "ADMIN"), default=0)
-        last = max(dumped, *ends.values())
-        parts.append(
-            f"anything before {utc(min(begins.values()))} or after {utc(last)}"
-            + _edges(begins, ends, last)
-        )
-        parts += [f"{host} from {utc(one)} to {utc(other)}" for host, one, other in _holes(logs)]
-    parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
-    broken = [row for row in rows if not row["complete"]]
-    if broken:
-        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or not readable")
-    return f"Not looked at: {'; '.join(parts)}."
-
-
-def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:
-    """Brokers whose logs begin later, or end earlier, than the others'."""
-    first_ms = min(begins.values())
-    late = [f"{h} before {utc(ms)}" for h, ms in sorted(begins.items()) if ms > first_ms + LATE_MS]
-    early = [f"{h} after {utc(ms)}" for h, ms in sorted(ends.items()) if ms < last_ms - LATE_MS]
-    return f" (of the broker.log of {listed([*late, *early], 5)})" if late or early else ""
-
-
-def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
-    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
-    for one, other in pairwise(ordered):
-        if one["host"] == other["host"] and one["to_ms"] < other["from_ms"]:
-            yield one["host"], one["to_ms"], other["from_ms"]

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from rebalance_core.audit.case import (
+    CAUSES,
     Finding,
     GroupCase,
     Row,
@@ -396,6 +397,7 @@ NOT_READ = Rule(
     "whatever the strategy.",
     "QUEUE_PROGRESS (N/A), observed_members, DUMP, HELD_QUEUE, epochs, committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
+    needs=CAUSES,
 )
 NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Self
 
-from rebalance_core.audit.case import AuditRun, grouped
+from rebalance_core.audit.case import AuditRun, grouped, listed, plural
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.contracts.ledger import by_cause
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import (
     ERROR,
     FAILED,
@@ -294,3 +295,60 @@ def _findings(outcome: AuditOutcome) -> Iterator[tuple[Labels, int]]:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+# What was not looked at, in one sentence.
+
+LATE_MS = 5 * MINUTE_MS
+"""Logs that begin or end so much later than others are named."""
+_LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
+
+
+def not_looked_at(rows: Iterable[Row]) -> str:
+    """Say in one sentence what the files of one cluster do not cover; empty where that is
+    not known.
+
+    >>> row = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
+    >>> row |= {"from_ms": 0, "to_ms": 60_000}
+    >>> others = [row | {"role": role, "kind": "log"} for role in ("CLIENT", "NAME_SERVER")]
+    >>> not_looked_at([row, *others])
+    'Not looked at: anything before 1970-01-01 00:00:00Z or after 1970-01-01 00:01:00Z.'
+    """
+    rows = list(rows)
+    if not rows:
+        return ""
+    logs = [r for r in rows if r["kind"] == "broker_log" and r["from_ms"] is not None]
+    parts = []
+    if logs:
+        begins: dict[str, int] = {}
+        ends: dict[str, int] = {}
+        for row in logs:
+            begins[row["host"]] = min(row["from_ms"], begins.get(row["host"], row["from_ms"]))
+            ends[row["host"]] = max(row["to_ms"], ends.get(row["host"], row["to_ms"]))
+        dumped = max((r["from_ms"] or 0 for r in rows if r["role"] == "ADMIN"), default=0)
+        last = max(dumped, *ends.values())
+        parts.append(
+            f"anything before {utc(min(begins.values()))} or after {utc(last)}"
+            + _edges(begins, ends, last)
+        )
+        parts += [f"{host} from {utc(one)} to {utc(other)}" for host, one, other in _holes(logs)]
+    parts += [what for role, what in _LOGS.items() if not any(r["role"] == role for r in rows)]
+    broken = [row for row in rows if not row["complete"]]
+    if broken:
+        parts.append(f"what {plural(len(broken), 'file')} lacks that is cut off or not readable")
+    return f"Not looked at: {'; '.join(parts)}."
+
+
+def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> str:
+    """Brokers whose logs begin later, or end earlier, than the others'."""
+    first_ms = min(begins.values())
+    late = [f"{h} before {utc(ms)}" for h, ms in sorted(begins.items()) if ms > first_ms + LATE_MS]
+    early = [f"{h} after {utc(ms)}" for h, ms in sorted(ends.items()) if ms < last_ms - LATE_MS]
+    return f" (of the broker.log of {listed([*late, *early], 5)})" if late or early else ""
+
+
+def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
+    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
+    for one, other in pairwise(ordered):
+        if one["host"] == other["host"] and one["to_ms"] < other["from_ms"]:
+            yield one["host"], one["to_ms"], other["from_ms"]

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import BROKER, PERSISTENT_MS, QUEUE, Rule
+from rebalance_core.audit.case import BROKER, EVENTS, PERSISTENT_MS, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
-from rebalance_core.audit.evidence import ADMIN, EVENTS, ITSELF, RULE_NEEDS
 from rebalance_core.audit.findings import ALL_RULES
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
@@ -158,9 +157,9 @@ def _row(rule: Rule) -> str:
 
 
 def _needs(rule: Rule) -> str:
-    needs = RULE_NEEDS.get(rule.rule_id, ITSELF)
+    needs = rule.needs
     asked = {
-        "MEMBERS": ADMIN in needs.roles,
+        "MEMBERS": "ADMIN" in needs.roles,
         "CAUSES": needs.before_ms > 0,
         "EVENTS": needs.roles == EVENTS.roles and not needs.before_ms,
         "logs of clients without a hole": needs.clients,

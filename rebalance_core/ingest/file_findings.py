@@ -1,4 +1,4 @@
-"""Findings on the files themselves: who is missing, what was not understood, clocks set back."""
+"""Findings on the files themselves: missing, not understood, older than they look, set back."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 
@@ -18,11 +18,14 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.fact import shown as text_shown
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
-from rebalance_core.ingest.observed_facts import WRONG_FILE_SHARE, rocksdb_findings
 from rebalance_core.ingest.parse.java_text import not_modelled
 from rebalance_core.ingest.rows import Row, finding
-from rebalance_core.model.verdicts import WARNING
+from rebalance_core.ingest.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
+from rebalance_core.model.times import SECOND_MS, utc
+from rebalance_core.model.verdicts import INFO, WARNING
 
+WRONG_FILE_SHARE = 0.5
+"""Of a log of the right kind nearly all lines are understood; below half it is another file."""
 LISTED = 20
 """Files that a finding names at most."""
 
@@ -37,7 +40,7 @@ def file_findings(
     stats = list(stats)
     local = {one.name for one in stats if one.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
-    findings += [*_folders(context), *_unknown_versions(context), *rocksdb_findings(context)]
+    findings += [*_folders(context), *_unknown_versions(context), *_rocksdb(context)]
     places = {file.name: (file.kind, file.place) for file in collection.files}
     stating = {places.get(one.name) for one in stats if one.facts}
     others = {file.name for file in collection.files if file.wrapping.head}
@@ -241,3 +244,55 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Row]:
             )
         )
     return rows
+
+
+# Brokers that keep their configurations in RocksDB, and copies older than they look.
+
+EXPORT_FIRST = (
+    "Run `mqadmin rocksDBConfigToJson -n <name servers> -b <broker address>` right before "
+    "config/*.json is copied, as `rebalance collect` does."
+)
+
+
+def _rocksdb(context: ClusterContext) -> Iterator[Row]:
+    """Newest copies that were exported long before they were copied, or nobody knows when."""
+    for broker, store in broker_stores(context):
+        old: dict[str, str] = {}
+        undated: list[str] = []
+        for kind, file in sorted(store.newest.items()):
+            at_ms, copied_ms = store.date(kind), store.copied[file]
+            if at_ms is None and store.known(kind) is None:
+                undated.append(STORE_NAMES[kind])
+            elif at_ms is not None and copied_ms - at_ms > EXPORT_MS:
+                age = (copied_ms - at_ms) // SECOND_MS
+                old[STORE_NAMES[kind]] = f"{utc(at_ms)}, {age} s before the copy"
+        if old:
+            parts = "; ".join(f"{name} of {age}" for name, age in old.items())
+            yield finding(
+                "INGEST_EXPORT_OLD",
+                f"{broker} keeps its configurations in RocksDB: its JSON files are as of their "
+                f"last export and count as such ({parts}).",
+                EXPORT_FIRST,
+                INFO,
+                broker_name=broker,
+                evidence={"form": store.form, "store": store.source, **old},
+            )
+        if undated:
+            parts = ", ".join(undated)
+            yield finding(
+                "INGEST_EXPORT_UNDATED",
+                f"{broker} keeps its configurations in RocksDB, and no file tells when "
+                f"{parts} was exported: it is not used.",
+                EXPORT_FIRST,
+                WARNING,
+                broker_name=broker,
+                evidence={"form": store.form, "store": store.source, "files": parts},
+            )
+
+
+def broker_stores(context: ClusterContext) -> Iterator[tuple[str, BrokerStore]]:
+    """By broker; a slave's store is a copy of its master's."""
+    for folder, store in sorted(context.rocksdb.items()):
+        of_folder = context.folders[folder]
+        if of_folder.authoritative:
+            yield of_folder.broker_name, store

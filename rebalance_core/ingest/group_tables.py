@@ -13,6 +13,7 @@ from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
+from rebalance_core.ingest.events.proxies import through_proxies
 from rebalance_core.ingest.events.topic_timeline import commit_row, topic_tables
 from rebalance_core.ingest.events.unlogged_members import (
     Presence,
@@ -38,7 +39,6 @@ from rebalance_core.ingest.group_strategies import (
 from rebalance_core.ingest.observed_facts import group_facts, member_rows, ownership_rows
 from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
-from rebalance_core.ingest.proxies import through_proxies
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
 from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
 from rebalance_core.model.clients import is_modelled, nearest_version, told_release
@@ -150,7 +150,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     presence = Presence(events)
     events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
     findings += more
-    events, more = without_assigned(group, events, evidence, context)
+    events, more = without_assigned(group, events, evidence)
     findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
@@ -172,7 +172,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
-    findings += may_assign(group, events, evidence, versions)
+    client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
+    findings += may_assign(group, client_side, evidence, versions)
     findings += _of_static_topics(group, events, context)
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)

@@ -13,6 +13,7 @@ from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.clock_offsets import clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
+from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
@@ -31,7 +32,6 @@ from rebalance_core.ingest.fact import Unread, Unreadable, file_of
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
-from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
 

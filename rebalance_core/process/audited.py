@@ -24,8 +24,7 @@ from rebalance_core.audit.changes import (
     fingerprint,
     truncated_rules,
 )
-from rebalance_core.audit.evidence import not_looked_at
-from rebalance_core.audit.outcome import Count, capped, count_findings, shown_first
+from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause

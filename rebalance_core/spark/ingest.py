@@ -28,6 +28,7 @@ from rebalance_core.ingest import in_process
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.coverage import coverage_rows
@@ -54,7 +55,6 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
-from rebalance_core.ingest.observed_facts import cluster_facts
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.process.ingest import IngestCounts, IngestWritten

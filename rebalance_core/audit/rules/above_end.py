@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
+from rebalance_core.audit.case import (
+    CAUSES,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import is_deleted, number, queue_of
 from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model.errors import UsageError
@@ -223,4 +232,5 @@ RULE = Rule(
     "Find out what happened to the broker's store, and set the group's offsets there "
     "(resetOffsetByTime).",
     find,
+    needs=CAUSES,
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (
+    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Row,
@@ -106,6 +107,7 @@ SKEW = Rule(
     "CONSISTENT_HASH, or spread the topics over several groups.",
     find_skew,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )
 HASH = Rule(
     "HASH_IMBALANCE",
@@ -116,6 +118,7 @@ HASH = Rule(
     "rarely.",
     find_hash,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -177,6 +180,7 @@ IDLE_MEMBER = Rule(
     "members. Accept the finding if they are spares.",
     find_idle_member,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -259,4 +263,5 @@ UNREACHED_QUEUES = Rule(
     "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
     "let everybody pop everything (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,
+    needs=MEMBERS_OF_TOPICS,
 )

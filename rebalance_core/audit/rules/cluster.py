@@ -5,6 +5,8 @@ from itertools import pairwise
 
 from rebalance_core.audit.case import (
     BROKER,
+    CAUSES,
+    MEMBERS,
     Finding,
     GroupCase,
     Row,
@@ -358,6 +360,7 @@ NOT_READ = Rule(
     "a slave act as master (enableSlaveActingMaster).",
     find_unread,
     about=BROKER,
+    needs=MEMBERS,
 )
 LOCKS = Rule(
     "MASTER_GONE_LOCKS",
@@ -369,6 +372,7 @@ LOCKS = Rule(
     "enableSlaveActingMaster a slave gives the locks.",
     find_lockless,
     about=BROKER,
+    needs=MEMBERS,
 )
 FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
@@ -379,4 +383,5 @@ FELL_BACK = Rule(
     "Nothing where consumers tolerate repeats; else compare with what was processed.",
     find_fallen,
     about=BROKER,
+    needs=CAUSES,
 )

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
+    EVENTS,
+    MEMBERS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -112,6 +114,7 @@ FLAPPING_MEMBERS = Rule(
     "Find out in the log of the host named why the process ends or its connection breaks; keep it "
     "stopped until that is fixed.",
     find_flapping_members,
+    needs=replace(EVENTS, routes=True),
 )
 
 
@@ -200,6 +203,7 @@ EXPIRED_ALIVE = Rule(
     "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
     "broker, and STARVED_TIMERS.",
     find_expired_alive,
+    needs=replace(EVENTS, routes=True),
 )
 
 
@@ -275,6 +279,7 @@ MEMBERS_APART = Rule(
     "Connect all members the same way, or give those behind proxies a group of their own.",
     find_members_apart,
     files=("consumerConnection",),
+    needs=MEMBERS,
 )
 
 
@@ -360,6 +365,7 @@ UNSEEN_MEMBERS = Rule(
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
     "Nothing is wrong if the offsets were reset by hand.",
     find_unseen_members,
+    needs=replace(EVENTS, answers=True),
 )
 UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
@@ -371,4 +377,5 @@ UNLISTED = Rule(
     "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "
     "check the network to the brokers. Do not delete the group: it is in use.",
     find_unlisted,
+    needs=EVENTS,
 )

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (
+    CAUSES,
+    MEMBERS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -115,6 +117,7 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "Give every member the same topics (compare the versions deployed on the hosts named), or use "
     "one group per set of topics.",
     find_inconsistent_subscription,
+    needs=MEMBERS,
 )
 
 
@@ -205,6 +208,7 @@ INCONSISTENT_TAGS = Rule(
     "already skipped need a reset of the offsets by time.",
     find_inconsistent_tags,
     files=("consumerStatus", "broker_log"),
+    needs=CAUSES,
 )
 
 
@@ -260,4 +264,5 @@ UNSUBSCRIBED_SHARE = Rule(
     "it into a group of its own.",
     find_unsubscribed_share,
     by_owners=True,
+    needs=MEMBERS,
 )

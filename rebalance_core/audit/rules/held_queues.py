@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (
+    MEMBERS,
     Finding,
     GroupCase,
     Row,
@@ -173,6 +174,7 @@ ZOMBIE = Rule(
     "client named.",
     find_zombie,
     files=("consumerStatus",),
+    needs=MEMBERS,
 )
 NOT_PULLING = Rule(
     "NOT_PULLING",

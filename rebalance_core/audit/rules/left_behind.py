@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
+    EVENTS,
+    MEMBERS,
+    MEMBERS_OF_TOPICS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -106,6 +109,7 @@ MISSING = Rule(
     "name in the client.",
     find_missing,
     files=("subscription_group_json",),
+    needs=MEMBERS_OF_TOPICS,
 )
 BACK = Rule(
     "GROUP_CAME_BACK",
@@ -117,6 +121,7 @@ BACK = Rule(
     "is needed.",
     find_back,
     files=("subscription_group_json",),
+    needs=EVENTS,
 )
 
 
@@ -305,6 +310,7 @@ LEFTOVER = Rule(
     "Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
+    needs=MEMBERS_OF_TOPICS,
 )
 OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
@@ -315,4 +321,5 @@ OFFLINE = Rule(
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,
     files=("topicStatus", "consumerProgress"),
+    needs=MEMBERS,
 )

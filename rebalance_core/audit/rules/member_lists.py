@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import (
     BROKER,
+    CAUSES,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -311,6 +312,7 @@ DIFFER = Rule(
     find_differ,
     about=BROKER,
     files=("consumerConnection",),
+    needs=CAUSES,
 )
 NOT_LISTED = Rule(
     "NOT_IN_MEMBER_LIST",
@@ -322,6 +324,7 @@ NOT_LISTED = Rule(
     "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
     files=("client_log",),
+    needs=CAUSES,
 )
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
@@ -333,4 +336,5 @@ NO_LIST = Rule(
     "where automatic creation is off.",
     find_no_list,
     files=("client_log",),
+    needs=CAUSES,
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
+    MEMBERS,
     Finding,
     GroupCase,
     Row,
@@ -127,6 +128,7 @@ STRATEGIES = Rule(
     "memberships",
     "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
     find_strategies,
+    needs=MEMBERS,
 )
 VERSIONS = Rule(
     "MIXED_VERSIONS",
@@ -137,6 +139,7 @@ VERSIONS = Rule(
     "memberships (version)",
     "Finish the upgrade: bring all members to one version.",
     find_versions,
+    needs=MEMBERS,
 )
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
@@ -146,6 +149,7 @@ MODELS = Rule(
     "memberships",
     "Put the broadcasting members into a group of their own.",
     find_models,
+    needs=MEMBERS,
 )
 
 
@@ -328,6 +332,7 @@ LANGUAGES = Rule(
     "Use clients of one language in a group, or a strategy by which all of them divide alike.",
     find_languages,
     files=("consumerConnection",),
+    needs=MEMBERS,
 )
 
 
@@ -422,6 +427,7 @@ REFUSED = Rule(
     "memberships, GROUP_CONFIG, BROADCAST_REFUSED",
     "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
     find_refused,
+    needs=MEMBERS,
 )
 START = Rule(
     "BROADCAST_START",
@@ -432,4 +438,5 @@ START = Rule(
     "Keep the client id (instanceName) and the folder .rocketmq_offsets across restarts; in "
     "containers mount the folder.",
     find_start,
+    needs=MEMBERS,
 )

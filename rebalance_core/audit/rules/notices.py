@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
+from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import configurations, is_system_group
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
@@ -265,6 +265,7 @@ REBALANCE_STORM = Rule(
     "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
     files=("client_log", "broker_log"),
+    needs=CAUSES,
 )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import (
+    CAUSES,
+    EVENTS,
     Finding,
     GroupCase,
     Row,
@@ -150,6 +152,7 @@ RULE = Rule(
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
     "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
+    needs=CAUSES,
 )
 
 
@@ -251,4 +254,5 @@ NOT_KEPT = Rule(
     "what they hold in memory over a reset.",
     find_not_kept,
     files=("consumer_offset_json",),
+    needs=EVENTS,
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import (
+    CAUSES,
     QUEUE,
     Finding,
     GroupCase,
@@ -151,6 +152,7 @@ STUCK = Rule(
     find_stuck,
     about=QUEUE,
     files=("lock_log", "consumerStatus"),
+    needs=CAUSES,
 )
 WAIT = Rule(
     "LOCK_WAIT",
@@ -161,6 +163,7 @@ WAIT = Rule(
     "Nothing; this is how orderly consumption hands over.",
     find_wait,
     files=("lock_log",),
+    needs=CAUSES,
 )
 
 
@@ -296,4 +299,5 @@ BLOCKED_ORDER = Rule(
     "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,
     files=("consumer_order_info_json",),
+    needs=CAUSES,
 )

@@ -5,6 +5,10 @@ from dataclasses import replace
 
 from rebalance_core.audit.case import (
     BROKER,
+    CAUSES,
+    EVENTS,
+    MEMBERS,
+    MEMBERS_OF_TOPICS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -141,6 +145,7 @@ ORPHAN_QUEUES = Rule(
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -283,6 +288,7 @@ DOUBLE_OWNER = Rule(
     "Look for duplicate client ids, mixed strategies or differing member lists (the group's other "
     "findings); restart the member that should not hold the queue.",
     find_double_owner,
+    needs=MEMBERS,
 )
 
 
@@ -449,6 +455,7 @@ DUPLICATE = Rule(
     "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
     "value unique to the container or host; then restart both.",
     find_duplicates,
+    needs=replace(MEMBERS, routes=True),
 )
 HALF_OPEN = Rule(
     "HALF_OPEN_DUPLICATE",
@@ -458,6 +465,7 @@ HALF_OPEN = Rule(
     "memberships",
     "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
     find_half_open,
+    needs=EVENTS,
 )
 MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
@@ -470,4 +478,5 @@ MULTIPLIED = Rule(
     find_multiplied,
     about=BROKER,
     files=("broker_log", "consumerConnection"),
+    needs=CAUSES,
 )

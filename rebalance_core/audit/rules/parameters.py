@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
+    MEMBERS,
+    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Rule,
@@ -150,6 +152,7 @@ GAP = Rule(
     "Add the queues to the list of one member and restart it, or use AVG.",
     find_gap,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )
 OVERLAP = Rule(
     "CONFIG_OVERLAP",
@@ -160,6 +163,7 @@ OVERLAP = Rule(
     "Leave each queue in one list only and restart the others.",
     find_overlap,
     by_owners=True,
+    needs=MEMBERS,
 )
 FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",
@@ -169,6 +173,7 @@ FOREIGN = Rule(
     _SEEN_BY,
     "Correct the list, or create the queue (updateTopic).",
     find_foreign,
+    needs=MEMBERS_OF_TOPICS,
 )
 RETRY = Rule(
     "CONFIG_RETRY_UNREAD",
@@ -178,6 +183,7 @@ RETRY = Rule(
     _SEEN_BY,
     "Add the retry queues to one list, or make sure that the listener never asks for a retry.",
     find_retry,
+    needs=MEMBERS,
 )
 
 
@@ -239,4 +245,5 @@ UNMATCHED_ROOMS = Rule(
     "take the topic off the other brokers.",
     find_unmatched_rooms,
     by_owners=True,
+    needs=MEMBERS_OF_TOPICS,
 )

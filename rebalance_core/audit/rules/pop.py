@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
+    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Row,
@@ -90,6 +91,7 @@ IGNORED_MODE = Rule(
     "If POP is meant, set clientRebalance = false in every member (orderly listeners cannot pop); "
     "else set the mode back to PULL (mqadmin setConsumeMode).",
     find_ignored_mode,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -179,6 +181,7 @@ POPPED_AND_PULLED = Rule(
     "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
     "proxies and clients that pull separate groups.",
     find_popped_and_pulled,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 

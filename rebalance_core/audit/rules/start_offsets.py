@@ -2,8 +2,18 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, listed, plural, queue_names
+from rebalance_core.audit.case import (
+    EVENTS,
+    Finding,
+    GroupCase,
+    Row,
+    Rule,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.dumps import by_topic, queue_of
 from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.model import verdicts
@@ -254,6 +264,7 @@ SKIPPED = Rule(
     "(resetOffsetByTime). For new queues, commit before producers use them, or use "
     "CONSUME_FROM_FIRST_OFFSET.",
     find_skipped,
+    needs=replace(EVENTS, offsets=True),
 )
 REPLAYED = Rule(
     "START_REPLAYED",
@@ -264,6 +275,7 @@ REPLAYED = Rule(
     "If the old messages are not wanted, move the group to now (resetOffsetByTime -s now) before "
     "its first start, or skip them in the listener.",
     find_replayed,
+    needs=replace(EVENTS, offsets=True),
 )
 FAILED = Rule(
     "START_FAILED",
@@ -273,4 +285,5 @@ FAILED = Rule(
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
     "client accepts its ConsumeFromWhere.",
     find_failed,
+    needs=EVENTS,
 )

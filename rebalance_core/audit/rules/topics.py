@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
     BROKER,
+    MEMBERS,
+    MEMBERS_OF_TOPICS,
+    TOPICS,
     Finding,
     GroupCase,
     Row,
@@ -86,6 +89,7 @@ TOPIC_GONE = Rule(
     "server still have it, delete it there too (deleteTopic). Else remove the subscription from "
     "the consumers and the group's offsets.",
     find_topic_gone,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -197,6 +201,7 @@ FEWER = Rule(
     "Raise readQueueNums to writeQueueNums (updateTopic -r). To scale in, lower the write queues "
     "first, and the read queues when the rest is drained.",
     find_fewer,
+    needs=TOPICS,
 )
 MORE = Rule(
     "READ_MORE_THAN_WRITTEN",
@@ -206,6 +211,7 @@ MORE = Rule(
     "topics",
     "When the queues are drained, lower readQueueNums to writeQueueNums.",
     find_more,
+    needs=MEMBERS,
 )
 READ_ONLY = Rule(
     "READ_ONLY_BROKER_COUNTED",
@@ -217,6 +223,7 @@ READ_ONLY = Rule(
     "(updateTopicPerm).",
     find_read_only,
     by_owners=True,
+    needs=MEMBERS,
 )
 
 
@@ -276,6 +283,7 @@ IMBALANCE = Rule(
     "its %RETRY% topic together.",
     find_imbalance,
     by_owners=True,
+    needs=MEMBERS,
 )
 UNREAD = Rule(
     "RETRY_QUEUES_UNREAD",
@@ -287,4 +295,5 @@ UNREAD = Rule(
     "retryQueueNums (updateSubGroup -q).",
     find_unread,
     about=BROKER,
+    needs=TOPICS,
 )

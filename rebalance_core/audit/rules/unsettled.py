@@ -1,11 +1,14 @@
 """Groups that did not come to rest: frozen, with suspended members, or with owners for a moment."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import takewhile
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
+    EVENTS,
+    MEMBERS,
+    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Row,
@@ -177,6 +180,7 @@ FROZEN_GROUP = Rule(
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
     "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
+    needs=MEMBERS_OF_TOPICS,
 )
 
 
@@ -249,6 +253,7 @@ SUSPENDED = Rule(
     "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
     "finding if it was suspended on purpose.",
     find_suspended,
+    needs=replace(MEMBERS, clients=True),
 )
 
 
@@ -317,4 +322,5 @@ TRANSIENT_OWNERSHIP = Rule(
     "Nothing. If it happens often, find out what makes members come and go.",
     find_transient_ownership,
     by_owners=True,
+    needs=EVENTS,
 )

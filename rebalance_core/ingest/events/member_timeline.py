@@ -17,6 +17,7 @@ from rebalance_core.ingest.events.connections import (
     SubscriptionTable,
 )
 from rebalance_core.ingest.events.listings import timed_evidence
+from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.events.unlogged_members import (
     SubscriptionVersions,
     Unsubscriptions,
@@ -24,7 +25,6 @@ from rebalance_core.ingest.events.unlogged_members import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
-from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import ORDER, Row, event
 from rebalance_core.model.events import (
     CONSUMER_JOIN,

@@ -11,9 +11,9 @@ from rebalance_core.ingest.events.connections import (
     ProcessNames,
     SubscriptionTable,
 )
+from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.proxies import BEHIND
 from rebalance_core.ingest.rows import Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import ITSELF, MEMBERS, GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
-from rebalance_core.audit.evidence import MEMBERS, RULE_NEEDS, gap_of
+from rebalance_core.audit.evidence import gap_of
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
 from rebalance_core.model.events import CONSUMER_SUSPEND
 from rebalance_core.replay.masters import MasterOutage
@@ -47,8 +47,15 @@ def fell_back() -> GroupCase:
     return case_of(topic(), join(A), facts=[went], commits=[commit(0, 9)])
 
 
-def test_needs_are_those_of_rules_that_are_there() -> None:
-    assert RULE_NEEDS.keys() <= {rule.rule_id for rule in ALL_RULES}
+def test_a_rule_of_error_or_warning_that_needs_nothing_rests_on_one_line_or_dump() -> None:
+    """Each rule states what it needs where it is declared; these need no more than they show."""
+    alone = {rule.rule_id for rule in ALL_RULES if rule.needs == ITSELF and rule.severity != "INFO"}
+    assert alone == {
+        "BROKER_FLAPS", "COLLECTION_INCOMPLETE", "CONSUMER_BLOCKED", "GAVE_UP_ASKING",
+        "INVISIBLE_TIME_TOO_SHORT", "MISSING_POP_RETRY_TOPIC", "NAME_SERVERS_DIFFER",
+        "NOT_PULLING", "NO_BROKER_ADDRESS", "PULL_EXPIRED", "RARE_HEARTBEATS",
+        "RULE_FAILED", "STARVED_TIMERS",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -149,6 +156,35 @@ def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
     of_owners = [row for row in judged["findings"] if row["rule_id"].startswith("OWNERSHIP")]
     assert [row["severity"] for row in of_owners] == ["INFO"]
     assert judged["group_verdicts"][0]["settled_by"] == settled
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [("AVG", "AVG", "DIFFERS"), ("AVG", None, "UNKNOWN"), (None, None, "DIFFERS")],
+)
+def test_how_one_member_divides_does_not_tell_how_another_does(
+    one: str | None, other: str | None, verdict: str
+) -> None:
+    joins = join(A, strategy=one), join(B, strategy=other)
+    lists = listed_at("a", 890, A, B)
+    held = progress("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
+    case = covered(case_of(topic(), *joins, facts=held, members=lists), (0, 1000), begins=True)
+    judged = run_rules(case)
+    (row,) = judged["group_verdicts"]
+    assert row["verdict"] == verdict
+    differing = [r for r in judged["findings"] if r["rule_id"].startswith("OWNERSHIP_DIFFERS")]
+    assert any(row["severity"] != "INFO" for row in differing) is (verdict == "DIFFERS")
+    if verdict == "UNKNOWN":
+        assert (row["reason"], row["settled_by"][:23]) == ("NOT_COVERED", "Dump consumerStatus -i ")
+
+
+def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> None:
+    case = dumped(*["10.0.0.9"] * 4)
+    row = {"rule_id": "INGEST_MAY_ASSIGN", "evidence": {"clients": A}, "severity": "INFO",
+           "first_ms": None, "last_ms": None, "summary": "", "remedy": ""}  # fmt: skip
+    judged = run_rules(replace(case, tables={**case.tables, "findings": [row]}))
+    assert {one["severity"] for one in judged["findings"]} == {"INFO"}
+    assert judged["group_verdicts"][0]["verdict"] == "UNKNOWN"
 
 
 def test_a_member_that_says_otherwise_than_the_logs() -> None:

@@ -1,0 +1,298 @@
+"""Rows of ``observed_facts`` on the cluster: what was collected, expected and registered."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, without_graceful_stops
+from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    GROUPS,
+    LOCAL_OFFSETS,
+    LOCK_LOG,
+    MODES,
+    NAMESRV_LOG,
+    OFFSETS,
+    ORDER_INFO,
+    PROXIES,
+    PROXY_LOG,
+    TOPICS,
+    CollectedFile,
+    Collection,
+    identify,
+)
+from rebalance_core.ingest.collection_settings import SETTINGS_NAME
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.log_rows import FactRows, add_log_rows
+from rebalance_core.ingest.observed_facts import dump
+from rebalance_core.ingest.parse.java_text import plain_version
+from rebalance_core.ingest.rows import Row
+from rebalance_core.ingest.store_copies import STORE_NAMES
+
+LOG, STORE = "log", "store"
+BROKERS = "brokers/"
+LOG_NAMES = {BROKER_LOG: "broker.log", NAMESRV_LOG: "namesrv.log", PROXY_LOG: "proxy.log"}
+_BROKER_FILES = {
+    BROKER_LOG: (LOG, "broker.log"),
+    LOCK_LOG: (LOG, "lock.log"),
+    TOPICS: (STORE, "topics.json"),
+    GROUPS: (STORE, "subscriptionGroup.json"),
+    OFFSETS: (STORE, "consumerOffset.json"),
+    MODES: (STORE, "messageRequestMode.json"),
+    ORDER_INFO: (STORE, "consumerOrderInfo.json"),
+}
+_REGISTERS = ("broker_registered", "broker_address", "broker_known")
+
+
+def cluster_facts(
+    collection: Collection,
+    stats: Iterable[FileStats],
+    pieces: Iterable[Evidence],
+    context: ClusterContext,
+) -> list[Row]:
+    """The rows that concern no single group.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+        pieces: evidence on the cluster.
+        context: of the cluster.
+    """
+    rows = FactRows()
+    _expected(rows, collection, context)
+    stats = list(stats)
+    _files(rows, collection, stats, context)
+    _not_read(rows, collection, stats, context)
+    _proxies(rows, collection, context)
+    counted = own_evidence(pieces, context)
+    ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
+    for piece in ordered:
+        _stated(rows, piece, context.time_of(piece))
+    _registered(rows, collection, ordered, context)
+    _broker_stores(rows, context)
+    for broker, mode in context.slave_modes.items():
+        _spanning(rows, "BROKER_SLAVES", context, SETTINGS_NAME, {"mode": mode or ""}, broker)
+    return rows.rows
+
+
+def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    span = {"start_ms": context.start_ms, "end_ms": context.end_ms}
+    _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
+    for broker in context.expected:
+        _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)
+    for name in collection.settings.name_servers:
+        _spanning(rows, "EXPECTED_NAME_SERVER", context, SETTINGS_NAME, {"name": name})
+
+
+def _proxies(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    by_place: dict[str, list[CollectedFile]] = {
+        PROXIES + name: [] for name in collection.settings.proxies
+    }
+    for file in collection.files:
+        if file.name.startswith(PROXIES):
+            by_place.setdefault(file.place, []).append(file)
+    for place, files in sorted(by_place.items()):
+        details = {
+            "name": place.removeprefix(PROXIES),
+            "mode": context.proxies.modes.get(place),
+            "addresses": context.proxies.addresses.get(place, ()),
+            "files": len(files),
+        }
+        _spanning(rows, "PROXY", context, files[0].name if files else SETTINGS_NAME, details)
+
+
+def _spanning(
+    rows: FactRows,
+    kind: str,
+    context: ClusterContext,
+    source: str,
+    details: Mapping[str, object],
+    broker_name: str | None = None,
+    span: tuple[int, int] | None = None,
+) -> None:
+    """A row from its first to its last moment, by default those of the collection."""
+    first_ms, last_ms = span or (context.start_ms, context.end_ms)
+    rows.add(kind, first_ms, source, details, broker_name=broker_name)
+    rows.rows[-1]["last_ms"] = last_ms
+
+
+def _files(
+    rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
+) -> None:
+    """One row per broker or name server and kind of file, over all of them."""
+    counted = {one.name: one for one in stats}
+    by_place: dict[tuple[str, str], list[CollectedFile]] = {}
+    for file in collection.files:
+        if file.kind == NAMESRV_LOG:
+            by_place.setdefault((file.kind, file.place), []).append(file)
+        elif file.kind in _BROKER_FILES and context.exported.get(file.name, 0) is not None:
+            folder = context.folders[file.place]
+            if folder.authoritative and not (folder.slave and file.is_log):
+                by_place.setdefault((file.kind, folder.broker_name), []).append(file)
+    for (kind, place), files in sorted(by_place.items()):
+        times = [time for file in files for time in _moments(file, counted[file.name], context)]
+        span = (min(times, default=context.end_ms), max(times, default=context.end_ms))
+        of_files = [counted[file.name] for file in files]
+        count: dict[str, object] = {
+            "files": len(files),
+            "facts": sum(one.facts for one in of_files),
+        }
+        source = files[0].name
+        if kind == NAMESRV_LOG:
+            count["name"] = name_server(collection, place)
+            _spanning(rows, "NAME_SERVER_FILE", context, source, count, None, span)
+        else:
+            count["file"], count["name"] = _BROKER_FILES[kind]
+            if kind == BROKER_LOG:
+                count["until_ms"] = context.logged.get(place) or None
+                count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
+                count["folders"] = speaking = speaking_folders(place, context)
+                turns = {folder for folder in speaking if context.folders[folder].by_turns}
+                logged = {file.place for file in collection.files if file.kind == BROKER_LOG}
+                count["unlogged"] = sorted(turns - logged)
+            _spanning(rows, "BROKER_FILE", context, source, count, place, span)
+
+
+def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
+    """The folders whose broker.log tells of a broker's members, one after the other by turns."""
+    return sorted(
+        name
+        for name, folder in context.folders.items()
+        if folder.broker_name == broker
+        and (folder.by_turns or (folder.authoritative and not folder.slave))
+    )
+
+
+def _not_read(
+    rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
+) -> None:
+    """Report files that are there and state nothing: they must not pass for what was collected."""
+    counted = {one.name: one for one in stats}
+    logs: dict[tuple[str, str], list[CollectedFile]] = {}
+    for file in collection.files:
+        one = counted.get(file.name)
+        if file.kind in (BROKER_LOG, NAMESRV_LOG):
+            logs.setdefault((file.kind, file.place), []).append(file)
+        elif one is not None and not file.is_log and _states_too_little(one):
+            details = {
+                "lines": one.rejected + one.understood,
+                "understood": one.understood,
+                "why": one.cut_off or one.why,
+            }
+            details |= {"first_line": one.first_line, "looks_like": one.looks_like}
+            _add_not_read(rows, file, details, context)
+    for _, files in sorted(logs.items()):
+        of_files = [counted[file.name] for file in files]
+        lines, known = (sum(getattr(one, n) for one in of_files) for n in ("lines", "understood"))
+        foreign = [one for one in of_files if one.understood < WRONG_FILE_SHARE * one.lines]
+        if known < WRONG_FILE_SHARE * lines:
+            details = {"lines": lines, "understood": known, "why": foreign[0].why}
+            details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
+            _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
+    for piece in collection.refused:
+        refused = identify(piece.source)
+        if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
+            details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
+            _add_not_read(rows, refused, details | {"looks_like": ""}, context)
+
+
+def _states_too_little(stats: FileStats) -> bool:
+    return bool(stats.cut_off) or (not stats.understood and _is_refused(stats))
+
+
+def _is_refused(stats: FileStats) -> bool:
+    """True if lines of a document were refused, but not as those of a command that is not read."""
+    return bool(stats.rejected) and set(stats.codes) != {"UNKNOWN_COMMAND"}
+
+
+def _add_not_read(
+    rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
+) -> None:
+    """A slave's files tell nothing that its master's do not."""
+    folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
+    if folder is not None and (folder.slave or not folder.authoritative):
+        return
+    what = file.arguments[0] if file.kind == ADMIN else LOG_NAMES.get(file.kind, STORE)
+    broker = file.place if file.name.startswith(BROKERS) else None
+    broker = broker if folder is None else folder.broker_name
+    more = {"name": file.place} if file.kind == NAMESRV_LOG else {}
+    _spanning(rows, "NOT_READ", context, file.name, {"what": what, **more, **details}, broker)
+
+
+def name_server(collection: Collection, place: str) -> str:
+    """The name server whose log lies there: in ``namesrv/`` itself, the only one expected."""
+    expected = collection.settings.name_servers
+    places = {file.place for file in collection.files if file.kind == NAMESRV_LOG}
+    return expected[0] if len(expected) == len(places) == 1 else place
+
+
+def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
+    """First and last statement of a log, else when a store was copied, or was exported."""
+    if file.is_log:
+        return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
+    written_ms = context.exported.get(file.name) or file.written_ms
+    return [context.end_ms if written_ms is None else written_ms]
+
+
+def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+    v, source = piece.values, piece.source
+    if piece.kind == "dump":
+        dump(rows, piece, at_ms)
+    elif piece.kind == "group_configs":
+        rows.add("GROUP_CONFIGS", at_ms, source, v, broker_name=piece.place)
+    elif piece.kind == "broker":
+        version = plain_version(v["version"]) if v["version"] else None
+        details = {"version": version, "broker_id": v["broker_id"], "addr": v["addr"]}
+        rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
+    else:
+        add_log_rows(rows, piece, at_ms)
+
+
+def _registered(
+    rows: FactRows, collection: Collection, ordered: Iterable[Evidence], context: ClusterContext
+) -> None:
+    """BROKER_REGISTERED: what the log of each name server said last of each broker.
+
+    Who registers anew had been removed: where no line tells when, `untold_ms` is the time before.
+    """
+    last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
+    joined: dict[tuple[str, str], Evidence] = {}
+    untold: dict[tuple[str, str], int] = {}
+    for piece in without_graceful_stops(ordered):
+        if piece.kind in _REGISTERS:
+            address = piece.values["address"]
+            broker = piece.values.get("broker") or context.addresses.get(address)
+            if broker is None:
+                continue
+            key = piece.place, broker
+            last[key] = (piece, True)
+            if piece.kind == "broker_registered":
+                before = joined.get(key)
+                if before is not None and before.values["address"] == address:
+                    untold[key] = context.time_of(before)
+                joined[key] = piece
+        elif piece.kind == "broker_removed":
+            last[piece.place, piece.values["broker"]] = (piece, False)
+            joined.pop((piece.place, piece.values["broker"]), None)
+        elif piece.kind == STARTS:
+            joined = {key: one for key, one in joined.items() if key[0] != piece.place}
+            if context.end_ms - context.time_of(piece) > HEARD_MS:
+                last |= {key: (piece, False) for key in last if key[0] == piece.place}
+    for (place, broker), (piece, registered) in sorted(last.items()):
+        details = {"name": name_server(collection, place), "registered": registered}
+        if (place, broker) in untold:
+            details["untold_ms"] = untold[place, broker]
+        at_ms = context.time_of(piece)
+        rows.add("BROKER_REGISTERED", at_ms, piece.source, details, broker_name=broker)
+
+
+def _broker_stores(rows: FactRows, context: ClusterContext) -> None:
+    """BROKER_STORE: one row for each broker with a RocksDB."""
+    for broker, store in broker_stores(context):
+        details: dict[str, object] = {"form": store.form}
+        details |= {name: store.known(kind) for kind, name in STORE_NAMES.items()}
+        rows.add("BROKER_STORE", context.end_ms, store.source, details, broker_name=broker)
