@@ -145,7 +145,7 @@ def _mixed_all(word: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _words(values: ArrayLike) -> NDArray[np.uint64]:
     """Whole numbers as words; one from 2 ** 63 on is fine as a number of its own."""
-    return np.asarray(values).astype(np.uint64)
+    return np.asarray(values).astype(np.uint64, copy=False)
 
 
 # How long small things take: quantile functions with whole numbers, in microseconds.

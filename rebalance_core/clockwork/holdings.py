@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,17 +132,21 @@ class ReadableSpans:
         if not len(self.begin_ms):
             nowhere = np.full(len(queue), -1, np.int64)
             return ReadableAt(nowhere, nowhere, np.zeros(len(queue), np.bool_))
-        finite = self.begin_ms[self.begin_ms > FIRST_MS]
-        last = int(finite.max(initial=0))
-        low = int(finite.min(initial=last)) - 1
-        height = last - low + 1
-        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-        begins = owner * height + np.clip(self.begin_ms, low, last) - low
-        wanted = queue * height + np.clip(at_ms, low, last) - low
+        begins, low, last = self._begins
+        wanted = queue * (last - low + 1) + np.clip(at_ms, low, last) - low
         stretch = np.searchsorted(begins, wanted, side="right") - 1
         begun = stretch >= self.first[queue]
         inside = begun & (at_ms < self.end_ms[stretch])
         return ReadableAt(stretch, 2 * stretch + ~inside, inside)
+
+    @cached_property
+    def _begins(self) -> tuple[Ints, int, int]:
+        """Return a rising number of each stretch, and the bounds of the times in them."""
+        finite = self.begin_ms[self.begin_ms > FIRST_MS]
+        last = int(finite.max(initial=0))
+        low = int(finite.min(initial=last)) - 1
+        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        return owner * (last - low + 1) + np.clip(self.begin_ms, low, last) - low, low, last
 
     def begin(self, stretch: Ints) -> Ints:
         """When stretches begin; any number that `at` gives will do."""

@@ -593,13 +593,13 @@ class ListTimes(ClientTimes):
 class RouteTimes(EventTimes):
     """Times of routes."""
 
-    def route_visible_us(self, topic: int) -> Times:
-        """(versions, S): since when the name server answers with each version of a route."""
-        rows: list[Times] = []
-        for version in self.script.routes[topic]:
-            at = self._visible_us(version)
-            rows.append(at if not rows else np.maximum(rows[-1], at))
-        return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)
+    @cached_property
+    def route_visible_us(self) -> tuple[Times, ...]:
+        """(versions, S) by topic: since when the name server answers with each of its versions."""
+        shape = -1, len(self.seeds)
+        rows = [[self._visible_us(each) for each in versions] for versions in self.script.routes]
+        each_us = [np.array(times, np.int64).reshape(shape) for times in rows]
+        return tuple(np.maximum.accumulate(times, axis=0) for times in each_us)
 
     def _visible_us(self, version: RouteVersion) -> Times:
         if version.moment is None:

@@ -23,10 +23,13 @@ class Routes:
     down: set[str] = field(default_factory=set)
     masterless: dict[str, str | None] = field(default_factory=dict)
     """Broker without a master -> what its slaves do: one of `MASTER_MODES`, None: not known."""
+    _readable: dict[str, tuple[MessageQueue, ...]] = field(default_factory=dict, compare=False)
+    """By topic, as far as it was asked for since the last event."""
 
     def apply(self, event: Event) -> None:
         """Apply a broker, master or topic event; others are ignored."""
         topic, broker = event.topic, event.broker_name
+        self._readable.clear()
         match event.event_type:
             case events.BROKER_UP if broker is not None:
                 self.down.discard(broker)
@@ -56,15 +59,15 @@ class Routes:
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
         """The topic's subscribe set as the client sorts it (mqAll)."""
-        by_broker = sorted(
-            self.configs.get(topic, {}).items(), key=lambda config: java_string_key(config[0])
-        )
-        return [
-            MessageQueue(topic, broker, queue_id)
-            for broker, (read_queue_nums, perm) in by_broker
-            if broker not in self.down and perm & PERM_READ
-            for queue_id in range(read_queue_nums)
-        ]
+        if topic not in self._readable:
+            configs = self.configs.get(topic, {})
+            self._readable[topic] = tuple(
+                MessageQueue(topic, broker, queue_id)
+                for broker in sorted(configs.keys() - self.down, key=java_string_key)
+                if configs[broker][1] & PERM_READ
+                for queue_id in range(configs[broker][0])
+            )
+        return list(self._readable[topic])
 
 
 # The fewest queues that must move for a balanced result.

@@ -365,6 +365,6 @@ class SortedRows:
         # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
         while size > 0:
             half = (size + 1) // 2
-            low = low + half * (self._flat.take(low + (half - 1)) <= at_us)
-            size = size - half
+            low += half * (self._flat[half - 1 :].take(low) <= at_us)
+            size -= half
         return low

@@ -196,7 +196,7 @@ class KnownRoutes:
         period = futures.ticks.periods.poll[lives]
         late_us = futures.options.late_ms * MS_US + int(period.max(initial=0))
         first, last = _span(versions, segment, late_us, from_start_us)
-        rows = futures.ticks.route_visible_us(topic)[first:last]
+        rows = futures.ticks.route_visible_us[topic][first:last]
         visible = [row + futures.ticks.route_lag[lives] for row in rows]
         # tick -1: known from the start
         first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US

@@ -106,7 +106,7 @@ class SubscribedRoutes(KnownRoutes):
         """All versions, and when polls bring them."""
         ticks, lives = self._futures.ticks, self._lives
         created = ticks.created[lives]
-        visible = [row + ticks.route_lag[lives] for row in ticks.route_visible_us(topic)]
+        visible = [row + ticks.route_lag[lives] for row in ticks.route_visible_us[topic]]
         after = [*visible[1:], np.full(created.shape, NEVER, np.int64)]
         found: list[Polled] = []
         for number, version in enumerate(self._versions[topic]):

@@ -367,16 +367,15 @@ class Calendar:
 
     def next_us(self) -> Times:
         """(S,) when the next event is; `NEVER`: none is left in the segment."""
-        found = np.minimum(self._next_known_us(), self._next_beat_us())
-        found = np.minimum(found, self._next_ask_us())
+        self._next = self._next_known_us(), self._next_beat_us(), self._next_ask_us()
+        found = np.minimum(np.minimum(*self._next[:2]), self._next[2])
         return np.where(found < self._until_us, found, NEVER)
 
     def take(self, seeds: Ints) -> Seen:
-        """Take the next event of futures that have one; `ASKS` stays until it is `answered`."""
-        known, beats, asks = (
-            each[seeds]
-            for each in (self._next_known_us(), self._next_beat_us(), self._next_ask_us())
-        )
+        """Take the events that `next_us` found last, of some futures that have one; `ASKS` stays
+        until it is `answered`.
+        """
+        known, beats, asks = (each[seeds] for each in self._next)
         is_beat = (beats < known) & (beats < asks)
         is_ask = (asks < known) & ~is_beat
         key = np.where(is_beat | is_ask, 0, self._keys[seeds, self._at[seeds]])

@@ -81,24 +81,39 @@ class _SegmentPlay:
         return Steady(self._elements, self._segment, self._routes, self._lists, shares)
 
     def run(self, steady: Steady | None) -> None:
-        """Every element runs its next pass in every round."""
+        """Every element runs its next pass in every round, until it is steady."""
         state = self._elements
-        who = np.arange(len(state.ids))
-        while True:
-            begin = self._next_begin(who, np.full(len(who), ticks.NEVER))
-            due = begin < state.limit[who]
-            who, begin = who[due], begin[due]
-            if not len(who):
-                return
-            acts = np.ones(len(who), bool) if steady is None else ~steady.of(who, begin)
-            if acts.any():
-                self._run(who[acts], begin[acts])
-            idle = who[~acts]
-            if len(idle):
-                end = begin[~acts] + state.length[idle]
-                state.follow(idle, begin[~acts], end, np.ones(len(idle), bool))
-                state.alike_us[idle] = ticks.NEVER
-                self._skip_idle(idle)
+        idle = list[Ints]()
+        who, begin = self._due(np.arange(len(state.ids)))
+        while len(who):
+            if steady is None:
+                self._run(who, begin)
+            else:
+                over = steady.of(who, begin)
+                idle.append(who[over])
+                who, begin = who[~over], begin[~over]
+                if len(who):
+                    outcome = self._passes.run(who, begin)
+                    state.follow(who, begin, outcome.end_us, outcome.balanced)
+            who, begin = self._due(who)
+        if idle:
+            self._run_idly(np.concatenate(idle))
+
+    def _run_idly(self, who: Ints) -> None:
+        """The passes of steady elements, which are but time."""
+        state = self._elements
+        state.alike_us[who] = ticks.NEVER
+        who, begin = self._due(who)
+        while len(who):
+            state.follow(who, begin, begin + state.length[who], np.ones(len(who), bool))
+            self._skip_idle(who)
+            who, begin = self._due(who)
+
+    def _due(self, who: Ints) -> tuple[Ints, Times]:
+        """Those whose next pass is in the segment, and when it begins."""
+        begin = self._next_begin(who, np.full(len(who), ticks.NEVER))
+        due = begin < self._elements.limit[who]
+        return who[due], begin[due]
 
     def run_in_order(self) -> None:
         """Passes that may register somebody, and what begins after them, in order of time."""

@@ -164,6 +164,8 @@ class Shares:
         """By row: the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
         """(rows, lives) sets by view, as far as they have been worked out; some are spare."""
+        self._whole: set[int] = set()
+        """Rows with the shares of all that are in the view."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
         self._alike: dict[Rules, dict[str, list[int]]] = {}
@@ -225,10 +227,11 @@ class Shares:
         """
         at = self._places(hashes + self._words[routes], routes, members)
         rows = self._rows[at]
-        for row in rows.tolist():
+        for row in set(rows.tolist()) - self._whole:
             for life in self._one_of_each(row):
                 if self.table[row, life] == _NOT_YET:
                     self._share(row, life)
+            self._whole.add(row)
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:

@@ -56,7 +56,7 @@ class Future:
         self.min_interval: list[int] = ticks.periods.least[:, 0].tolist()
         self._route_lag: list[int] = ticks.route_lag[:, 0].tolist()
         self._visible: list[list[int]] = [
-            ticks.route_visible_us(topic)[:, 0].tolist() for topic in range(len(script.topics))
+            ticks.route_visible_us[topic][:, 0].tolist() for topic in range(len(script.topics))
         ]
 
     @cached_property

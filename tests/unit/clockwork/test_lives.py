@@ -277,10 +277,10 @@ def test_a_broker_that_registered_is_in_the_route_at_once() -> None:
     script = story(*KNOWN_THREE, *events, client_version="5.3.3")
     seeds = np.arange(50)
     up_us = (START_MS + 90_300) * 1_000
-    late = Ticks(script, seeds, EXACT).route_visible_us(0)[-1] - up_us
+    late = Ticks(script, seeds, EXACT).route_visible_us[0][-1] - up_us
     assert late.max() > 10_000_000  # its first registration may get lost
     known = replace(script, known=WatcherKnowledge())
-    assert (Ticks(known, seeds, EXACT).route_visible_us(0)[-1] == up_us).all()
+    assert (Ticks(known, seeds, EXACT).route_visible_us[0][-1] == up_us).all()
 
 
 def test_the_batch_leaves_stops_to_the_loop_and_holds_to_it_without() -> None:

@@ -133,7 +133,7 @@ def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
     lives = [(life.broker, life.up is None, life.down is None, life.host_lost)
              for life in made.broker_lives]  # fmt: skip
     assert lives == [(0, True, False, False), (1, True, False, True), (1, False, True, False)]
-    visible = Ticks(made, SEEDS, ClockOptions()).route_visible_us(0)
+    visible = Ticks(made, SEEDS, ClockOptions()).route_visible_us[0]
     assert (np.diff(visible, axis=0) > 0).all()
 
 

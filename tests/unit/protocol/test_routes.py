@@ -53,6 +53,7 @@ def deleted(name: str | None) -> Event:
 def test_readable_queues(events: list[Event], expected: str) -> None:
     routes = Routes()
     for event in events:
+        routes.readable_queues("T")  # an answer holds until the next event
         routes.apply(event)
     found = " ".join(f"{q.broker_name}{q.queue_id}" for q in routes.readable_queues("T"))
     assert found == expected
