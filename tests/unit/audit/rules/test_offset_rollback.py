@@ -50,6 +50,15 @@ def test_a_store_that_is_older_than_the_log() -> None:
     assert findings_of(OFFSET_ROLLBACK, case_of(*TWO, commits=near)) == []
 
 
+def test_a_client_s_log_and_a_store_have_two_clocks() -> None:
+    far = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700)]
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, commits=far))
+    assert one.severity == "INFO"
+    assert "unless a client's clock is off" in one.summary
+    same = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700, client="x")]
+    assert severities(OFFSET_ROLLBACK, case_of(*TWO, commits=same)) == ["WARNING"]
+
+
 # RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
 
 RESET_NOT_KEPT = "RESET_NOT_KEPT"
