@@ -105,8 +105,6 @@ def _judged(case: GroupCase) -> ComparisonResult:
     prediction = Prediction(case)
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
-    if result.verdict == verdicts.DIFFERS and _may_assign(case):
-        return replace(result, verdict=verdicts.UNKNOWN, reason=verdicts.ASSIGNED, differences=())
     result = _covered(case, prediction, observed, result)
     found: Iterable[Unheld] = ()
     # what a missing broker lacks may be a change
@@ -116,16 +114,6 @@ def _judged(case: GroupCase) -> ComparisonResult:
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
     silent = untold(case, prediction, observed)
     return replace(result, unheld=tuple(found), untold=silent)
-
-
-def _may_assign(case: GroupCase) -> bool:
-    """True if every member may read what its application assigns, and no log tells of any."""
-    unsure = [
-        set(row["evidence"]["clients"].split(", "))
-        for row in case.rows("findings")
-        if row["rule_id"] == "INGEST_MAY_ASSIGN"
-    ]
-    return bool(unsure) and {row["client_id"] for row in case.members} <= set().union(*unsure)
 
 
 def _unpredictable(case: GroupCase) -> str | None:
@@ -222,22 +210,22 @@ def _covered(
             case, CAUSES, begin, begin
         )
     if gap is not None:
-        return _unknown(result, gap.reason, evidence.gap_text(gap), settled_by(gap))
+        return unknown(result, gap.reason, evidence.gap_text(gap), settled_by(gap))
     untold = _mode_untold(case, result.differences)
     if untold:
         what = f"no file tells whether {untold} pops or pulls, and it holds a queue that is popped"
         how = f"Dump consumerStatus -g {case.consumer_group}, which tells clientRebalance."
-        return _unknown(result, verdicts.NOT_COVERED, what, how)
+        return unknown(result, verdicts.NOT_COVERED, what, how)
     stray = prediction.unknown((d.queue, d.at_ms) for d in result.differences if d.live)
     if stray:
         queue = min(stray)
         what = f"no file tells that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         how = f"Dump topicRoute -t {queue.topic}, or copy topics.json of {queue.broker_name}."
-        return _unknown(result, verdicts.NOT_COVERED, what, how)
+        return unknown(result, verdicts.NOT_COVERED, what, how)
     for topic, broker in _brokers_unshown(case, prediction, observed, result.differences):
         what = f"no dump of the last round shows that {topic} is still on {broker}"
         how = f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
-        return _unknown(result, verdicts.NOT_COVERED, what, how)
+        return unknown(result, verdicts.NOT_COVERED, what, how)
     agrees = result.verdict != verdicts.DIFFERS and case.run.coverage.known
     unshown = _unshown(case, prediction, observed) if agrees else []
     if unshown:
@@ -246,7 +234,7 @@ def _covered(
             f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
         )
         how = f"Dump consumerProgress -s true -g {case.consumer_group}, and keep all of its output."
-        return _unknown(result, verdicts.NOT_COVERED, what, how)
+        return unknown(result, verdicts.NOT_COVERED, what, how)
     return result
 
 
@@ -266,12 +254,13 @@ def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
     return min((live for live in holders if live in untold), default="")
 
 
-def _unknown(
-    result: ComparisonResult, reason: str, lacking: str, settled_by: str
+def unknown(
+    result: ComparisonResult, reason: str, lacking: str, settled_by: str | None
 ) -> ComparisonResult:
+    """The result, UNKNOWN as something is lacking, in words, which a file or command settles."""
     return ComparisonResult(
         verdicts.UNKNOWN, reason, result.observations, result.dumped_ms, result.last_round_ms,
-        lacking=lacking, settled_by=settled_by,
+        lacking=lacking, settled_by=settled_by or "",
     )  # fmt: skip
 
 

@@ -61,6 +61,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         f"Live ownership is not the predicted one: {difference.CLASSES[why]}.",
         _SEEN_BY,
         remedy,
+        by_owners=True,
         needs=CAUSES,
     )
     for why, (severity, remedy) in _DIFFERS.items()

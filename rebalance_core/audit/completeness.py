@@ -96,7 +96,9 @@ def missing_brokers(
 def ended_logs(
     by_kind: Mapping[str, list[Row]], log_ends: Mapping[str, int], dumps: Iterable[Row]
 ) -> Iterator[Finding]:
-    """Logs that end long before the dumps of members or queues, or that are cut off."""
+    """Logs that end long before the dumps of members or queues, that are cut off, or of which
+    that of a process is not there that was the broker's master by turns.
+    """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
     asked = [row["last_ms"] for row in dumps if row["details"]["command"] in commands]
     newest = max(asked, default=0)
@@ -110,6 +112,14 @@ def ended_logs(
                 remedy="Copy the logs after the dumps, up to their last line.",
             )
     for row in by_kind.get("BROKER_FILE", ()):
+        unlogged = row["details"].get("unlogged")
+        if unlogged:
+            yield _incomplete(
+                f"the broker.log of {unlogged} was not collected, a master of {row['broker_name']} "
+                "by turns: who came and went meanwhile is unknown",
+                {"broker": row["broker_name"], "folders": unlogged},
+                broker_name=row["broker_name"],
+            )
         count = int(row["details"].get("unreadable") or 0)
         if count:
             yield _incomplete(

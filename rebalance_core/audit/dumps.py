@@ -69,6 +69,11 @@ def is_system_group(group: str) -> bool:
     return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
 
 
+def may_assign(case: GroupCase) -> bool:
+    """True if no file tells of some member whether it divides what it subscribes."""
+    return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in case.rows("findings"))
+
+
 def perm_of(row: Row) -> int:
     """Permission of a TOPIC_CONFIG row."""
     return DEFAULT_PERM if row.get("perm") is None else int(row["perm"])

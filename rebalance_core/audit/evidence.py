@@ -9,12 +9,14 @@ from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, 
 from rebalance_core.audit.coverage import NAME_SERVERS, Gap
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
+from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
-from rebalance_core.model.verdicts import INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+from rebalance_core.model.verdicts import ASSIGNED, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
 RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
+ASSIGNS, STRATEGY = "assign", "strategy"
 
 
 def group_brokers(case: GroupCase) -> set[str]:
@@ -139,7 +141,11 @@ def _untold_stop(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
 
 
 def unlogged(case: GroupCase) -> Gap | None:
-    """A member that came or went without a line: so may others, and other lines may be missing."""
+    """A member that came or went without a line, so that other lines may be missing, too; or of
+    which no file tells whether it divides what it subscribes.
+    """
+    if dumps.may_assign(case):
+        return Gap(ASSIGNED, "", None, None, kind=ASSIGNS)
     if not case.run.coverage.known:
         return None
     back = sorted(group_brokers(case) & case.run.returned.keys())
@@ -313,6 +319,28 @@ def _newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
     return lists
 
 
+def _strategy_gap(case: GroupCase) -> Gap | None:
+    """A member of which no file tells how it divides, in a group others of which tell it.
+
+    Where nobody tells it, one strategy is fitted to all that members hold.
+    """
+    if not case.run.coverage.known:
+        return None
+    told: dict[str, bool] = {}
+    for row in case.rows("cluster_events"):
+        if row["event_type"] == events.CONSUMER_JOIN:
+            told[row["client_id"]] = told.get(row["client_id"], False) or bool(row["strategy"])
+    dividing = {
+        row["client_id"]
+        for row in case.members
+        if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
+    }
+    untold = sorted(one for one in dividing if not told.get(one))
+    if untold and any(told.get(one) for one in dividing):
+        return Gap(NOT_COVERED, untold[0], None, None, kind=STRATEGY)
+    return None
+
+
 def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
     """The findings; those that lack evidence are for information, with the reason."""
     for finding in found:
@@ -323,6 +351,7 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
             gap = _client_hole(case, finding, client_id) if rule.needs.roles else None
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, rule.needs, finding.first_ms, finding.last_ms)
+            gap = gap or (_strategy_gap(case) if rule.by_owners else None)
         yield finding if gap is None else hedged(finding, gap)
 
 
@@ -342,6 +371,10 @@ def gap_text(gap: Gap) -> str:
     """The gap in words."""
     if gap.kind == CLOCK:
         return "the clock of a broker is off, and its times are not corrected"
+    if gap.kind == STRATEGY:
+        return f"no file tells by which strategy {gap.host} divides"
+    if gap.kind == ASSIGNS:
+        return "no file tells whether every lite pull member divides what it subscribes"
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
@@ -363,6 +396,10 @@ def settled_by(gap: Gap) -> str:
     """The one file that would settle it."""
     if gap.kind == CLOCK:
         return "Name the broker's time zone in collection.toml, or synchronise its clock."
+    if gap.kind == STRATEGY:
+        return f"Dump consumerStatus -i {gap.host}, or collect its rocketmq_client.log."
+    if gap.kind == ASSIGNS:
+        return "Dump consumerStatus of the group: its members' properties tell."
     if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:

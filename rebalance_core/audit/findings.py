@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
-from rebalance_core.audit.comparison import ComparisonResult, compare
+from rebalance_core.audit.comparison import ComparisonResult, compare, unknown
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
     COLLECTION_INCOMPLETE,
@@ -240,14 +240,30 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
         result = compare(case)
         if result.reason == verdicts.SYSTEM:
             return result, []
-        found = comparison_findings(case, result)
-        return result, [
-            (rule, one) for rule, each in found for one in without_evidence(rule, case, [each])
-        ]
+        found = _covered(case, result)
+        gap = _nothing_stands(found) if result.verdict == verdicts.DIFFERS else None
+        if gap is not None:
+            said = gap.evidence
+            result = unknown(result, said["not_covered"], said["why"], gap.remedy)
+            found = _covered(case, result)
+        return result, found
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
             _failed("The comparison", case, error)
         ]
+
+
+def _covered(case: GroupCase, result: ComparisonResult) -> Findings:
+    found = comparison_findings(case, result)
+    return [(rule, one) for rule, each in found for one in without_evidence(rule, case, [each])]
+
+
+def _nothing_stands(found: Findings) -> Finding | None:
+    """A difference that lacks evidence, where none has all: then a group is not said to differ."""
+    differing = [(rule, one) for rule, one in found if rule.by_owners]
+    if any((one.severity or rule.severity) != verdicts.INFO for rule, one in differing):
+        return None
+    return next((one for _, one in differing if "not_covered" in one.evidence), None)
 
 
 def _by_rule(rule: Rule, case: GroupCase) -> Findings:

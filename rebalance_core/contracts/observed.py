@@ -110,7 +110,7 @@ _OTHER_KINDS = (
         "BROKER_FILE",
         "files of a broker: file (log, store), name (broker.log, topics.json, …), files, facts; of "
         "broker.log also until_ms (its last line), unreadable (files without a readable end), "
-        "folders (whose logs speak for the broker)",
+        "folders (whose logs speak for the broker), unlogged (those of them without one)",
     ),
     FactKind(
         "BROKER_STORE",

@@ -150,7 +150,10 @@ def _files(
             if kind == BROKER_LOG:
                 count["until_ms"] = context.logged.get(place) or None
                 count["unreadable"] = sum(bool(one.unreadable) for one in of_files)
-                count["folders"] = speaking_folders(place, context)
+                count["folders"] = speaking = speaking_folders(place, context)
+                turns = {folder for folder in speaking if context.folders[folder].by_turns}
+                logged = {file.place for file in collection.files if file.kind == BROKER_LOG}
+                count["unlogged"] = sorted(turns - logged)
             _spanning(rows, "BROKER_FILE", context, source, count, place, span)
 
 

@@ -150,7 +150,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     presence = Presence(events)
     events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
     findings += more
-    events, more = without_assigned(group, events, evidence, context)
+    events, more = without_assigned(group, events, evidence)
     findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
@@ -172,7 +172,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
-    findings += may_assign(group, events, evidence, versions)
+    client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
+    findings += may_assign(group, client_side, evidence, versions)
     findings += _of_static_topics(group, events, context)
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)

@@ -45,11 +45,21 @@ def test_no_move_is_invented_where_the_log_shows_none() -> None:
     assert not [one for one in held if one[2].startswith("10.0.0.6@")]
 
 
-def test_what_was_not_collected_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", ["clients", "mqadmin"])
+def test_logs_that_begin_late_and_answers_tell_who_assigns(tmp_path: Path, kept: str) -> None:
     copy = Path(shutil.copytree(CASE, tmp_path / "collection"))
-    shutil.rmtree(copy / "clients")
-    found = [r for r in audit_folder(copy)["findings"] if r["rule_id"] == "INGEST_MAY_ASSIGN"]
-    assert {row["consumer_group"] for row in found} == {"l-heart", "l-sub", "l-push-heart"}
-    (mixed,) = [row for row in found if row["consumer_group"] == "l-push-heart"]
-    assert mixed["evidence"]["clients"].startswith("10.0.0.6@")  # a push consumer always divides
-    assert "rocketmq_client.log" in mixed["remedy"]
+    if kept == "mqadmin":
+        shutil.rmtree(copy / "clients")
+    else:
+        for folder in (copy / "mqadmin").glob("*-consumerStatus-*"):
+            (shutil.rmtree if folder.is_dir() else Path.unlink)(folder)
+    tables = audit_folder(copy)
+    found = [r for r in tables["findings"] if r["rule_id"] == "INGEST_MAY_ASSIGN"]
+    may = {"l-heart", "l-push-heart"} if kept == "clients" else set()
+    assert {row["consumer_group"] for row in found} == may
+    if kept == "clients":
+        (mixed,) = [row for row in found if row["consumer_group"] == "l-push-heart"]
+        assert mixed["evidence"]["clients"].startswith("10.0.0.6@")  # a push consumer divides
+        assert "rocketmq_client.log" in mixed["remedy"]
+    of_heart = [row for row in tables["findings"] if row["consumer_group"] == "l-heart"]
+    assert {row["severity"] for row in of_heart} == {"INFO"}

@@ -104,6 +104,13 @@ def test_a_log_that_cannot_be_read_to_its_end_is_named() -> None:
     assert "2 files of the broker.log of a cannot be read" in text
 
 
+def test_a_master_by_turns_without_its_log_is_named() -> None:
+    log = log_of("a", END)
+    log["details"] |= {"folders": "a-1, a-2", "unlogged": "a-1"}
+    (summary,) = summaries([*WHOLE, log], DUMPS)
+    assert "broker.log of a-1 was not collected" in summary
+
+
 def test_a_name_server_without_its_log_is_named() -> None:
     (text,) = summaries([*WHOLE, fact("EXPECTED_NAME_SERVER", END, details={"name": "n2"})], DUMPS)
     assert "n2 missing" in text

@@ -158,6 +158,35 @@ def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
     assert judged["group_verdicts"][0]["settled_by"] == settled
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [("AVG", "AVG", "DIFFERS"), ("AVG", None, "UNKNOWN"), (None, None, "DIFFERS")],
+)
+def test_how_one_member_divides_does_not_tell_how_another_does(
+    one: str | None, other: str | None, verdict: str
+) -> None:
+    joins = join(A, strategy=one), join(B, strategy=other)
+    lists = listed_at("a", 890, A, B)
+    held = progress("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
+    case = covered(case_of(topic(), *joins, facts=held, members=lists), (0, 1000), begins=True)
+    judged = run_rules(case)
+    (row,) = judged["group_verdicts"]
+    assert row["verdict"] == verdict
+    differing = [r for r in judged["findings"] if r["rule_id"].startswith("OWNERSHIP_DIFFERS")]
+    assert any(row["severity"] != "INFO" for row in differing) is (verdict == "DIFFERS")
+    if verdict == "UNKNOWN":
+        assert (row["reason"], row["settled_by"][:23]) == ("NOT_COVERED", "Dump consumerStatus -i ")
+
+
+def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> None:
+    case = dumped(*["10.0.0.9"] * 4)
+    row = {"rule_id": "INGEST_MAY_ASSIGN", "evidence": {"clients": A}, "severity": "INFO",
+           "first_ms": None, "last_ms": None, "summary": "", "remedy": ""}  # fmt: skip
+    judged = run_rules(replace(case, tables={**case.tables, "findings": [row]}))
+    assert {one["severity"] for one in judged["findings"]} == {"INFO"}
+    assert judged["group_verdicts"][0]["verdict"] == "UNKNOWN"
+
+
 def test_a_member_that_says_otherwise_than_the_logs() -> None:
     own = listed_at("a", 900, A, asked_broker=None, subscriptions=["U"],
                     source=f"mqadmin/1-consumerStatus-g/{A}.txt:1")  # fmt: skip
