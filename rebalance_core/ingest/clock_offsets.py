@@ -204,7 +204,6 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
-    apart = _apart(marks, starts_logged)
     alone = _of_one_host(marks)
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
@@ -212,7 +211,7 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
             behind = compare(alone[one], alone[other])
             if behind is None and compare(marks[one], marks[other]) == 0:
                 behind = 0
-            if behind is not None and (behind or other not in apart):
+            if behind is not None:
                 edges.setdefault(one, {})[other] = behind
                 edges.setdefault(other, {})[one] = -behind
     offsets: dict[Host, int] = {}
@@ -240,26 +239,6 @@ def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
     hosts = Counter(n for (kind, _), of in marks.items() if kind == CLIENT_LOG for n in of)
     shared = {n for n, count in hosts.items() if count > 1 and n.startswith(JOIN)}
     return {host: {n: of[n] for n in of.keys() - shared} for host, of in marks.items()}
-
-
-def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
-    """Clients of whose moments with any broker none is at the same time.
-
-    That others came or went then, by chance, does not make their clock right.
-    """
-    brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
-    began = {h: _begun(of, starts_logged) for h, of in marks.items() if h[0] == CLIENT_LOG}
-    near = {
-        host: [ms for of in brokers for ms in _near(of, first)] for host, first in began.items()
-    }
-    at_once = {host for host, of in near.items() if any(-EARLY_MS <= ms <= SLOW_MS for ms in of)}
-    return {host for host, of in near.items() if of} - at_once
-
-
-def _near(broker: Marks, client: Marks) -> list[int]:
-    """How much later the client wrote of what both name, of the moments that are nearest."""
-    shared = broker.keys() & client.keys() - {CHANGED}
-    return sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
 
 
 def _of_name_servers(
@@ -343,26 +322,24 @@ def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
         starts_logged: logs of clients have their starts.
     """
     began = _begun(client, starts_logged)
-    near = _near(broker, began)
-    first = sorted(client[n][0] - broker[n][0] for n in broker.keys() & began.keys() - {CHANGED})
+    shared = broker.keys() & began.keys() - {CHANGED}
+    # a later heartbeat may be nearer: the first ones of both are of one moment
+    first = sorted(client[name][0] - broker[name][0] for name in shared)
     possible = partial(_is_possible, broker, client, starts_logged)
-    named = _of_most(near)
+    named = _of_most(first)
     if named is not None:
         named = 0 if -EARLY_MS <= named <= SLOW_MS else named
         return named if possible(named) else None
-    none = matches = _agree(broker, client, 0, SLOW_MS) if possible(0) else 0
-    best = 0
-    for apart in filter(None, (near, first)):  # the nearest heartbeat may be a later one
-        behind = apart[len(apart) // 2]
-        found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-        alike, began_so = (
-            sum(abs(ms - behind) <= 2 * SAME_MS for ms in of) for of in (apart, first)
-        )
-        often = 2 * alike > len(apart) and began_so and found > max(matches, CLEARLY * none)
-        if often and abs(behind) > LEAST_OFFSET_MS and possible(behind):
-            best, matches = behind, found
-    at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
-    return best if matches >= LEAST_MATCHES and (best or at_none) else None
+    none = _agree(broker, client, 0, SLOW_MS) if possible(0) else 0
+    behind = first[len(first) // 2] if first else 0
+    alike = sum(abs(ms - behind) <= 2 * SAME_MS for ms in first)
+    found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+    often = 2 * alike > len(first) and found > max(LEAST_MATCHES - 1, CLEARLY * none)
+    if often and abs(behind) > LEAST_OFFSET_MS and possible(behind):
+        return behind
+    came = (_nearest(began[name], ms) - ms for name in shared for ms in broker[name])
+    at_once = any(-EARLY_MS <= ms <= SLOW_MS for ms in came)
+    return 0 if none >= LEAST_MATCHES and at_once else None
 
 
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
