@@ -122,8 +122,6 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     left: dict[Host, int] = {}
     clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
-        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
-            continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
         stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
@@ -134,9 +132,8 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             left[host] = left.get(host) or _left(host, offsets, marks)
         if behind:
             beats[file.name] = behind
-    named = [(n, h) for h in marks if h[0] == CLIENT_LOG for n in marks[h] if n.startswith(JOIN)]
-    several = Counter(name for name, _ in named)  # a client id of processes on two hosts
-    clients = {n[len(JOIN) :]: offsets[h] for n, h in named if h in clocks and several[n] == 1}
+    alone = _of_one_host(marks)
+    clients = {n[len(JOIN) :]: offsets[h] for h in clocks for n in alone[h] if n.startswith(JOIN)}
     return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
 
 
@@ -452,16 +449,12 @@ def _relative(
     if any(alike(ms) == alike(usual) for ms in rivals):
         return {}, offsets
     result: dict[Host, int] = {}
+    right = {host for host, ms in offsets.items() if abs(ms - usual) <= LEAST_OFFSET_MS}
     for host, offset in offsets.items():
-        by_edges = [
-            offset - behind - offsets[other]
-            for other, behind in edges[host].items()
-            if abs(offsets[other] - usual) <= LEAST_OFFSET_MS
-        ]
-        agrees = all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges)
-        off = abs(offset - usual) > LEAST_OFFSET_MS
-        if agrees and (not off or len(by_edges) >= LEAST_HOSTS):
-            result[host] = offset - usual if off else 0
+        by_edges = [offset - ms - offsets[h] for h, ms in edges[host].items() if h in right]
+        enough = host in right or len(by_edges) >= LEAST_HOSTS
+        if enough and all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges):
+            result[host] = 0 if host in right else offset - usual
     return result, {}
 
 
